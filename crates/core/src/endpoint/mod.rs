@@ -1,0 +1,66 @@
+//! Where packets are sent and received, along four axes.
+
+use crate::units::Duration;
+
+pub mod discrimination;
+pub mod feedback;
+pub mod recovery;
+pub mod window;
+
+/// Parameters of the two endpoints of a connection. Windows are counted in packets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndpointConfig {
+    /// Size of a data packet on the wire, bytes.
+    pub packet_size: u32,
+    /// Size of an acknowledgment on the wire, bytes.
+    pub ack_size: u32,
+    /// Congestion window at the start, packets, at least 1.
+    pub initial_window: f64,
+    /// Receiver window, packets: bound on the send-out window and on what the receiver stores
+    /// out of order.
+    pub rwnd: u64,
+    /// Duplicate acknowledgments that mean a loss (lr2008: `dupackthreshold`), at least 1.
+    pub dupack_threshold: u32,
+    /// Lower bound of the retransmission timeout. RFC 6298 says 1 s; ns-2 and Linux use 200 ms.
+    pub rto_floor: Duration,
+    /// Retransmission timeout before the first RTT sample (RFC 6298: 1 s).
+    pub rto_initial: Duration,
+    /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
+    pub rto_ceiling: Duration,
+    /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
+    pub clock_granularity: Duration,
+    /// lr2008 section 4.3: retransmission timeout over recovery timeout, at least 1.
+    pub retransmission_timeout_factor: f64,
+    /// Acknowledge every second packet, or after this time; `None` acknowledges each at once.
+    pub delayed_acks: Option<Duration>,
+    /// Negotiate ECN (RFC 3168) on protocols without feedback of their own.
+    pub ecn: bool,
+    /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
+    /// of resetting it (lr2008 section 4.1; RFC 6582 step 5). Only for protocols that do so.
+    pub partial_deflation: bool,
+    /// lr2008 section 5.2, last sentence, read literally: after a retransmission the count of
+    /// later acknowledgments starts again only when one arrives for a packet sent more than a
+    /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
+    pub loss_monitor_guard: bool,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        EndpointConfig {
+            packet_size: 1000,
+            ack_size: 40,
+            initial_window: 2.0,
+            rwnd: 1 << 20,
+            dupack_threshold: 3,
+            rto_floor: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(1),
+            rto_ceiling: Duration::from_secs(60),
+            clock_granularity: Duration::from_millis(10),
+            retransmission_timeout_factor: 2.0,
+            delayed_acks: None,
+            ecn: false,
+            partial_deflation: true,
+            loss_monitor_guard: false,
+        }
+    }
+}

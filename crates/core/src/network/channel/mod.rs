@@ -1,0 +1,1 @@
+//! Channels: which packets a wire destroys.

@@ -1,0 +1,84 @@
+//! What a packet meets on its way: queues, routers that give feedback, channels that lose.
+//!
+//! A directed link is a [`QueueSpec`] before a wire with a [`ChannelSpec`]. The types ending
+//! in `Spec` are plain descriptions; each builds the state machine that does the work.
+
+use crate::units::{Duration, Probability};
+
+pub mod aqm;
+pub mod channel;
+pub mod router;
+
+pub use aqm::{AqmSpec, RedSpec};
+pub use router::{RouterKind, RouterSpec, XcpSpec};
+
+/// The queue before a wire.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueSpec {
+    /// How much may wait, the packet in transmission not counted.
+    pub limit: QueueLimit,
+    /// Which packets are dropped or marked.
+    pub aqm: AqmSpec,
+    /// The feedback the router writes into packets.
+    pub router: RouterSpec,
+}
+
+/// Capacity of a queue; the packet in transmission is not part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Whole packets of any size, at least one.
+    Packets(u32),
+    /// Bytes on the wire, at least one packet's worth.
+    Bytes(u64),
+}
+
+/// What a wire does to the packets it carries.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum ChannelSpec {
+    /// Nothing.
+    #[default]
+    Clean,
+    /// Each packet is lost with this probability, independently.
+    PacketLoss(Probability),
+    /// Each bit is inverted with this probability, independently: a packet of n bits is lost
+    /// with probability 1 - (1 - ber)^n.
+    BitErrors(Probability),
+    /// Loss events that destroy several consecutive packets each (lr2008 section 7.4).
+    Bursts {
+        /// Probability that a packet outside a burst begins one. The loss rate the paper plots
+        /// is `event` times `length`.
+        event: Probability,
+        /// Packets destroyed by one event, at least 1.
+        length: u32,
+        /// Are the consecutive packets those of one flow, or any packets of the link?
+        per_flow: bool,
+    },
+    /// The Gilbert-Elliott chain of a good and a bad state.
+    GilbertElliott {
+        /// What makes the chain move.
+        clock: ChainClock,
+        /// Loss probability of a packet in the good state.
+        loss_good: Probability,
+        /// Loss probability of a packet in the bad state.
+        loss_bad: Probability,
+    },
+}
+
+/// What drives the two-state chain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ChainClock {
+    /// One step a packet, as netem's `gemodel p r`.
+    Packets {
+        /// Probability of good to bad at each packet.
+        to_bad: Probability,
+        /// Probability of bad to good at each packet.
+        to_good: Probability,
+    },
+    /// Exponential sojourns in virtual time.
+    Time {
+        /// Mean time in the good state, positive.
+        mean_good: Duration,
+        /// Mean time in the bad state, positive.
+        mean_bad: Duration,
+    },
+}

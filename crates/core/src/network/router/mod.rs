@@ -1,0 +1,83 @@
+//! Router halves of explicit feedback: what a router counts and writes into packets.
+
+mod xcp;
+mod xtcp;
+pub use xcp::{XcpRouter, XcpSpec};
+pub use xtcp::CongestionCounter;
+
+use crate::units::Rate;
+
+/// What a protocol asks of the routers on its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouterKind {
+    /// Nothing: any queue will do.
+    Any,
+    /// XCP (Katabi et al. 2002; draft-falk-xcp-spec-03).
+    Xcp,
+    /// XCP that keeps a small queue on purpose (lr2008 section 7.2).
+    XcpPersistent,
+    /// The congestion counter of XTCP (lr2008 section 3.2).
+    Xtcp,
+}
+
+impl RouterKind {
+    /// The name in scenario files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RouterKind::Any => "none",
+            RouterKind::Xcp => "xcp",
+            RouterKind::XcpPersistent => "xcp-persistent",
+            RouterKind::Xtcp => "xtcp",
+        }
+    }
+    /// Every kind, in the order of the documentation.
+    pub const ALL: [RouterKind; 4] = [
+        RouterKind::Any,
+        RouterKind::Xcp,
+        RouterKind::XcpPersistent,
+        RouterKind::Xtcp,
+    ];
+
+    /// The router with its published parameters.
+    pub fn spec(self) -> RouterSpec {
+        match self {
+            RouterKind::Any => RouterSpec::None,
+            RouterKind::Xcp => RouterSpec::Xcp(XcpSpec::default()),
+            RouterKind::XcpPersistent => RouterSpec::Xcp(XcpSpec::persistent()),
+            RouterKind::Xtcp => RouterSpec::Xtcp,
+        }
+    }
+}
+
+/// A router with its parameters.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum RouterSpec {
+    /// Writes nothing.
+    #[default]
+    None,
+    /// XCP, with or without a persistent queue.
+    Xcp(XcpSpec),
+    /// XTCP's congestion counter.
+    Xtcp,
+}
+
+/// The state of a router that writes feedback.
+#[derive(Debug, Clone)]
+pub enum Router {
+    /// See [`XcpRouter`].
+    Xcp(Box<XcpRouter>),
+    /// See [`CongestionCounter`].
+    Xtcp(CongestionCounter),
+}
+
+impl Router {
+    /// The router described by `spec` in front of a wire of the given rate, if it writes
+    /// feedback at all.
+    pub fn new(spec: &RouterSpec, rate: Rate) -> Option<Router> {
+        match spec {
+            RouterSpec::None => None,
+            RouterSpec::Xcp(xcp) => Some(Router::Xcp(Box::new(XcpRouter::new(*xcp, rate)))),
+            RouterSpec::Xtcp => Some(Router::Xtcp(CongestionCounter::default())),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! XTCP's congestion counter.
+/// The counter.
+#[derive(Debug, Clone, Default)]
+pub struct CongestionCounter {}

@@ -1,0 +1,126 @@
+//! What a run measured.
+
+use windward_core::units::{Duration, Time};
+
+/// The measurements of one run. Flow figures, utilization and mean queues cover the time
+/// after the warm-up; the packet counts of links cover the whole run, so that they balance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The seed of the run.
+    pub seed: u64,
+    /// Length of the run.
+    pub duration: Duration,
+    /// Its first part, left out of the figures.
+    pub warmup: Duration,
+    /// One row a flow, in the order of the scenario.
+    pub flows: Vec<FlowOutcome>,
+    /// One row a group.
+    pub groups: Vec<GroupOutcome>,
+    /// One row a directed link.
+    pub links: Vec<LinkOutcome>,
+    /// Jain's fairness index over the goodput of all transport flows; 1 if there are none.
+    pub jain: f64,
+    /// Packets times the links they entered, dropped ones included.
+    pub packet_hops: u64,
+    /// Events taken from the queue.
+    pub events: u64,
+    /// A hash over every delivery at every endpoint with its time: two runs with the same
+    /// fingerprint did the same thing.
+    pub fingerprint: u64,
+}
+
+/// What one flow did after the warm-up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowOutcome {
+    /// Name of the flow.
+    pub name: String,
+    /// Index of its group.
+    pub group: usize,
+    /// Name of its protocol, or `datagrams`.
+    pub protocol: &'static str,
+    /// Unique packets delivered, at their size on the wire, bits per second (eten2004).
+    pub goodput_bps: f64,
+    /// What it put through its bottleneck link, bits per second (lr2008).
+    pub throughput_bps: f64,
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Expiries of the recovery timer (RTO).
+    pub timeouts: u64,
+    /// Mean of the RTT samples, or 0 if there was none.
+    pub mean_rtt: Duration,
+    /// Time average of the congestion window, packets.
+    pub mean_cwnd: f64,
+    /// When a transfer of fixed size was fully acknowledged.
+    pub completed: Option<Time>,
+}
+
+/// The sums over one group of flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupOutcome {
+    /// Name of the group.
+    pub name: String,
+    /// How many flows it has.
+    pub flows: usize,
+    /// Sum of [`FlowOutcome::goodput_bps`].
+    pub goodput_bps: f64,
+    /// Sum of [`FlowOutcome::throughput_bps`].
+    pub throughput_bps: f64,
+    /// Sum of [`FlowOutcome::packets_sent`].
+    pub packets_sent: u64,
+    /// Sum of [`FlowOutcome::retransmissions`].
+    pub retransmissions: u64,
+    /// Sum of [`FlowOutcome::timeouts`].
+    pub timeouts: u64,
+    /// Mean of [`FlowOutcome::mean_cwnd`].
+    pub mean_cwnd: f64,
+    /// Throughput at the bottleneck in each bin of [`crate::Scenario::bin`] from the start of
+    /// the run, warm-up included, bits per second.
+    pub throughput_bins: Vec<f64>,
+    /// Index of the first bin that lies wholly after the warm-up.
+    pub first_bin: usize,
+}
+
+impl GroupOutcome {
+    /// Coefficient of variation of the throughput in bins after the warm-up: the sample
+    /// standard deviation over the mean. Zero with fewer than two bins or no throughput.
+    pub fn throughput_cv(&self) -> f64 {
+        let bins = self
+            .throughput_bins
+            .get(self.first_bin..)
+            .unwrap_or_default();
+        let n = bins.len() as f64;
+        let mean = bins.iter().sum::<f64>() / n;
+        if bins.len() < 2 || mean == 0.0 {
+            return 0.0;
+        }
+        let var = bins.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+        var.sqrt() / mean
+    }
+}
+
+/// What one directed link did. `arrived = delivered + dropped + corrupted + in_flight`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkOutcome {
+    /// Name of the link.
+    pub name: String,
+    /// Share of the time after the warm-up in which the wire was busy.
+    pub utilization: f64,
+    /// Packets offered to the queue.
+    pub arrived: u64,
+    /// Packets the queue refused.
+    pub dropped: u64,
+    /// Packets the channel destroyed.
+    pub corrupted: u64,
+    /// Packets that reached the far end.
+    pub delivered: u64,
+    /// Packets still queued or on the wire when the run ended.
+    pub in_flight: u64,
+    /// Packets marked by the queue (ECN) or its router (congestion flag).
+    pub marked: u64,
+    /// Time average of the packets waiting behind the one in transmission, after the warm-up.
+    pub mean_queue_packets: f64,
+    /// The longest queue seen by an arriving packet in the whole run.
+    pub max_queue_packets: u64,
+}

@@ -1,0 +1,118 @@
+//! A scenario: what the engine runs. [`file`] turns what people write into one.
+//!
+//! Everything here is resolved: names have become indices, routes are lists of links and
+//! every default is filled in.
+
+use windward_core::endpoint::EndpointConfig;
+use windward_core::network::{ChannelSpec, QueueSpec};
+use windward_core::protocols::Protocol;
+use windward_core::units::{Duration, Rate, Time};
+
+pub mod file;
+
+/// Index of a directed link in [`Scenario::links`].
+pub type LinkId = usize;
+
+/// A complete, checked description of one run.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// How long the run lasts; at most [`MAX_DURATION`].
+    pub duration: Duration,
+    /// Figures of flows, and utilization and mean queues, count only what happens after this.
+    pub warmup: Duration,
+    /// The seed all random streams are derived from.
+    pub seed: u64,
+    /// Width of the bins in which the throughput of a group is kept.
+    pub bin: Duration,
+    /// Directed links.
+    pub links: Vec<LinkSpec>,
+    /// Flows of every kind.
+    pub flows: Vec<FlowSpec>,
+    /// Names of the groups that [`FlowSpec::group`] points to.
+    pub groups: Vec<String>,
+}
+
+/// The longest run, 100 days: it leaves room in the 213 days that [`Time`] can count.
+pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
+
+/// One direction of one link: a queue, a wire, a channel.
+#[derive(Debug, Clone)]
+pub struct LinkSpec {
+    /// As results name it, `from->to`.
+    pub name: String,
+    /// Bits per second of the wire.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// The queue before the wire and the feedback its router gives.
+    pub queue: QueueSpec,
+    /// What the wire does to packets.
+    pub channel: ChannelSpec,
+}
+
+/// One flow: a transport connection or a stream of datagrams.
+#[derive(Debug, Clone)]
+pub struct FlowSpec {
+    /// As results name it: the group and a number.
+    pub name: String,
+    /// Index in [`Scenario::groups`].
+    pub group: usize,
+    /// What it sends.
+    pub traffic: Traffic,
+    /// The links data packets cross, in order; never empty.
+    pub forward: Vec<LinkId>,
+    /// The links acknowledgments cross; empty for datagrams.
+    pub reverse: Vec<LinkId>,
+    /// Where the flow's throughput is measured: the slowest link of `forward` unless the
+    /// scenario names another.
+    pub bottleneck: LinkId,
+    /// The flow starts at an instant drawn uniformly from this range, ends included.
+    pub start: (Time, Time),
+    /// The application stops offering data at this instant.
+    pub stop: Option<Time>,
+}
+
+/// What a flow sends.
+#[derive(Debug, Clone)]
+pub enum Traffic {
+    /// A reliable connection.
+    Transport {
+        /// Row of the protocol table.
+        protocol: &'static Protocol,
+        /// Parameters of both endpoints.
+        config: EndpointConfig,
+        /// Packets to transfer, or `None` for bulk: data never runs out.
+        packets: Option<u64>,
+    },
+    /// Datagrams at a constant rate while on.
+    Datagrams {
+        /// Size of a datagram on the wire, bytes.
+        packet_size: u32,
+        /// When it sends.
+        pattern: Pattern,
+    },
+}
+
+/// When a datagram source sends.
+#[derive(Debug, Clone)]
+pub enum Pattern {
+    /// All the time.
+    Constant {
+        /// Sending rate, counted in bits on the wire.
+        rate: Rate,
+    },
+    /// On and off for times drawn from exponential distributions, beginning with on.
+    Exponential {
+        /// Sending rate while on.
+        rate: Rate,
+        /// Mean on time.
+        mean_on: Duration,
+        /// Mean off time.
+        mean_off: Duration,
+    },
+    /// At given rates during given intervals, in order and without overlap.
+    Schedule {
+        /// `(from, until, rate)`.
+        intervals: Vec<(Time, Time, Rate)>,
+    },
+}
