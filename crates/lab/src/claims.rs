@@ -116,10 +116,37 @@ pub fn evaluate(results: &[Results]) -> Vec<ClaimResult> {
     judged
 }
 
+/// The best of the alternatives; mostly there is only one.
 fn evaluate_check(check: &Check, own: &Results, all: &[Results]) -> CheckResult {
-    let comparison = &check.comparison;
+    let each = check
+        .any
+        .iter()
+        .map(|(text, c)| evaluate_comparison(text, c, own, all));
+    let rank = |verdict| match verdict {
+        Verdict::Held => 0,
+        Verdict::Inconclusive => 1,
+        Verdict::NotHeld => 2,
+    };
+    let best = each.min_by_key(|result| rank(result.verdict));
+    let mut best = best.expect("a check is read with at least one comparison");
+    let others = check
+        .any
+        .iter()
+        .map(|(text, _)| text)
+        .filter(|t| **t != best.text);
+    let others: Vec<String> = others.map(|t| format!(", or {t}")).collect();
+    best.text.push_str(&others.concat());
+    best
+}
+
+fn evaluate_comparison(
+    text: &str,
+    comparison: &Comparison,
+    own: &Results,
+    all: &[Results],
+) -> CheckResult {
     let mut result = CheckResult {
-        text: check.text.clone(),
+        text: text.to_owned(),
         verdict: Verdict::Inconclusive,
         left: None,
         right: None,
@@ -146,7 +173,10 @@ fn evaluate_check(check: &Check, own: &Results, all: &[Results]) -> CheckResult 
             let column = columns.iter().find(|(c, _)| *c == cell);
             column.map_or(f64::NAN, |(_, values)| values[r])
         };
-        (comparison.left.evaluate(&value), comparison.right.evaluate(&value))
+        (
+            comparison.left.evaluate(&value),
+            comparison.right.evaluate(&value),
+        )
     };
     let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
     summarize(comparison, &sides, &mut result);
@@ -189,7 +219,7 @@ fn samples(cell: &Cell, own: &Results, all: &[Results]) -> Result<Vec<f64>, Stri
 pub(crate) fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     for experiment in experiments {
         for check in experiment.claims.iter().flat_map(|c| &c.checks) {
-            for cell in check.comparison.cells() {
+            for cell in check.cells() {
                 let id = cell.experiment.as_ref();
                 let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
                     continue;
@@ -209,8 +239,7 @@ impl CheckResult {
     /// The numbers as a reader wants them: the left side with its interval against a fixed
     /// bound, or both sides and their difference.
     pub fn measured(&self) -> String {
-        let (Some(left), Some(right), Some(difference)) =
-            (self.left, self.right, self.difference)
+        let (Some(left), Some(right), Some(difference)) = (self.left, self.right, self.difference)
         else {
             return self.trouble.clone().unwrap_or_default();
         };

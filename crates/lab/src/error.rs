@@ -109,10 +109,7 @@ mod tests {
 
     #[test]
     fn a_near_word_is_offered_and_a_far_one_lists_all() {
-        assert_eq!(
-            nearest("titel", ["id", "title"]),
-            "; did you mean `title`?"
-        );
+        assert_eq!(nearest("titel", ["id", "title"]), "; did you mean `title`?");
         assert_eq!(nearest("xyz", ["id", "title"]), "; valid are id, title");
         assert_eq!(nearest("xyz", []), "");
     }

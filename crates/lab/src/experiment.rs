@@ -216,14 +216,19 @@ pub struct Claim {
     pub explanation: Option<String>,
 }
 
-/// One comparison of a claim.
+/// One thing that must be so for a claim to hold: one of these comparisons, mostly only one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// As written, with `*` replaced.
-    pub text: String,
-    /// The comparison.
-    pub comparison: Comparison,
+    /// Each as written, with `*` replaced, and as read.
+    pub any: Vec<(String, Comparison)>,
     pub(crate) line: usize,
+}
+
+impl Check {
+    /// All cells that it compares.
+    pub fn cells(&self) -> Vec<&Cell> {
+        self.any.iter().flat_map(|(_, c)| c.cells()).collect()
+    }
 }
 
 impl Experiment {
@@ -305,7 +310,10 @@ impl Experiment {
             let point = axis.points.iter().position(|p| p.label == *label);
             let point = point.ok_or_else(|| {
                 let hint = nearest(label, axis.points.iter().map(|p| p.label.as_str()));
-                format!("`{label}` in `{cell}` is no label of the axis `{}`{hint}", axis.name)
+                format!(
+                    "`{label}` in `{cell}` is no label of the axis `{}`{hint}",
+                    axis.name
+                )
             })?;
             index = index * axis.points.len() + point;
         }
@@ -315,7 +323,7 @@ impl Experiment {
     /// The ids of other experiments that its checks refer to.
     pub fn references(&self) -> Vec<&str> {
         let checks = self.claims.iter().flat_map(|c| &c.checks);
-        let cells = checks.flat_map(|c| c.comparison.cells());
+        let cells = checks.flat_map(Check::cells);
         let ids = cells.filter_map(|c| c.experiment.as_deref());
         ids.filter(|id| *id != self.id).collect()
     }

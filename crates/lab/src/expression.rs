@@ -468,7 +468,10 @@ impl<'a> Cursor<'a> {
             return self.close(')').map(|()| inside);
         }
         self.skip_space();
-        if self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        if self
+            .rest
+            .starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        {
             return self.number();
         }
         let word = self.word_or_id();
@@ -631,10 +634,7 @@ mod tests {
             "unknown function `troughput`; did you mean `throughput`?"
         );
         assert_eq!(error("(1 + 2"), "`(1 + 2` ends where `)` is expected");
-        assert_eq!(
-            error("1 2"),
-            "expected an operator or the end before `2`"
-        );
+        assert_eq!(error("1 2"), "expected an operator or the end before `2`");
         assert_eq!(error("1.2.3"), "`1.2.3` is not a number");
         assert_eq!(
             error("jain(x)"),

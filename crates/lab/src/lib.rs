@@ -27,6 +27,8 @@ pub mod statistics;
 mod strict_toml;
 pub mod sweep;
 pub mod table;
+#[cfg(test)]
+mod testing;
 
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};

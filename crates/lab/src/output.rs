@@ -21,7 +21,9 @@ pub(crate) struct Staging {
 
 impl Staging {
     pub(crate) fn new(dir: &Path) -> Result<Self, LabError> {
-        let missing = dir.ancestors().take_while(|a| !a.as_os_str().is_empty() && !a.exists());
+        let missing = dir
+            .ancestors()
+            .take_while(|a| !a.as_os_str().is_empty() && !a.exists());
         let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         made.reverse();
         let staging = Staging {
@@ -62,7 +64,8 @@ impl Staging {
     }
 
     fn temporary(&self, name: &str) -> PathBuf {
-        self.dir.join(format!(".{name}.{}.part", std::process::id()))
+        self.dir
+            .join(format!(".{name}.{}.part", std::process::id()))
     }
 }
 
@@ -113,7 +116,10 @@ mod tests {
         staging.write("x", |w| w.write_all(b"new")).unwrap();
         let full = |_: &mut BufWriter<File>| Err(io::Error::other("disk full"));
         let error = staging.write("y", full).unwrap_err();
-        let expected = format!("{}: cannot write: disk full", root.path().join("y").display());
+        let expected = format!(
+            "{}: cannot write: disk full",
+            root.path().join("y").display()
+        );
         assert_eq!(error.to_string(), expected);
         drop(staging);
         assert_eq!(entries(root.path()), ["x"]);

@@ -69,7 +69,11 @@ fn cells(
     let experiment = &results.plan.experiment;
     let axis = &experiment.axes[x];
     let place = |point: &Point| match log {
-        None => axis.points.iter().position(|p| p == point).map(|i| i as f64),
+        None => axis
+            .points
+            .iter()
+            .position(|p| p == point)
+            .map(|i| i as f64),
         Some(log) => point.quantity().map(|q| q.0).filter(|x| !log || *x > 0.0),
     };
     // A series is a metric at one label of every other axis.
@@ -84,7 +88,9 @@ fn cells(
                 continue;
             };
             let mark = mark(at, e, spec.unit.factor);
-            let known = series.iter_mut().find(|(l, m, _)| (l, m) == (&labels, &metric));
+            let known = series
+                .iter_mut()
+                .find(|(l, m, _)| (l, m) == (&labels, &metric));
             match known {
                 Some((_, _, marks)) => marks.push(mark),
                 None => series.push((labels, metric, vec![mark])),
@@ -98,16 +104,25 @@ fn cells(
     let unit = units.map(|(_, unit)| unit).find(|u| !u.is_empty());
     let words = || axis.points.iter().map(|p| p.label.clone()).collect();
     let keys: Vec<(Vec<&str>, usize)> = series.iter().map(|(l, m, _)| (l.clone(), *m)).collect();
-    let drawn = series.into_iter().enumerate().map(|(n, (_, _, marks))| Series {
-        label: series_label(experiment, &keys, n),
-        style: series_style(&keys, n),
-        marks,
-        connected: log.is_some(),
-    });
+    let drawn = series
+        .into_iter()
+        .enumerate()
+        .map(|(n, (_, _, marks))| Series {
+            label: series_label(experiment, &keys, n),
+            style: series_style(&keys, n),
+            marks,
+            connected: log.is_some(),
+        });
     Panel {
         title: spec.title.clone(),
-        description: format!("{}: {} against {}", experiment.title, spec.y_title, axis.title),
-        x_title: titled(&axis.title, unit.filter(|_| log.is_some()).unwrap_or_default()),
+        description: format!(
+            "{}: {} against {}",
+            experiment.title, spec.y_title, axis.title
+        ),
+        x_title: titled(
+            &axis.title,
+            unit.filter(|_| log.is_some()).unwrap_or_default(),
+        ),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: match log {
             None => Scale::Words(words()),
@@ -161,9 +176,16 @@ fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
         None => style(n + 1),
         Some(own) => {
             let alike = keys.iter().filter(|k| protocol(k) == Some(own)).count();
-            let before = keys[..n].iter().filter(|k| protocol(k) == Some(own)).count();
+            let before = keys[..n]
+                .iter()
+                .filter(|k| protocol(k) == Some(own))
+                .count();
             Style {
-                dash: if alike > 1 { variant_dash(before) } else { own.dash },
+                dash: if alike > 1 {
+                    variant_dash(before)
+                } else {
+                    own.dash
+                },
                 ..own
             }
         }
@@ -174,7 +196,9 @@ fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
 fn time(results: &Results, spec: &PlotSpec, groups: &[String], single: bool) -> Vec<Panel> {
     let experiment = &results.plan.experiment;
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
-    let mut panels: Vec<Panel> = cells.map(|c| trace(results, spec, groups, single, c)).collect();
+    let mut panels: Vec<Panel> = cells
+        .map(|c| trace(results, spec, groups, single, c))
+        .collect();
     let highest = panels.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks);
     let highest = highest.map(|m| if m.high.is_finite() { m.high } else { m.y });
     let highest = highest.fold(0.0, f64::max);
@@ -223,10 +247,17 @@ fn trace(
         true => spec.title.clone(),
         false => Some(name.clone()),
     };
-    let which = if single { "first seed" } else { "mean of all seeds" };
+    let which = if single {
+        "first seed"
+    } else {
+        "mean of all seeds"
+    };
     Panel {
         title,
-        description: format!("{}: {} over time, {name}, {which}", experiment.title, spec.y_title),
+        description: format!(
+            "{}: {} over time, {name}, {which}",
+            experiment.title, spec.y_title
+        ),
         x_title: "Time (s)".to_owned(),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: Scale::Linear,

@@ -119,11 +119,7 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number from `least` to a million.
-    pub(crate) fn count(
-        &self,
-        key: &'static str,
-        least: u32,
-    ) -> Result<Option<At<u32>>, LabError> {
+    pub(crate) fn count(&self, key: &'static str, least: u32) -> Result<Option<At<u32>>, LabError> {
         let parse = |v: &Value| {
             let n = u32::try_from(v.as_integer()?).ok()?;
             (least..=1_000_000).contains(&n).then_some(n)
@@ -261,5 +257,7 @@ impl<'a> Section<'a> {
 
 fn number(value: &Value) -> Option<f64> {
     let integer = value.as_integer().map(|i| i as f64);
-    integer.or_else(|| value.as_float()).filter(|x| x.is_finite())
+    integer
+        .or_else(|| value.as_float())
+        .filter(|x| x.is_finite())
 }

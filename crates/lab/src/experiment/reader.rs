@@ -111,7 +111,9 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
             let message = format!("there are two axes `{}`", name.value);
             return Err(source.error(name.line, message));
         }
-        let title = table.text("title")?.map_or_else(|| name.value.clone(), |t| t.value);
+        let title = table
+            .text("title")?
+            .map_or_else(|| name.value.clone(), |t| t.value);
         let mut points = swept_values(source, &table)?;
         for point in table.sections("points")? {
             let label = point.needed_text("label")?.value;
@@ -171,7 +173,9 @@ fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, L
         let text = setting(value);
         let set = keys.iter().map(|k| (k.value.clone(), text.clone()));
         Point {
-            label: labels.get(i).map_or_else(|| text.clone(), |l| l.value.clone()),
+            label: labels
+                .get(i)
+                .map_or_else(|| text.clone(), |l| l.value.clone()),
             set: set.collect(),
         }
     };
@@ -311,7 +315,9 @@ fn plot(
     };
     let mut references = Vec::new();
     for reference in table.sections("references")? {
-        let y = reference.number("y")?.ok_or_else(|| reference.missing("y"))?;
+        let y = reference
+            .number("y")?
+            .ok_or_else(|| reference.missing("y"))?;
         let label = reference.needed_text("label")?.value;
         references.push(Reference { y: y.value, label });
         reference.finish()?;
@@ -373,13 +379,20 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
             Value::InlineTable(_) => {
                 let item = Item::Value(value.clone());
                 let inner = Section::new(source, "experiment.claims.checks", &item)?;
-                let text = inner.needed_text("check")?.value;
-                let at: Vec<String> = inner.texts("at")?.into_iter().map(|t| t.value).collect();
+                let any = inner.texts("any")?;
+                if any.is_empty() {
+                    let text = inner.needed_text("check")?.value;
+                    let at = inner.texts("at")?;
+                    let at: Vec<String> = at.into_iter().map(|t| t.value).collect();
+                    checks.extend(expand(source, line, &text, Some(&at), axes)?);
+                } else {
+                    checks.push(alternatives(source, line, any)?);
+                }
                 inner.finish()?;
-                checks.extend(expand(source, line, &text, Some(&at), axes)?);
             }
             _ => {
-                let message = "a check is a text in quotes or { check = \"..\", at = [..] }";
+                let message = "a check is a text in quotes, { check = \"..\", at = [..] } or \
+                               { any = [..] }";
                 return Err(source.error(line, message));
             }
         }
@@ -413,11 +426,8 @@ fn expand(
     let star = pattern.cells().into_iter().find_map(stars);
     let labels = match (star, at) {
         (None, None) => {
-            return Ok(vec![Check {
-                text: text.to_owned(),
-                comparison: pattern,
-                line,
-            }]);
+            let any = vec![(text.to_owned(), pattern)];
+            return Ok(vec![Check { any, line }]);
         }
         (None, Some(_)) => return Err(error("`at` is for checks with a `*`".to_owned())),
         (Some(_), Some([])) => return Err(error("`at` is empty".to_owned())),
@@ -438,12 +448,25 @@ fn expand(
             cell
         });
         Check {
-            text: with_label(text, &label),
-            comparison,
+            any: vec![(with_label(text, &label), comparison)],
             line,
         }
     });
     Ok(checks.collect())
+}
+
+/// `any = ["..", ".."]`: one of them must hold.
+fn alternatives(
+    source: Source<'_>,
+    line: usize,
+    texts: Vec<At<String>>,
+) -> Result<Check, LabError> {
+    let parse = |text: At<String>| match Comparison::parse(&text.value) {
+        Ok(comparison) => Ok((text.value, comparison)),
+        Err(e) => Err(source.error(text.line, format!("`{}`: {e}", text.value))),
+    };
+    let any = texts.into_iter().map(parse).collect::<Result<_, _>>()?;
+    Ok(Check { any, line })
 }
 
 /// The text with every `*` that stands as a label replaced.
@@ -468,8 +491,11 @@ fn with_label(text: &str, label: &str) -> String {
 /// Every check names cells that exist, as far as they are in this experiment.
 fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabError> {
     for check in experiment.claims.iter().flat_map(|c| &c.checks) {
-        for cell in check.comparison.cells() {
-            let own = cell.experiment.as_ref().is_none_or(|id| *id == experiment.id);
+        for cell in check.cells() {
+            let own = cell
+                .experiment
+                .as_ref()
+                .is_none_or(|id| *id == experiment.id);
             if own {
                 let found = experiment.find(cell);
                 found.map_err(|message| source.error(check.line, message))?;
