@@ -90,6 +90,7 @@ pub enum CongestionHeader {
 
 /// A packet on its way.
 #[derive(Debug, Clone, Default)]
+#[repr(C, align(64))] // What every packet needs lies in the first cache line.
 pub struct Packet {
     /// Index of the flow it belongs to.
     pub flow: u32,

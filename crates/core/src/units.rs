@@ -12,6 +12,8 @@ pub use parse::{ParseUnitError, parse_bytes};
 
 /// Picoseconds in one second.
 const PS_PER_S: u64 = 1_000_000_000_000;
+/// Seconds in one picosecond: a product is cheaper than a quotient on every acknowledgment.
+const S_PER_PS: f64 = 1e-12;
 
 /// An instant of virtual time: picoseconds since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -37,7 +39,7 @@ impl Time {
     }
     /// Seconds since the start, for reports and for formulas.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / PS_PER_S as f64
+        self.0 as f64 * S_PER_PS
     }
     /// Time passed since `earlier`, or zero if `earlier` is in fact later.
     pub const fn since(self, earlier: Time) -> Duration {
@@ -87,7 +89,7 @@ impl Duration {
     }
     /// Seconds, for reports and for formulas.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / PS_PER_S as f64
+        self.0 as f64 * S_PER_PS
     }
     /// This duration times a factor `>= 0`, saturating.
     pub fn mul_f64(self, factor: f64) -> Duration {

@@ -18,6 +18,35 @@ pub struct RttEstimator {
     rttvar: Duration,
     min_rtt: Duration,
     backoff: u32,
+    /// The ticks of the latest sample's two instants.
+    ticks: [Tick; 2],
+}
+
+/// One tick of a coarse clock. Instants come close together, so that the same tick serves many
+/// of them and spares a division each.
+#[derive(Debug, Clone, Copy)]
+struct Tick {
+    from: Time,
+    until: Time,
+}
+
+impl Tick {
+    const NONE: Tick = Tick {
+        from: Time::NEVER,
+        until: Time::ZERO,
+    };
+
+    /// The beginning of the tick in which `time` falls.
+    fn floor(&mut self, time: Time, granularity: Duration) -> Time {
+        if time < self.from || time >= self.until {
+            let from = time.floor_to(granularity);
+            *self = Tick {
+                from,
+                until: from + granularity,
+            };
+        }
+        self.from
+    }
 }
 
 impl RttEstimator {
@@ -37,14 +66,21 @@ impl RttEstimator {
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
             backoff: 0,
+            ticks: [Tick::NONE; 2],
         }
     }
 
     /// A packet sent at `sent` was acknowledged at `now`. A timestamp tells retransmissions
     /// apart, so every sample counts and ends the back-off (RFC 6298 section 5, Karn).
     pub fn on_sample(&mut self, sent: Time, now: Time) {
-        let ticks = |t: Time| t.floor_to(self.granularity);
-        let sample = ticks(now).since(ticks(sent));
+        let (sent_tick, now_tick) = {
+            let [first, second] = &mut self.ticks;
+            (
+                first.floor(sent, self.granularity),
+                second.floor(now, self.granularity),
+            )
+        };
+        let sample = now_tick.since(sent_tick);
         self.min_rtt = self.min_rtt.min(sample);
         self.backoff = 0;
         let (r, ps) = (sample.as_ps(), Duration::from_ps);

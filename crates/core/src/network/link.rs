@@ -170,13 +170,21 @@ impl FifoLink {
     /// A packet reaches the queue at `now`, which must not be earlier than at the last call.
     #[inline]
     pub fn offer(&mut self, now: Time, packet: &mut Packet) -> Offer {
-        self.expire(now);
+        let busy_until = self.wire.busy_until;
+        if busy_until <= now {
+            // Whatever waited has started by now.
+            if !self.waiting.is_empty() {
+                self.waiting.clear();
+                self.waiting_bytes = 0;
+            }
+        } else {
+            self.expire(now);
+        }
         if let Some(red) = &mut self.red
             && !red_admits(red, self.waiting.len(), &mut self.wire, now, packet)
         {
             return Offer::Dropped;
         }
-        let busy_until = self.wire.busy_until;
         if busy_until <= now {
             return Offer::Accepted(self.wire.send(now, packet));
         }

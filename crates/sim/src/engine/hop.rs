@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use windward_core::network::{Departure, FifoLink, QueuedLink, RouterSpec};
 use windward_core::units::{Duration, Time};
 
+use super::schedule::{ComponentId, Schedule};
 use super::slab::PacketId;
 use crate::outcome::LinkOutcome;
 use crate::scenario::LinkSpec;
@@ -25,6 +26,15 @@ pub(super) struct Hop {
     /// All its packets come over one other link, and in order: they need no event to get here.
     pub(super) express: bool,
     pub(super) books: Books,
+    pub(super) ids: Ids,
+}
+
+/// The hop's places in the event queue, where it has them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ids {
+    pub(super) queue: ComponentId,
+    pub(super) router: ComponentId,
+    pub(super) arrival: ComponentId,
 }
 
 impl Hop {
@@ -42,11 +52,17 @@ impl Hop {
         } else {
             Link::Queued(QueuedLink::new(*rate, *delay, queue, channel, seed, name))
         };
-        Hop {
-            link,
-            wire: VecDeque::new(),
-            express: false,
-            books: Books::default(),
+        let none = ComponentId::MAX;
+        let ids = Ids { queue: none, router: none, arrival: none };
+        Hop { link, wire: VecDeque::new(), express: false, books: Books::default(), ids }
+    }
+
+    /// Enters the end of the router's interval, if there is a router with intervals.
+    pub(super) fn schedule_router(&self, schedule: &mut Schedule) {
+        if let Link::Queued(queue) = &self.link
+            && queue.next_timer() != Time::NEVER
+        {
+            schedule.set(self.ids.router, queue.next_timer());
         }
     }
 
@@ -144,8 +160,11 @@ impl Books {
             destroyed,
         } = *departure;
         self.sent_bytes += u64::from(size);
-        self.busy += window.overlap(start, end);
-        if start > arrived {
+        if arrived >= window.from && end <= window.until {
+            self.busy += end.since(start);
+            self.waited += start.since(arrived);
+        } else {
+            self.busy += window.overlap(start, end);
             self.waited += window.overlap(arrived, start);
         }
         if arrival > window.until {

@@ -37,7 +37,8 @@ pub struct Simulation {
     window: Window,
     seed: u64,
     schedule: Schedule,
-    components: Components,
+    /// What the indices of the event queue mean.
+    components: Vec<Component>,
     slab: Slab,
     hops: Vec<Hop>,
     link_names: Vec<String>,
@@ -60,6 +61,7 @@ struct Flow {
     start: Time,
     stop: Time,
     source: Option<Source>,
+    application: ComponentId,
     /// Bytes put through the bottleneck in all, and inside the window.
     bottleneck_bytes: u64,
     measured_bytes: u64,
@@ -78,16 +80,12 @@ struct Transport {
     packet_size: u32,
     packets: Option<u64>,
     completed: Option<Time>,
-    sender_timer: Timer,
-    receiver_timer: Timer,
+    delays_acks: bool,
+    /// Timers move their deadline far more often than they expire. Their event is left where
+    /// it is and looked after when its time comes, unless the deadline becomes earlier.
+    sender_timer: ComponentId,
+    receiver_timer: ComponentId,
     at_warmup: (SenderStats, u64),
-}
-
-/// The entry of a timer in the event queue. The deadline moves far more often than it expires,
-/// so the entry is left where it is and looked after when its time comes.
-#[derive(Debug, Clone, Copy)]
-struct Timer {
-    scheduled: Time,
 }
 
 /// What the flows of a group put through their bottlenecks, in bins of time.
@@ -116,14 +114,8 @@ impl Group {
     }
 }
 
-/// Which component an index of the event queue means. At one instant, queues are served
-/// before packets arrive, and packets arrive before timers expire.
-#[derive(Debug, Clone, Copy)]
-struct Components {
-    links: u32,
-    flows: u32,
-}
-
+/// What an index of the event queue means. They are numbered in this order: at one instant,
+/// queues are served before packets arrive, and packets arrive before timers expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Component {
     /// The queue of a link can put its next packet on the wire.
@@ -140,41 +132,46 @@ enum Component {
     Application(u32),
 }
 
-impl Components {
-    fn id(self, component: Component) -> ComponentId {
-        let Components { links, flows } = self;
-        match component {
-            Component::Queue(link) => link,
-            Component::Router(link) => links + link,
-            Component::Arrival(link) => 2 * links + link,
-            Component::SenderTimer(flow) => 3 * links + flow,
-            Component::ReceiverTimer(flow) => 3 * links + flows + flow,
-            Component::Application(flow) => 3 * links + 2 * flows + flow,
+/// Numbers the components that can have events, and tells each its number.
+fn number(
+    hops: &mut [Hop],
+    flows: &mut [Flow],
+    transports: &mut [Option<Transport>],
+) -> Vec<Component> {
+    let mut components = Vec::new();
+    let mut add = |id: &mut ComponentId, component: Component| {
+        *id = components.len() as ComponentId;
+        components.push(component);
+    };
+    for (i, hop) in (0..).zip(&mut *hops) {
+        if matches!(hop.link, Link::Queued(_)) {
+            add(&mut hop.ids.queue, Component::Queue(i));
         }
     }
-
-    #[inline]
-    fn of(self, id: ComponentId) -> Component {
-        let Components { links, flows } = self;
-        if id < 3 * links {
-            if id >= 2 * links {
-                Component::Arrival(id - 2 * links)
-            } else if id >= links {
-                Component::Router(id - links)
-            } else {
-                Component::Queue(id)
-            }
-        } else {
-            let id = id - 3 * links;
-            if id < flows {
-                Component::SenderTimer(id)
-            } else if id < 2 * flows {
-                Component::ReceiverTimer(id - flows)
-            } else {
-                Component::Application(id - 2 * flows)
-            }
+    for (i, hop) in (0..).zip(&mut *hops) {
+        if matches!(&hop.link, Link::Queued(queue) if queue.next_timer() != Time::NEVER) {
+            add(&mut hop.ids.router, Component::Router(i));
         }
     }
+    for (i, hop) in (0..).zip(hops) {
+        add(&mut hop.ids.arrival, Component::Arrival(i));
+    }
+    for (i, transport) in (0..).zip(&mut *transports) {
+        if let Some(transport) = transport {
+            add(&mut transport.sender_timer, Component::SenderTimer(i));
+        }
+    }
+    for (i, transport) in (0..).zip(transports) {
+        if let Some(transport) = transport
+            && transport.delays_acks
+        {
+            add(&mut transport.receiver_timer, Component::ReceiverTimer(i));
+        }
+    }
+    for (i, flow) in (0..).zip(flows) {
+        add(&mut flow.application, Component::Application(i));
+    }
+    components
 }
 
 /// One connection at an instant.
@@ -257,34 +254,33 @@ impl Simulation {
         if detail == Detail::Fast {
             mark_express(&mut hops, flows);
         }
-        let mut simulation = Simulation {
+        let mut flow_states: Vec<Flow> = flows.iter().map(|flow| Flow::new(flow, *seed)).collect();
+        let mut transports: Vec<_> = flows.iter().map(Transport::new).collect();
+        let components = number(&mut hops, &mut flow_states, &mut transports);
+        let mut schedule = Schedule::new(components.len());
+        for hop in &hops {
+            hop.schedule_router(&mut schedule);
+        }
+        for flow in &flow_states {
+            let first = flow.source.as_ref().map_or(flow.start, Source::next);
+            schedule.set(flow.application, first);
+        }
+        Simulation {
             now: Time::ZERO,
             window,
             seed: *seed,
-            schedule: Schedule::default(),
-            components: Components {
-                links: links.len() as u32,
-                flows: flows.len() as u32,
-            },
+            schedule,
+            components,
             slab: Slab::default(),
             hops,
             link_names: links.iter().map(|link| link.name.clone()).collect(),
-            flows: flows.iter().map(|flow| Flow::new(flow, *seed)).collect(),
-            transports: flows.iter().map(Transport::new).collect(),
+            flows: flow_states,
+            transports,
             groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
             warmed_up: false,
             events: 0,
             fingerprint: 0,
-        };
-        for link in 0..links.len() as u32 {
-            simulation.schedule_router(link);
         }
-        for flow in 0..flows.len() as u32 {
-            let state = &simulation.flows[flow as usize];
-            let first = state.source.as_ref().map_or(state.start, Source::next);
-            simulation.push(first, Component::Application(flow));
-        }
-        simulation
     }
 
     /// Virtual time reached so far.
@@ -328,28 +324,24 @@ impl Simulation {
         }
     }
 
-    fn push(&mut self, time: Time, component: Component) {
-        if time <= self.window.until {
-            self.schedule.push(time, self.components.id(component));
-        }
-    }
-
     fn run_until(&mut self, until: Time) {
-        while let Some((time, id)) = self.schedule.first()
-            && time <= until
-        {
+        loop {
+            let (time, id) = self.schedule.first();
+            if time > until {
+                return;
+            }
             debug_assert!(time >= self.now, "time ran back");
             self.now = time;
             self.events += 1;
-            match self.components.of(id) {
+            match self.components[id as usize] {
                 Component::Arrival(link) => self.on_arrival(link, id),
                 other => {
-                    self.schedule.pop_first();
+                    self.schedule.set(id, Time::NEVER);
                     match other {
                         Component::Queue(link) => self.serve(link),
                         Component::Router(link) => self.on_router_timer(link),
-                        Component::SenderTimer(flow) => self.on_sender_timer(flow, time),
-                        Component::ReceiverTimer(flow) => self.on_receiver_timer(flow, time),
+                        Component::SenderTimer(flow) => self.on_sender_timer(flow),
+                        Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
                         Component::Application(flow) => self.on_application(flow),
                         Component::Arrival(_) => unreachable!("handled above"),
                     }
@@ -359,15 +351,14 @@ impl Simulation {
     }
 
     /// The first packet on the wire reaches the far end of a link.
+    #[inline]
     fn on_arrival(&mut self, link: u32, id: ComponentId) {
         let hop = &mut self.hops[link as usize];
         let Some((_, packet)) = hop.wire.pop_front() else {
             unreachable!("an empty wire")
         };
-        match hop.wire.front() {
-            Some((next, _)) => self.schedule.move_first(*next, id),
-            None => self.schedule.pop_first(),
-        }
+        self.schedule
+            .set(id, hop.wire.front().map_or(Time::NEVER, |next| next.0));
         let Packet {
             flow, hop, kind, ..
         } = self.slab[packet];
@@ -428,10 +419,10 @@ impl Simulation {
     }
 
     fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
-        let wire = &mut self.hops[link as usize].wire;
-        wire.push_back((arrival, id));
-        if wire.len() == 1 {
-            self.push(arrival, Component::Arrival(link));
+        let hop = &mut self.hops[link as usize];
+        hop.wire.push_back((arrival, id));
+        if hop.wire.len() == 1 {
+            self.schedule.set(hop.ids.arrival, arrival);
         }
     }
 
@@ -449,7 +440,7 @@ impl Simulation {
             if start <= at {
                 self.serve(link);
             } else {
-                self.push(start, Component::Queue(link));
+                self.schedule.set(hop.ids.queue, start);
             }
         }
     }
@@ -477,7 +468,7 @@ impl Simulation {
         let route = if is_ack { &flow.reverse } else { &flow.forward };
         let onward = route.get(usize::from(packet.hop)).copied();
         if let Some(start) = next_start {
-            self.push(start, Component::Queue(link));
+            self.schedule.set(hop.ids.queue, start);
         }
         if !seen {
             self.slab.give_back(id);
@@ -489,18 +480,11 @@ impl Simulation {
     }
 
     fn on_router_timer(&mut self, link: u32) {
-        if let Link::Queued(queue) = &mut self.hops[link as usize].link {
+        let hop = &mut self.hops[link as usize];
+        if let Link::Queued(queue) = &mut hop.link {
             queue.on_timer(self.now);
         }
-        self.schedule_router(link);
-    }
-
-    fn schedule_router(&mut self, link: u32) {
-        if let Link::Queued(queue) = &self.hops[link as usize].link
-            && queue.next_timer() != Time::NEVER
-        {
-            self.push(queue.next_timer(), Component::Router(link));
-        }
+        hop.schedule_router(&mut self.schedule);
     }
 
     /// A packet reaches its endpoint.
@@ -536,14 +520,14 @@ impl Simulation {
             let Some(transport) = &mut self.transports[index as usize] else {
                 return;
             };
-            let id = self.slab.take();
+            let id = self.slab.vacant();
             let packet = &mut self.slab[id];
             if !transport.sender.poll_transmit(self.now, packet) {
-                self.slab.give_back(id);
                 break;
             }
             packet.flow = index;
             packet.hop = 0;
+            self.slab.claim();
             self.forward(id, self.now);
         }
         let Some(transport) = &mut self.transports[index as usize] else {
@@ -553,50 +537,39 @@ impl Simulation {
             transport.completed = transport.packets.map(|_| self.now);
         }
         let deadline = transport.sender.next_timer();
-        if deadline < transport.sender_timer.scheduled {
-            transport.sender_timer.scheduled = deadline;
-            self.push(deadline, Component::SenderTimer(index));
+        if deadline < self.schedule.time_of(transport.sender_timer) {
+            self.schedule.set(transport.sender_timer, deadline);
         }
     }
 
     fn follow_receiver_timer(&mut self, index: u32) {
-        let Some(transport) = &mut self.transports[index as usize] else {
-            return;
-        };
-        let deadline = transport.receiver.next_timer();
-        if deadline < transport.receiver_timer.scheduled {
-            transport.receiver_timer.scheduled = deadline;
-            self.push(deadline, Component::ReceiverTimer(index));
+        let Some(transport) = &self.transports[index as usize] else { return };
+        if transport.delays_acks {
+            let deadline = transport.receiver.next_timer();
+            if deadline < self.schedule.time_of(transport.receiver_timer) {
+                self.schedule.set(transport.receiver_timer, deadline);
+            }
         }
     }
 
-    fn on_sender_timer(&mut self, index: u32, time: Time) {
+    fn on_sender_timer(&mut self, index: u32) {
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
         };
-        if transport.sender_timer.scheduled != time {
-            return; // Left over: an earlier entry has taken its place.
-        }
-        transport.sender_timer.scheduled = Time::NEVER;
-        if transport.sender.next_timer() <= time {
-            transport.sender.on_timer(time);
+        if transport.sender.next_timer() <= self.now {
+            transport.sender.on_timer(self.now);
         }
         self.transmit(index);
     }
 
-    fn on_receiver_timer(&mut self, index: u32, time: Time) {
+    fn on_receiver_timer(&mut self, index: u32) {
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
         };
-        if transport.receiver_timer.scheduled != time {
-            return;
-        }
-        transport.receiver_timer.scheduled = Time::NEVER;
-        let id = self.slab.take();
-        if transport.receiver.on_timer(time, &mut self.slab[id]) {
-            self.forward(id, time);
-        } else {
-            self.slab.give_back(id);
+        let id = self.slab.vacant();
+        if transport.receiver.on_timer(self.now, &mut self.slab[id]) {
+            self.slab.claim();
+            self.forward(id, self.now);
         }
         self.follow_receiver_timer(index);
     }
@@ -608,8 +581,9 @@ impl Simulation {
             source.emit();
             let (size, next) = (source.packet_size, source.next());
             let seq = source.sent;
-            self.push(next, Component::Application(index));
-            let id = self.slab.take();
+            self.schedule.set(flow.application, next);
+            let id = self.slab.vacant();
+            self.slab.claim();
             let kind = PacketKind::Datagram;
             self.slab[id] = Packet {
                 flow: index,
@@ -629,7 +603,7 @@ impl Simulation {
             transport
                 .sender
                 .offer_until(transport.packets.unwrap_or(u64::MAX));
-            self.push(stop, Component::Application(index));
+            self.schedule.set(flow.application, stop);
         } else {
             transport.sender.offer_until(0);
         }
@@ -776,6 +750,7 @@ impl Flow {
             start,
             stop,
             source,
+            application: ComponentId::MAX,
             bottleneck_bytes: 0,
             measured_bytes: 0,
             datagrams: 0,
@@ -857,12 +832,9 @@ impl Transport {
             packet_size: config.packet_size,
             packets: *packets,
             completed: None,
-            sender_timer: Timer {
-                scheduled: Time::NEVER,
-            },
-            receiver_timer: Timer {
-                scheduled: Time::NEVER,
-            },
+            delays_acks: config.delayed_acks.is_some(),
+            sender_timer: ComponentId::MAX,
+            receiver_timer: ComponentId::MAX,
             at_warmup: (SenderStats::default(), 0),
         })
     }

@@ -15,13 +15,23 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    /// A slot for a new packet; it holds whatever was there before.
+    /// A slot for a packet that may come to be; it holds whatever was there before. It stays
+    /// free until [`Slab::claim`].
     #[inline]
-    pub(super) fn take(&mut self) -> PacketId {
-        self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Packet::default());
-            (self.packets.len() - 1) as PacketId
-        })
+    pub(super) fn vacant(&mut self) -> PacketId {
+        if let Some(id) = self.free.last() {
+            return *id;
+        }
+        self.packets.push(Packet::default());
+        let id = (self.packets.len() - 1) as PacketId;
+        self.free.push(id);
+        id
+    }
+
+    /// Takes the slot that [`Slab::vacant`] named.
+    #[inline]
+    pub(super) fn claim(&mut self) {
+        self.free.pop();
     }
 
     /// Gives a slot back.
