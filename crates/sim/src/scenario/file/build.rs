@@ -317,9 +317,9 @@ fn routes(root: &Section<'_>, groups: &[Group<'_>], links: &mut Links) -> Result
         root.forbid(&["nodes"], "only a general graph (`links`) has nodes")?;
     }
     let topology = match kind {
-        "dumbbell" => Topology::Chain(Chain::dumbbell(field.section()?, links)?),
-        "parking_lot" => Topology::Chain(Chain::parking_lot(field.section()?, links)?),
-        _ => Topology::Graph(Graph::read(root, field, links)?),
+        "dumbbell" => Topology::Chain(Box::new(Chain::dumbbell(field.section()?, links)?)),
+        "parking_lot" => Topology::Chain(Box::new(Chain::parking_lot(field.section()?, links)?)),
+        _ => Topology::Graph(Graph::read(root, &field, links)?),
     };
     let mut hops = 0;
     let mut bounded = |group: &Group<'_>, count: usize, route: usize| {
@@ -353,7 +353,7 @@ fn routes(root: &Section<'_>, groups: &[Group<'_>], links: &mut Links) -> Result
 
 #[derive(Debug)]
 enum Topology<'a> {
-    Chain(Chain<'a>),
+    Chain(Box<Chain<'a>>),
     Graph(Graph<'a>),
 }
 

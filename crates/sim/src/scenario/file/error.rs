@@ -56,11 +56,12 @@ pub(super) fn suggest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) 
     help.join(" ")
 }
 
-/// The first part of a text, for messages.
+/// The first part of a text on one line, for messages.
 pub(super) fn shorten(text: &str) -> String {
     const LONGEST: usize = 60;
+    let text = text.replace(char::is_control, " ");
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
+        None => text,
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    pub(super) fn read(root: &Section<'a>, field: Field<'a>, links: &mut Links) -> Result<Self> {
+    pub(super) fn read(root: &Section<'a>, field: &Field<'a>, links: &mut Links) -> Result<Self> {
         let mut graph = Graph::default();
         let declared = root.read("nodes", |field| {
             for item in field.items()? {
@@ -110,7 +110,10 @@ impl<'a> Graph<'a> {
             let (from, to) = (self.names[from], self.names[to]);
             return Err(section
                 .error(format!("there already is a link from `{from}` to `{to}`"))
-                .with_help("links go both ways unless `both_ways = false`; `reverse = {..}` describes the way back"));
+                .with_help(
+                    "links go both ways unless `both_ways = false`; `reverse = {..}` describes \
+                     the way back",
+                ));
         }
         self.leaving[from].push((to, link));
         Ok(())
@@ -231,8 +234,7 @@ impl<'a> Graph<'a> {
 
     fn no_route(&self, section: &Section<'_>, from: NodeId, to: NodeId) -> super::ScenarioError {
         let (from, to) = (self.names[from], self.names[to]);
-        let neighbours = |node: &Vec<(NodeId, LinkId)>| node.is_empty();
-        let help = if neighbours(&self.leaving[self.nodes[from]]) {
+        let help = if self.leaving[self.nodes[from]].is_empty() {
             format!("no link leaves `{from}`")
         } else {
             "add a link, or leave out `both_ways = false`".to_owned()

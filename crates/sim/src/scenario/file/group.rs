@@ -3,7 +3,7 @@
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::RouterKind;
 use windward_core::protocols::{self, PROTOCOLS};
-use windward_core::units::{Duration, Time};
+use windward_core::units::{Duration, Rate, Time};
 
 use super::endpoint::{self, MAX_PACKET_SIZE};
 use super::section::{Amount, Field, Result, Section};
@@ -11,6 +11,9 @@ use crate::scenario::{MAX_DURATION, Pattern, Traffic};
 
 /// The most flows of all groups together.
 pub(super) const MAX_FLOWS: usize = 100_000;
+
+/// The most intervals of the schedules of all flows of a group together.
+const MAX_INTERVALS: usize = 1_000_000;
 
 /// A group of flows.
 #[derive(Debug)]
@@ -39,9 +42,21 @@ impl<'a> Group<'a> {
                 Err(field.error("the flows stop before the last of them starts"))
             }
         })?;
+        let count = count.unwrap_or(1) as usize;
+        let traffic = traffic(&section, config)?;
+        if let Traffic::Datagrams {
+            pattern: Pattern::Schedule { intervals },
+            ..
+        } = &traffic
+            && intervals.len().saturating_mul(count) > MAX_INTERVALS
+        {
+            return Err(section.error(format!(
+                "the schedules of all flows have more than {MAX_INTERVALS} intervals"
+            )));
+        }
         Ok(Group {
-            traffic: traffic(&section, config)?,
-            count: count.unwrap_or(1) as usize,
+            traffic,
+            count,
             section,
             name,
             start,
@@ -99,9 +114,10 @@ fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
         .iter()
         .filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((kind, field)) = given.next() else {
-        return Err(section
-            .error("`protocol` is missing")
-            .with_help("write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off` or `schedule` for datagrams"));
+        return Err(section.error("`protocol` is missing").with_help(
+            "write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off` or \
+                 `schedule` for datagrams",
+        ));
     };
     if let Some((_, second)) = given.next() {
         return Err(second.error(format!("the flows already have `{kind}`")));
@@ -110,7 +126,7 @@ fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
         let name = field.clone().text()?;
         let protocol = protocols::find(name)
             .ok_or_else(|| field.unknown("protocol", name, PROTOCOLS.iter().map(|p| p.name)))?;
-        let packets = section.read("size", |field| size(field, config.packet_size))?;
+        let packets = section.read("size", |field| size(&field, config.packet_size))?;
         return Ok(Traffic::Transport {
             protocol,
             config,
@@ -122,7 +138,7 @@ fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
 }
 
 /// A size in packets, rounded up.
-fn size(field: Field<'_>, packet_size: u32) -> Result<u64> {
+fn size(field: &Field<'_>, packet_size: u32) -> Result<u64> {
     const MOST: u64 = 1 << 53;
     let packets = match field.clone().amount()? {
         Amount::Packets(packets) => packets,
@@ -139,7 +155,7 @@ fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic>
         return Ok(Traffic::Datagrams {
             packet_size: default_size,
             pattern: Pattern::Schedule {
-                intervals: schedule(field)?,
+                intervals: schedule(&field)?,
             },
         });
     }
@@ -164,7 +180,7 @@ fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic>
     })
 }
 
-fn schedule(field: Field<'_>) -> Result<Vec<(Time, Time, windward_core::units::Rate)>> {
+fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {
     let items = field.clone().items()?;
     if items.is_empty() {
         return Err(field.error("a schedule has at least one interval"));

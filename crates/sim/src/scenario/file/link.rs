@@ -65,7 +65,7 @@ impl LinkFields {
         Ok(LinkFields {
             rate: section.read("rate", Field::rate)?,
             delay: section.read("delay", |field| field.duration(Duration::ZERO..=DAY))?,
-            queue: section.read("queue", queue)?,
+            queue: section.read("queue", |field| queue(&field))?,
             aqm: section.read("aqm", aqm)?,
             router: section.read("router", router)?,
             channel: channel(section)?,
@@ -126,7 +126,7 @@ impl LinkFields {
     }
 }
 
-fn queue(field: Field<'_>) -> Result<QueueLimit> {
+fn queue(field: &Field<'_>) -> Result<QueueLimit> {
     match field.clone().amount()? {
         Amount::Packets(packets) => u32::try_from(packets)
             .map(QueueLimit::Packets)

@@ -1,6 +1,7 @@
 //! Changing one value by its dotted key.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::fmt::Display;
 
 use super::error::{ScenarioError, shorten, suggest};
 use super::schema::{self, Keys, Kind};
@@ -93,18 +94,16 @@ impl Change<'_> {
                 .error(format!("which key of `{array}`?"))
                 .with_help(format!("write {array}.NAME.KEY, or {array}.*.KEY for all")));
         };
-        let name = |node: &Node| schema::name_of(node, by).map(|name| name.into_owned());
+        let name = |node: &Node| schema::name_of(node, by).map(Cow::into_owned);
         let named = |item: &Node| name(item).as_deref() == Some(wanted);
         let matched: Vec<usize> = match wanted {
             "*" => (0..items.len()).collect(),
             _ => match items.iter().position(named) {
                 Some(index) => vec![index],
-                None => wanted
-                    .parse()
-                    .ok()
-                    .filter(|&i: &usize| i < items.len())
-                    .into_iter()
-                    .collect(),
+                None => {
+                    let index = wanted.parse().ok().filter(|&i: &usize| i < items.len());
+                    index.into_iter().collect()
+                }
             },
         };
         if matched.is_empty() {
@@ -128,14 +127,13 @@ impl Change<'_> {
     }
 
     fn node(&self, value: Value) -> Node {
-        let origin = match &self.origin {
-            Origin::Set(assignment) => Origin::Set(Arc::clone(assignment)),
-            line @ Origin::Line(_) => line.clone(),
-        };
-        Node { origin, value }
+        Node {
+            origin: self.origin.clone(),
+            value,
+        }
     }
 
-    fn error(&self, message: String) -> ScenarioError {
+    fn error(&self, message: impl Display) -> ScenarioError {
         ScenarioError::new(&self.place, format!("{}: {message}", shorten(self.key)))
     }
 }

@@ -163,7 +163,7 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Text(text) => write!(f, "{:?}", super::error::shorten(text)),
+            Value::Text(text) => write!(f, "\"{}\"", super::error::shorten(text)),
             Value::Integer(number) => write!(f, "{number}"),
             Value::Float(number) => write!(f, "{number:?}"),
             Value::Bool(value) => write!(f, "{value}"),
