@@ -63,7 +63,9 @@ fn summary(html: &mut String, sections: &[Section<'_>], claims: &[ClaimResult]) 
         html.push_str("</ul>\n<div class=\"scroll\"><table>\n<thead><tr><th>Claim</th>");
         html.push_str("<th>Verdict</th><th>What the paper says</th><th>Held when</th>");
         html.push_str("<th>Measured</th></tr></thead>\n<tbody>\n");
-        for claim in claims {
+        let mut in_order: Vec<&ClaimResult> = claims.iter().collect();
+        in_order.sort_by_key(|c| rank(&c.claim.id));
+        for claim in in_order {
             let id = escape(&claim.claim.id);
             let _ = writeln!(
                 html,
@@ -78,6 +80,12 @@ fn summary(html: &mut String, sections: &[Section<'_>], claims: &[ClaimResult]) 
         html.push_str("</tbody></table></div>\n");
     }
     html.push_str("</header>\n");
+}
+
+/// Puts `L10` behind `L9`: first the letters, then the number.
+fn rank(id: &str) -> (&str, u64) {
+    let digits = id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len());
+    (&id[..digits], id[digits..].parse().unwrap_or(u64::MAX))
 }
 
 /// The check that decides, and how many others there are.
@@ -202,5 +210,17 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Held => "held",
         Verdict::NotHeld => "not-held",
         Verdict::Inconclusive => "open",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rank;
+
+    #[test]
+    fn claims_are_listed_as_people_count() {
+        let mut ids = ["L10", "E1", "L9", "L2"];
+        ids.sort_by_key(|id| rank(id));
+        assert_eq!(ids, ["E1", "L2", "L9", "L10"]);
     }
 }

@@ -11,6 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use serde_json::json;
+use windward_core::units::Time;
 
 use crate::LabError;
 use crate::output::Staging;
@@ -261,7 +262,7 @@ impl Results {
         table.push("mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
         table.push(
             "completed_s",
-            reals(&|f| f.completed.map(|t| t.as_secs_f64())),
+            reals(&|f| f.completed.map(Time::as_secs_f64)),
         );
         table
     }
