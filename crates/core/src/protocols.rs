@@ -171,9 +171,7 @@ const XCP: Protocol = Protocol {
 
 /// What the XTCP variants share.
 const XTCP: Protocol = Protocol {
-    window: WindowLaw::Xtcp {
-        tcp_friendly: false,
-    },
+    window: WindowLaw::Xtcp { tcp_friendly: false },
     discrimination: Discrimination::Never,
     feedback: Feedback::CongestionFlag,
     router: RouterKind::Xtcp,
@@ -181,10 +179,7 @@ const XTCP: Protocol = Protocol {
 };
 
 const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryKind {
-    RecoveryKind::SendOutWindow {
-        partial_acks,
-        retransmission_timer,
-    }
+    RecoveryKind::SendOutWindow { partial_acks, retransmission_timer }
 }
 
 /// The protocol of that name.

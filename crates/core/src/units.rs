@@ -48,11 +48,7 @@ impl Time {
     /// The same instant counted in whole ticks of a clock of the given granularity.
     /// A granularity of zero is an ideal clock: the instant itself.
     pub fn floor_to(self, granularity: Duration) -> Time {
-        if granularity.0 == 0 {
-            self
-        } else {
-            Time(self.0 - self.0 % granularity.0)
-        }
+        if granularity.0 == 0 { self } else { Time(self.0 - self.0 % granularity.0) }
     }
 }
 
@@ -135,11 +131,7 @@ impl Sub for Duration {
 }
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Time::NEVER {
-            write!(f, "never")
-        } else {
-            write!(f, "{}s", self.as_secs_f64())
-        }
+        if *self == Time::NEVER { write!(f, "never") } else { write!(f, "{}s", self.as_secs_f64()) }
     }
 }
 impl fmt::Debug for Duration {
@@ -221,10 +213,7 @@ mod tests {
     #[test]
     fn clock_ticks_round_down() {
         let t = Time::ZERO + Duration::from_millis(37);
-        assert_eq!(
-            t.floor_to(Duration::from_millis(10)),
-            Time::ZERO + Duration::from_millis(30)
-        );
+        assert_eq!(t.floor_to(Duration::from_millis(10)), Time::ZERO + Duration::from_millis(30));
         assert_eq!(t.floor_to(Duration::ZERO), t);
     }
 }

@@ -9,11 +9,7 @@ macro_rules! lr2008 {
     ($name:literal) => {
         (
             concat!("experiments/papers/lr2008/", $name, ".toml"),
-            include_str!(concat!(
-                "../../../experiments/papers/lr2008/",
-                $name,
-                ".toml"
-            )),
+            include_str!(concat!("../../../experiments/papers/lr2008/", $name, ".toml")),
         )
     };
 }
@@ -39,10 +35,7 @@ static FILES: &[(&str, &str)] = &[
 /// # Errors
 /// None, as long as the tests pass.
 pub fn all() -> Result<Vec<Experiment>, LabError> {
-    FILES
-        .iter()
-        .map(|(name, text)| Experiment::parse(name, text))
-        .collect()
+    FILES.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
 }
 
 /// The experiments with these ids, or all of a paper by its key, and those that their claims
@@ -66,10 +59,7 @@ pub fn select(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
             message: format!("no such experiment{}", nearest(unknown, words)),
         });
     }
-    let mut wanted: Vec<bool> = all
-        .iter()
-        .map(|e| ids.iter().any(|id| named(e, id)))
-        .collect();
+    let mut wanted: Vec<bool> = all.iter().map(|e| ids.iter().any(|id| named(e, id))).collect();
     // References of references: as many rounds as there are experiments suffice.
     for _ in 0..all.len() {
         for i in 0..all.len() {

@@ -118,10 +118,7 @@ pub fn evaluate(results: &[Results]) -> Vec<ClaimResult> {
 
 /// The best of the alternatives; mostly there is only one.
 fn evaluate_check(check: &Check, own: &Results, all: &[Results]) -> CheckResult {
-    let each = check
-        .any
-        .iter()
-        .map(|(text, c)| evaluate_comparison(text, c, own, all));
+    let each = check.any.iter().map(|(text, c)| evaluate_comparison(text, c, own, all));
     let rank = |verdict| match verdict {
         Verdict::Held => 0,
         Verdict::Inconclusive => 1,
@@ -129,11 +126,7 @@ fn evaluate_check(check: &Check, own: &Results, all: &[Results]) -> CheckResult 
     };
     let best = each.min_by_key(|result| rank(result.verdict));
     let mut best = best.expect("a check is read with at least one comparison");
-    let others = check
-        .any
-        .iter()
-        .map(|(text, _)| text)
-        .filter(|t| **t != best.text);
+    let others = check.any.iter().map(|(text, _)| text).filter(|t| **t != best.text);
     let others: Vec<String> = others.map(|t| format!(", or {t}")).collect();
     best.text.push_str(&others.concat());
     best
@@ -173,10 +166,7 @@ fn evaluate_comparison(
             let column = columns.iter().find(|(c, _)| *c == cell);
             column.map_or(f64::NAN, |(_, values)| values[r])
         };
-        (
-            comparison.left.evaluate(&value),
-            comparison.right.evaluate(&value),
-        )
+        (comparison.left.evaluate(&value), comparison.right.evaluate(&value))
     };
     let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
     summarize(comparison, &sides, &mut result);
@@ -364,11 +354,7 @@ mod tests {
         assert_eq!(judge(Above, bound), NotHeld);
         assert_eq!(judge(Below, bound), NotHeld);
         // An interval without ends decides nothing.
-        let everything = Estimate {
-            mean: 1.0,
-            low: f64::NEG_INFINITY,
-            high: f64::INFINITY,
-        };
+        let everything = Estimate { mean: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
         assert_eq!(judge(AtLeast, everything), Inconclusive);
     }
 
@@ -403,10 +389,7 @@ mod tests {
         assert_eq!(result.verdict, Verdict::Held);
         let difference = result.difference.unwrap();
         assert_eq!((difference.mean, difference.low), (0.5, 0.5));
-        assert_eq!(
-            result.measured(),
-            "5.50 against 5.00, difference 0.500 [0.500, 0.500]"
-        );
+        assert_eq!(result.measured(), "5.50 against 5.00, difference 0.500 [0.500, 0.500]");
     }
 
     #[test]

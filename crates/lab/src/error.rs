@@ -42,31 +42,16 @@ pub enum LabError {
 
 impl LabError {
     pub(crate) fn io(verb: &'static str, path: &Path, error: io::Error) -> Self {
-        LabError::Io {
-            path: path.to_owned(),
-            verb,
-            error,
-        }
+        LabError::Io { path: path.to_owned(), verb, error }
     }
 }
 
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LabError::Experiment {
-                file,
-                line: 0,
-                message,
-            } => write!(f, "{file}: {message}"),
-            LabError::Experiment {
-                file,
-                line,
-                message,
-            } => write!(f, "{file}:{line}: {message}"),
-            LabError::Scenario {
-                cell: Some(cell),
-                error,
-            } => write!(f, "{error} (at {cell})"),
+            LabError::Experiment { file, line: 0, message } => write!(f, "{file}: {message}"),
+            LabError::Experiment { file, line, message } => write!(f, "{file}:{line}: {message}"),
+            LabError::Scenario { cell: Some(cell), error } => write!(f, "{error} (at {cell})"),
             LabError::Scenario { cell: None, error } => error.fmt(f),
             LabError::Io { path, verb, error } => {
                 write!(f, "{}: cannot {verb}: {error}", path.display())
@@ -90,10 +75,7 @@ impl std::error::Error for LabError {
 /// `; did you mean ...?` if one of the candidates is near, else the candidates themselves.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let best = candidates
-        .iter()
-        .map(|c| (strsim::damerau_levenshtein(word, c), *c))
-        .min();
+    let best = candidates.iter().map(|c| (strsim::damerau_levenshtein(word, c), *c)).min();
     match best {
         Some((distance, c)) if distance <= 1 + c.chars().count() / 3 => {
             format!("; did you mean `{c}`?")
@@ -116,11 +98,7 @@ mod tests {
 
     #[test]
     fn errors_name_file_and_line() {
-        let error = LabError::Experiment {
-            file: "a.toml".into(),
-            line: 7,
-            message: "no".into(),
-        };
+        let error = LabError::Experiment { file: "a.toml".into(), line: 7, message: "no".into() };
         assert_eq!(error.to_string(), "a.toml:7: no");
         let io = LabError::io("write", Path::new("/x/y"), io::Error::other("disk full"));
         assert_eq!(io.to_string(), "/x/y: cannot write: disk full");

@@ -310,10 +310,7 @@ impl Experiment {
             let point = axis.points.iter().position(|p| p.label == *label);
             let point = point.ok_or_else(|| {
                 let hint = nearest(label, axis.points.iter().map(|p| p.label.as_str()));
-                format!(
-                    "`{label}` in `{cell}` is no label of the axis `{}`{hint}",
-                    axis.name
-                )
+                format!("`{label}` in `{cell}` is no label of the axis `{}`{hint}", axis.name)
             })?;
             index = index * axis.points.len() + point;
         }

@@ -190,20 +190,14 @@ static QUANTITIES: &[Quantity] = &[
     group("timeouts", |g| g.timeouts as f64),
     group("retransmissions", |g| g.retransmissions as f64),
     group("packets_sent", |g| g.packets_sent as f64),
-    Quantity {
-        name: "mean_rtt",
-        of: Of::Flows(|f| f.mean_rtt.as_secs_f64()),
-    },
+    Quantity { name: "mean_rtt", of: Of::Flows(|f| f.mean_rtt.as_secs_f64()) },
     link("utilization", |l| l.utilization),
     link("mean_queue", |l| l.mean_queue_packets),
     link("max_queue", |l| l.max_queue_packets as f64),
     link("drops", |l| l.dropped as f64),
     link("corrupted", |l| l.corrupted as f64),
     link("marks", |l| l.marked as f64),
-    Quantity {
-        name: "jain",
-        of: Of::Run(|o| o.jain),
-    },
+    Quantity { name: "jain", of: Of::Run(|o| o.jain) },
 ];
 
 const fn group(name: &'static str, read: fn(&GroupOutcome) -> f64) -> Quantity {
@@ -276,20 +270,11 @@ impl Leaf for Measure {
         }
         let names = cursor.names(')')?;
         match (&quantity.of, &names[..]) {
-            (Of::Run(_), []) => Ok(Measure {
-                quantity,
-                name: String::new(),
-            }),
+            (Of::Run(_), []) => Ok(Measure { quantity, name: String::new() }),
             (Of::Run(_), _) => Err(format!("`{name}()` takes nothing in its parentheses")),
-            (Of::Link(_), [link]) => Ok(Measure {
-                quantity,
-                name: link.clone(),
-            }),
+            (Of::Link(_), [link]) => Ok(Measure { quantity, name: link.clone() }),
             (Of::Link(_), _) => Err(format!("`{name}(..)` takes the name of one link")),
-            (Of::Group(_) | Of::Flows(_), [group]) => Ok(Measure {
-                quantity,
-                name: group.clone(),
-            }),
+            (Of::Group(_) | Of::Flows(_), [group]) => Ok(Measure { quantity, name: group.clone() }),
             _ => Err(format!("`{name}(..)` takes the name of one group")),
         }
     }
@@ -332,11 +317,7 @@ impl Leaf for Cell {
             true => cursor.names(']')?,
             false => Vec::new(),
         };
-        Ok(Cell {
-            experiment,
-            metric,
-            labels,
-        })
+        Ok(Cell { experiment, metric, labels })
     }
 }
 
@@ -418,11 +399,7 @@ const MAX_DEPTH: u32 = 64;
 
 impl<'a> Cursor<'a> {
     fn new(text: &'a str) -> Self {
-        Cursor {
-            text,
-            rest: text,
-            depth: 0,
-        }
+        Cursor { text, rest: text, depth: 0 }
     }
 
     fn sum<L: Leaf>(&mut self) -> Result<Node<L>, String> {
@@ -468,10 +445,7 @@ impl<'a> Cursor<'a> {
             return self.close(')').map(|()| inside);
         }
         self.skip_space();
-        if self
-            .rest
-            .starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        {
+        if self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             return self.number();
         }
         let word = self.word_or_id();
@@ -636,20 +610,11 @@ mod tests {
         assert_eq!(error("(1 + 2"), "`(1 + 2` ends where `)` is expected");
         assert_eq!(error("1 2"), "expected an operator or the end before `2`");
         assert_eq!(error("1.2.3"), "`1.2.3` is not a number");
-        assert_eq!(
-            error("jain(x)"),
-            "`jain()` takes nothing in its parentheses"
-        );
-        assert_eq!(
-            error("utilization(a, b)"),
-            "`utilization(..)` takes the name of one link"
-        );
+        assert_eq!(error("jain(x)"), "`jain()` takes nothing in its parentheses");
+        assert_eq!(error("utilization(a, b)"), "`utilization(..)` takes the name of one link");
         let deep = "(".repeat(100_000);
         assert_eq!(error(&deep), "the expression nests too deeply");
         let comparison = Comparison::parse("a[1] = 2").unwrap_err();
-        assert_eq!(
-            comparison,
-            "expected one of `>=`, `<=`, `>`, `<` before `= 2`"
-        );
+        assert_eq!(comparison, "expected one of `>=`, `<=`, `>`, `<` before `= 2`");
     }
 }

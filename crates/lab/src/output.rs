@@ -21,16 +21,10 @@ pub(crate) struct Staging {
 
 impl Staging {
     pub(crate) fn new(dir: &Path) -> Result<Self, LabError> {
-        let missing = dir
-            .ancestors()
-            .take_while(|a| !a.as_os_str().is_empty() && !a.exists());
+        let missing = dir.ancestors().take_while(|a| !a.as_os_str().is_empty() && !a.exists());
         let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         made.reverse();
-        let staging = Staging {
-            dir: dir.to_owned(),
-            made,
-            names: Vec::new(),
-        };
+        let staging = Staging { dir: dir.to_owned(), made, names: Vec::new() };
         fs::create_dir_all(dir).map_err(|e| LabError::io("create", dir, e))?;
         Ok(staging)
     }
@@ -64,8 +58,7 @@ impl Staging {
     }
 
     fn temporary(&self, name: &str) -> PathBuf {
-        self.dir
-            .join(format!(".{name}.{}.part", std::process::id()))
+        self.dir.join(format!(".{name}.{}.part", std::process::id()))
     }
 }
 
@@ -88,9 +81,8 @@ mod tests {
 
     fn entries(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -116,10 +108,7 @@ mod tests {
         staging.write("x", |w| w.write_all(b"new")).unwrap();
         let full = |_: &mut BufWriter<File>| Err(io::Error::other("disk full"));
         let error = staging.write("y", full).unwrap_err();
-        let expected = format!(
-            "{}: cannot write: disk full",
-            root.path().join("y").display()
-        );
+        let expected = format!("{}: cannot write: disk full", root.path().join("y").display());
         assert_eq!(error.to_string(), expected);
         drop(staging);
         assert_eq!(entries(root.path()), ["x"]);

@@ -4,9 +4,8 @@ use windward_core::protocols::PROTOCOLS;
 
 /// Okabe and Ito's colours, which people with any colour vision can tell apart, without the
 /// yellow that vanishes on white; a brown in its place.
-const COLORS: [&str; 8] = [
-    "#222222", "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d46",
-];
+const COLORS: [&str; 8] =
+    ["#222222", "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d46"];
 
 /// Dash patterns, told apart by anybody who cannot use the colours.
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "10 3 2 3", "14 4"];

@@ -33,10 +33,7 @@ pub fn charts(results: &Results) -> Vec<Chart> {
             PlotKind::Dots { x, metrics } => vec![cells(results, spec, *x, metrics, None)],
             PlotKind::Time { groups, single } => time(results, spec, groups, *single),
         };
-        Chart {
-            title: spec.title.clone(),
-            panels: panels.iter().map(Panel::svg).collect(),
-        }
+        Chart { title: spec.title.clone(), panels: panels.iter().map(Panel::svg).collect() }
     };
     plots.map(chart).collect()
 }
@@ -69,11 +66,7 @@ fn cells(
     let experiment = &results.plan.experiment;
     let axis = &experiment.axes[x];
     let place = |point: &Point| match log {
-        None => axis
-            .points
-            .iter()
-            .position(|p| p == point)
-            .map(|i| i as f64),
+        None => axis.points.iter().position(|p| p == point).map(|i| i as f64),
         Some(log) => point.quantity().map(|q| q.0).filter(|x| !log || *x > 0.0),
     };
     // A series is a metric at one label of every other axis.
@@ -88,9 +81,7 @@ fn cells(
                 continue;
             };
             let mark = mark(at, e, spec.unit.factor);
-            let known = series
-                .iter_mut()
-                .find(|(l, m, _)| (l, m) == (&labels, &metric));
+            let known = series.iter_mut().find(|(l, m, _)| (l, m) == (&labels, &metric));
             match known {
                 Some((_, _, marks)) => marks.push(mark),
                 None => series.push((labels, metric, vec![mark])),
@@ -104,25 +95,16 @@ fn cells(
     let unit = units.map(|(_, unit)| unit).find(|u| !u.is_empty());
     let words = || axis.points.iter().map(|p| p.label.clone()).collect();
     let keys: Vec<(Vec<&str>, usize)> = series.iter().map(|(l, m, _)| (l.clone(), *m)).collect();
-    let drawn = series
-        .into_iter()
-        .enumerate()
-        .map(|(n, (_, _, marks))| Series {
-            label: series_label(experiment, &keys, n),
-            style: series_style(&keys, n),
-            marks,
-            connected: log.is_some(),
-        });
+    let drawn = series.into_iter().enumerate().map(|(n, (_, _, marks))| Series {
+        label: series_label(experiment, &keys, n),
+        style: series_style(&keys, n),
+        marks,
+        connected: log.is_some(),
+    });
     Panel {
         title: spec.title.clone(),
-        description: format!(
-            "{}: {} against {}",
-            experiment.title, spec.y_title, axis.title
-        ),
-        x_title: titled(
-            &axis.title,
-            unit.filter(|_| log.is_some()).unwrap_or_default(),
-        ),
+        description: format!("{}: {} against {}", experiment.title, spec.y_title, axis.title),
+        x_title: titled(&axis.title, unit.filter(|_| log.is_some()).unwrap_or_default()),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: match log {
             None => Scale::Words(words()),
@@ -136,12 +118,7 @@ fn cells(
 }
 
 fn mark(x: f64, e: Estimate, factor: f64) -> Mark {
-    Mark {
-        x,
-        y: e.mean * factor,
-        low: e.low * factor,
-        high: e.high * factor,
-    }
+    Mark { x, y: e.mean * factor, low: e.low * factor, high: e.high * factor }
 }
 
 fn titled(title: &str, unit: &str) -> String {
@@ -176,18 +153,8 @@ fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
         None => style(n + 1),
         Some(own) => {
             let alike = keys.iter().filter(|k| protocol(k) == Some(own)).count();
-            let before = keys[..n]
-                .iter()
-                .filter(|k| protocol(k) == Some(own))
-                .count();
-            Style {
-                dash: if alike > 1 {
-                    variant_dash(before)
-                } else {
-                    own.dash
-                },
-                ..own
-            }
+            let before = keys[..n].iter().filter(|k| protocol(k) == Some(own)).count();
+            Style { dash: if alike > 1 { variant_dash(before) } else { own.dash }, ..own }
         }
     }
 }
@@ -196,9 +163,7 @@ fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
 fn time(results: &Results, spec: &PlotSpec, groups: &[String], single: bool) -> Vec<Panel> {
     let experiment = &results.plan.experiment;
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
-    let mut panels: Vec<Panel> = cells
-        .map(|c| trace(results, spec, groups, single, c))
-        .collect();
+    let mut panels: Vec<Panel> = cells.map(|c| trace(results, spec, groups, single, c)).collect();
     let highest = panels.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks);
     let highest = highest.map(|m| if m.high.is_finite() { m.high } else { m.y });
     let highest = highest.fold(0.0, f64::max);
@@ -234,10 +199,7 @@ fn trace(
         let look = style(n * 3 + 1);
         Series {
             label: name.clone(),
-            style: Style {
-                dash: variant_dash(n),
-                ..look
-            },
+            style: Style { dash: variant_dash(n), ..look },
             marks: (0..bins).filter_map(at).collect(),
             connected: true,
         }
@@ -247,17 +209,10 @@ fn trace(
         true => spec.title.clone(),
         false => Some(name.clone()),
     };
-    let which = if single {
-        "first seed"
-    } else {
-        "mean of all seeds"
-    };
+    let which = if single { "first seed" } else { "mean of all seeds" };
     Panel {
         title,
-        description: format!(
-            "{}: {} over time, {name}, {which}",
-            experiment.title, spec.y_title
-        ),
+        description: format!("{}: {} over time, {name}, {which}", experiment.title, spec.y_title),
         x_title: "Time (s)".to_owned(),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: Scale::Linear,

@@ -26,10 +26,7 @@ pub fn page(sections: &[Section<'_>], claims: &[ClaimResult]) -> String {
         figure(&mut html, *section, &own);
     }
     let version = env!("CARGO_PKG_VERSION");
-    let _ = writeln!(
-        html,
-        "<footer>Made by windward {version}.</footer>\n</body>\n</html>"
-    );
+    let _ = writeln!(html, "<footer>Made by windward {version}.</footer>\n</body>\n</html>");
     html
 }
 
@@ -94,23 +91,12 @@ fn in_short(claim: &ClaimResult) -> String {
     let Some(check) = decisive.or(claim.checks.first()) else {
         return String::new();
     };
-    let agree = claim
-        .checks
-        .iter()
-        .filter(|c| c.verdict == claim.verdict)
-        .count();
+    let agree = claim.checks.iter().filter(|c| c.verdict == claim.verdict).count();
     let rest = match claim.checks.len() {
         1 => String::new(),
-        all => format!(
-            "<br><small>{agree} of {all} checks {}</small>",
-            claim.verdict
-        ),
+        all => format!("<br><small>{agree} of {all} checks {}</small>", claim.verdict),
     };
-    format!(
-        "<code>{}</code>: {}{rest}",
-        escape(&check.text),
-        escape(&check.measured())
-    )
+    format!("<code>{}</code>: {}{rest}", escape(&check.text), escape(&check.measured()))
 }
 
 fn figure(html: &mut String, section: Section<'_>, claims: &[&ClaimResult]) {

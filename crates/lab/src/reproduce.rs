@@ -91,9 +91,7 @@ fn write(
     let manifest = manifest(results);
     staging.write("manifest.json", |out| write_json(out, &manifest))?;
     // The page last: where it is, everything it links to is.
-    staging.write("index.html", |out| {
-        std::io::Write::write_all(out, page.as_bytes())
-    })
+    staging.write("index.html", |out| std::io::Write::write_all(out, page.as_bytes()))
 }
 
 #[cfg(test)]

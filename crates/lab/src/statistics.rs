@@ -28,11 +28,7 @@ pub fn estimate(samples: &[f64]) -> Option<Estimate> {
         let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
         t_quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt()
     };
-    Some(Estimate {
-        mean,
-        low: mean - half,
-        high: mean + half,
-    })
+    Some(Estimate { mean, low: mean - half, high: mean + half })
 }
 
 /// The t of a two-sided 95 % interval.

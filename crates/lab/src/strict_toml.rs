@@ -26,11 +26,7 @@ impl Source<'_> {
     }
 
     pub(crate) fn error(&self, line: usize, message: impl Into<String>) -> LabError {
-        LabError::Experiment {
-            file: self.name.to_owned(),
-            line,
-            message: message.into(),
-        }
+        LabError::Experiment { file: self.name.to_owned(), line, message: message.into() }
     }
 }
 
@@ -61,13 +57,7 @@ impl<'a> Section<'a> {
     }
 
     fn of(source: Source<'a>, name: &str, line: usize, table: &'a dyn TableLike) -> Self {
-        Section {
-            source,
-            name: name.to_owned(),
-            line,
-            table,
-            asked: RefCell::default(),
-        }
+        Section { source, name: name.to_owned(), line, table, asked: RefCell::default() }
     }
 
     /// Call it last: every key must have been asked for.
@@ -87,10 +77,7 @@ impl<'a> Section<'a> {
     /// The keys and values of a table whose keys the user chooses.
     pub(crate) fn free_keys(&self) -> Vec<(At<String>, &'a Item)> {
         let rows = self.table.iter().map(|(key, item)| {
-            let at = At {
-                line: self.key_line(key),
-                value: key.to_owned(),
-            };
+            let at = At { line: self.key_line(key), value: key.to_owned() };
             (at, item)
         });
         rows.collect()
@@ -144,10 +131,7 @@ impl<'a> Section<'a> {
         for value in self.values(key)? {
             let line = self.source.line(value.span());
             match value.as_str() {
-                Some(text) => texts.push(At {
-                    line,
-                    value: text.to_owned(),
-                }),
+                Some(text) => texts.push(At { line, value: text.to_owned() }),
                 None => {
                     let message = format!("`{key}` must list texts in quotes");
                     return Err(self.source.error(line, message));
@@ -173,8 +157,7 @@ impl<'a> Section<'a> {
     pub(crate) fn section(&self, key: &'static str) -> Result<Option<Section<'a>>, LabError> {
         let name = format!("{}.{key}", self.name);
         let item = self.item(key);
-        item.map(|item| Section::new(self.source, &name, item))
-            .transpose()
+        item.map(|item| Section::new(self.source, &name, item)).transpose()
     }
 
     /// The tables at a key: `[[name.key]]` or `key = [{ .. }, { .. }]`.
@@ -257,7 +240,5 @@ impl<'a> Section<'a> {
 
 fn number(value: &Value) -> Option<f64> {
     let integer = value.as_integer().map(|i| i as f64);
-    integer
-        .or_else(|| value.as_float())
-        .filter(|x| x.is_finite())
+    integer.or_else(|| value.as_float()).filter(|x| x.is_finite())
 }

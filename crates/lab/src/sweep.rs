@@ -121,13 +121,11 @@ impl Experiment {
         let scenario = file.build().map_err(fail)?;
         for metric in &self.metrics {
             for measure in metric.expression.leaves() {
-                measure
-                    .check(&scenario)
-                    .map_err(|message| LabError::Experiment {
-                        file: self.file.clone(),
-                        line: metric.line,
-                        message,
-                    })?;
+                measure.check(&scenario).map_err(|message| LabError::Experiment {
+                    file: self.file.clone(),
+                    line: metric.line,
+                    message,
+                })?;
             }
         }
         Ok(scenario)
@@ -178,10 +176,8 @@ pub(crate) fn run_all(
             jobs.extend((0..plan.length.repetitions).map(|r| (p, cell, r)));
         }
     }
-    let weights: Vec<Vec<f64>> = plans
-        .iter()
-        .map(|p| p.scenarios.iter().map(work).collect())
-        .collect();
+    let weights: Vec<Vec<f64>> =
+        plans.iter().map(|p| p.scenarios.iter().map(work).collect()).collect();
     let all_work: f64 = jobs.iter().map(|(p, cell, _)| weights[*p][*cell]).sum();
     let so_far = Mutex::new((0, 0.0));
     let one = |&(p, cell, repetition): &(usize, usize, u32)| {
@@ -194,12 +190,7 @@ pub(crate) fn run_all(
         let outcome = simulate(&scenario, options.cancel)?;
         let metrics = plan.experiment.metrics.iter();
         let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&outcome)));
-        let run = Run {
-            cell,
-            repetition,
-            metrics: metrics.collect(),
-            outcome,
-        };
+        let run = Run { cell, repetition, metrics: metrics.collect(), outcome };
         if let Ok(mut so_far) = so_far.lock() {
             so_far.0 += 1;
             so_far.1 += weights[p][cell];
@@ -211,9 +202,7 @@ pub(crate) fn run_all(
         }
         Some(run)
     };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
     let pool = pool.map_err(|e| LabError::Threads(e.to_string()))?;
     let runs: Option<Vec<Run>> =
         pool.install(|| jobs.par_iter().with_max_len(1).map(one).collect());
@@ -248,9 +237,7 @@ fn work(scenario: &Scenario) -> f64 {
     let mut bottlenecks: Vec<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
     bottlenecks.sort_unstable();
     bottlenecks.dedup();
-    let rates = bottlenecks
-        .iter()
-        .map(|l| scenario.links[*l].rate.bytes_per_s());
+    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.bytes_per_s());
     // A run that carries nothing still takes its moment.
     1.0 + scenario.duration.as_secs_f64() * rates.sum::<f64>() / 1000.0
 }

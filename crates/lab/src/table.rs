@@ -46,10 +46,7 @@ pub enum Values {
 
 impl Table {
     fn push(&mut self, name: impl Into<String>, values: Values) {
-        self.columns.push(Column {
-            name: name.into(),
-            values,
-        });
+        self.columns.push(Column { name: name.into(), values });
     }
 
     /// Number of rows.
@@ -93,16 +90,10 @@ impl Table {
     fn parquet(&self, out: impl Write + Send) -> parquet::errors::Result<()> {
         let field = |c: &Column| {
             let (physical, converted, repetition) = match c.values {
-                Values::Text(_) => (
-                    Physical::BYTE_ARRAY,
-                    ConvertedType::UTF8,
-                    Repetition::REQUIRED,
-                ),
-                Values::Count(_) => (
-                    Physical::INT64,
-                    ConvertedType::UINT_64,
-                    Repetition::OPTIONAL,
-                ),
+                Values::Text(_) => {
+                    (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED)
+                }
+                Values::Count(_) => (Physical::INT64, ConvertedType::UINT_64, Repetition::OPTIONAL),
                 Values::Real(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
             };
             let field = Type::primitive_type_builder(&c.name, physical)
@@ -111,9 +102,7 @@ impl Table {
             field.build().map(Arc::new)
         };
         let fields = self.columns.iter().map(field).collect::<Result<_, _>>()?;
-        let schema = Type::group_type_builder("results")
-            .with_fields(fields)
-            .build()?;
+        let schema = Type::group_type_builder("results").with_fields(fields).build()?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
         let properties = Arc::new(properties.build());
         let mut file = SerializedFileWriter::new(out, Arc::new(schema), properties)?;
@@ -125,9 +114,7 @@ impl Table {
             match &column.values {
                 Values::Text(v) => {
                     let bytes: Vec<ByteArray> = v.iter().map(|t| t.as_str().into()).collect();
-                    writer
-                        .typed::<ByteArrayType>()
-                        .write_batch(&bytes, None, None)?;
+                    writer.typed::<ByteArrayType>().write_batch(&bytes, None, None)?;
                 }
                 Values::Count(v) => {
                     // Parquet keeps an unsigned 64-bit number as the signed one of its bits.
@@ -196,45 +183,25 @@ impl Results {
             if used == 0 {
                 continue;
             }
-            let utilization = rows
-                .iter()
-                .map(|l| l.as_ref().and_then(|l| real(l.utilization)));
-            let queue = rows
-                .iter()
-                .map(|l| l.as_ref().and_then(|l| real(l.mean_queue_packets)));
+            let utilization = rows.iter().map(|l| l.as_ref().and_then(|l| real(l.utilization)));
+            let queue = rows.iter().map(|l| l.as_ref().and_then(|l| real(l.mean_queue_packets)));
             let dropped = rows.iter().map(|l| l.as_ref().map(|l| l.dropped));
             let corrupted = rows.iter().map(|l| l.as_ref().map(|l| l.corrupted));
-            table.push(
-                format!("{name}.utilization"),
-                Values::Real(utilization.collect()),
-            );
-            table.push(
-                format!("{name}.mean_queue_packets"),
-                Values::Real(queue.collect()),
-            );
+            table.push(format!("{name}.utilization"), Values::Real(utilization.collect()));
+            table.push(format!("{name}.mean_queue_packets"), Values::Real(queue.collect()));
             table.push(format!("{name}.dropped"), Values::Count(dropped.collect()));
-            table.push(
-                format!("{name}.corrupted"),
-                Values::Count(corrupted.collect()),
-            );
+            table.push(format!("{name}.corrupted"), Values::Count(corrupted.collect()));
         }
         let jain = self.runs.iter().map(|r| real(r.outcome.jain)).collect();
         table.push("run.jain", Values::Real(jain));
-        let hash = self
-            .runs
-            .iter()
-            .map(|r| format!("{:016x}", r.outcome.fingerprint))
-            .collect();
+        let hash = self.runs.iter().map(|r| format!("{:016x}", r.outcome.fingerprint)).collect();
         table.push("run.fingerprint", Values::Text(hash));
         table
     }
 
     /// One row a flow of each run.
     pub fn flow_table(&self) -> Table {
-        let rows = self
-            .runs
-            .iter()
-            .flat_map(|r| r.outcome.flows.iter().map(move |f| (r, f)));
+        let rows = self.runs.iter().flat_map(|r| r.outcome.flows.iter().map(move |f| (r, f)));
         let rows: Vec<_> = rows.collect();
         let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
         let group = |(r, f): &(&Run, &windward_sim::FlowOutcome)| {
@@ -260,22 +227,13 @@ impl Results {
         table.push("timeouts", count(&|f| f.timeouts));
         table.push("mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
         table.push("mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
-        table.push(
-            "completed_s",
-            reals(&|f| f.completed.map(Time::as_secs_f64)),
-        );
+        table.push("completed_s", reals(&|f| f.completed.map(Time::as_secs_f64)));
         table
     }
 
     /// One row a bin of time of each run: the throughput of every group.
     pub fn series_table(&self) -> Table {
-        let bins = |r: &Run| {
-            r.outcome
-                .groups
-                .iter()
-                .map(|g| g.throughput_bins.len())
-                .max()
-        };
+        let bins = |r: &Run| r.outcome.groups.iter().map(|g| g.throughput_bins.len()).max();
         let rows = self.runs.iter();
         let rows = rows.flat_map(|r| (0..bins(r).unwrap_or(0)).map(move |bin| (r, bin)));
         let rows: Vec<(&Run, usize)> = rows.collect();
@@ -284,10 +242,7 @@ impl Results {
             let width = self.plan.scenarios[r.cell].bin.as_secs_f64();
             Some(width * *bin as f64)
         };
-        table.push(
-            "bin_start_s",
-            Values::Real(rows.iter().map(start).collect()),
-        );
+        table.push("bin_start_s", Values::Real(rows.iter().map(start).collect()));
         let mut names: Vec<&str> = Vec::new();
         for group in self.runs.iter().flat_map(|r| &r.outcome.groups) {
             if !names.contains(&group.name.as_str()) {
@@ -342,9 +297,7 @@ impl Results {
             let flows = self.flow_table();
             staging.write(&format!("{id}.parquet"), |out| runs.write_parquet(out))?;
             staging.write(&format!("{id}-flows.csv"), |out| flows.write_csv(out))?;
-            staging.write(&format!("{id}-flows.parquet"), |out| {
-                flows.write_parquet(out)
-            })?;
+            staging.write(&format!("{id}-flows.parquet"), |out| flows.write_parquet(out))?;
         }
         let time = |p: &crate::experiment::PlotSpec| {
             matches!(p.kind, crate::experiment::PlotKind::Time { .. })

@@ -134,11 +134,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
 }
 
 pub(crate) fn options<'a>(threads: usize, cancel: &'a AtomicBool) -> RunOptions<'a> {
-    RunOptions {
-        threads,
-        cancel,
-        progress: &|_| {},
-    }
+    RunOptions { threads, cancel, progress: &|_| {} }
 }
 
 pub(crate) fn experiment() -> Experiment {
@@ -147,9 +143,7 @@ pub(crate) fn experiment() -> Experiment {
 
 /// The results of the experiment by the fake simulator.
 pub(crate) fn results(threads: usize) -> Results {
-    let plan = experiment()
-        .plan(&Effort::Quick)
-        .expect("it can be planned");
+    let plan = experiment().plan(&Effort::Quick).expect("it can be planned");
     let cancel = AtomicBool::new(false);
     let all = run_all(vec![plan], &options(threads, &cancel), &fake).expect("nothing fails");
     all.into_iter().next().expect("one plan in, one result out")

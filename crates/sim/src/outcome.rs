@@ -86,10 +86,7 @@ impl GroupOutcome {
     /// Coefficient of variation of the throughput in bins after the warm-up: the sample
     /// standard deviation over the mean. Zero with fewer than two bins or no throughput.
     pub fn throughput_cv(&self) -> f64 {
-        let bins = self
-            .throughput_bins
-            .get(self.first_bin..)
-            .unwrap_or_default();
+        let bins = self.throughput_bins.get(self.first_bin..).unwrap_or_default();
         let n = bins.len() as f64;
         let mean = bins.iter().sum::<f64>() / n;
         if bins.len() < 2 || mean == 0.0 {

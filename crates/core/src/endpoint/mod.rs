@@ -47,6 +47,11 @@ pub struct EndpointConfig {
     pub retransmission_timeout_factor: f64,
     /// Acknowledge every second packet, or after this time; `None` acknowledges each at once.
     pub delayed_acks: Option<Duration>,
+    /// Each data packet leaves after a processing time drawn uniformly from zero to this, never
+    /// before the one sent earlier. It breaks the phase effects of deterministic DropTail queues
+    /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
+    /// ns-2 calls it `overhead_`. Zero sends at once.
+    pub overhead: Duration,
     /// Negotiate ECN (RFC 3168) on protocols without feedback of their own.
     pub ecn: bool,
     /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
@@ -72,6 +77,7 @@ impl Default for EndpointConfig {
             clock_granularity: Duration::from_millis(10),
             retransmission_timeout_factor: 2.0,
             delayed_acks: None,
+            overhead: Duration::ZERO,
             ecn: false,
             partial_deflation: true,
             loss_monitor_guard: false,

@@ -41,10 +41,7 @@ impl RangeSet {
     /// The range that holds `seq`.
     pub fn range_of(&self, seq: u64) -> Option<SackBlock> {
         let at = self.ranges.partition_point(|range| range.end <= seq);
-        self.ranges
-            .get(at)
-            .copied()
-            .filter(|range| range.start <= seq)
+        self.ranges.get(at).copied().filter(|range| range.start <= seq)
     }
     /// The smallest number from `seq` on that is not in the set.
     pub fn next_missing(&self, seq: u64) -> u64 {
@@ -57,15 +54,8 @@ impl RangeSet {
         let first = self.ranges.partition_point(|range| range.end < block.start);
         let mut last = first;
         let mut merged = block;
-        let mut known = Added {
-            total: 0,
-            below_mark: 0,
-        };
-        while let Some(range) = self
-            .ranges
-            .get(last)
-            .filter(|range| range.start <= block.end)
-        {
+        let mut known = Added { total: 0, below_mark: 0 };
+        while let Some(range) = self.ranges.get(last).filter(|range| range.start <= block.end) {
             merged.start = merged.start.min(range.start);
             merged.end = merged.end.max(range.end);
             known.total += range.end - range.start;

@@ -64,11 +64,7 @@ impl Receiver {
         let had_gap = !self.out_of_order.is_empty();
         if in_order {
             self.stats.unique += 1;
-            self.next = if had_gap {
-                self.out_of_order.next_missing(seq + 1)
-            } else {
-                seq + 1
-            };
+            self.next = if had_gap { self.out_of_order.next_missing(seq + 1) } else { seq + 1 };
             if had_gap {
                 self.out_of_order.remove_below(self.next);
             }
@@ -76,13 +72,7 @@ impl Receiver {
             self.stats.duplicates += 1;
         } else {
             self.stats.unique += 1;
-            self.out_of_order.insert(
-                SackBlock {
-                    start: seq,
-                    end: seq + 1,
-                },
-                0,
-            );
+            self.out_of_order.insert(SackBlock { start: seq, end: seq + 1 }, 0);
             self.remember(seq);
         }
 
@@ -93,13 +83,7 @@ impl Receiver {
                 timestamp = waiting.timestamp; // RFC 7323 section 4.1: of the earliest.
             } else if in_order && !had_gap {
                 let (flow, packet_seq) = (packet.flow, packet.packet_seq);
-                self.delayed = Some(Delayed {
-                    due: now + wait,
-                    flow,
-                    seq,
-                    packet_seq,
-                    timestamp,
-                });
+                self.delayed = Some(Delayed { due: now + wait, flow, seq, packet_seq, timestamp });
                 return false;
             }
         }
@@ -177,37 +161,19 @@ mod tests {
     use super::*;
 
     fn data(seq: u64) -> Packet {
-        Packet {
-            seq,
-            packet_seq: seq,
-            size: 1000,
-            ..Packet::default()
-        }
+        Packet { seq, packet_seq: seq, size: 1000, ..Packet::default() }
     }
 
     fn receiver(delayed_acks: Option<Duration>) -> Receiver {
-        Receiver::new(&EndpointConfig {
-            delayed_acks,
-            ..EndpointConfig::default()
-        })
+        Receiver::new(&EndpointConfig { delayed_acks, ..EndpointConfig::default() })
     }
 
     /// Sends `seq`; the acknowledgment as (next expected, blocks).
     fn ack_of(receiver: &mut Receiver, seq: u64) -> (u64, Vec<(u64, u64)>) {
         let mut packet = data(seq);
         assert!(receiver.on_data(Time::ZERO, &mut packet));
-        assert_eq!(
-            (packet.kind, packet.size, packet.trigger_seq),
-            (PacketKind::Ack, 40, seq)
-        );
-        (
-            packet.seq,
-            packet
-                .sack_blocks()
-                .iter()
-                .map(|b| (b.start, b.end))
-                .collect(),
-        )
+        assert_eq!((packet.kind, packet.size, packet.trigger_seq), (PacketKind::Ack, 40, seq));
+        (packet.seq, packet.sack_blocks().iter().map(|b| (b.start, b.end)).collect())
     }
 
     #[test]
@@ -223,29 +189,17 @@ mod tests {
         assert_eq!(ack_of(&mut r, 3), (1, vec![(2, 5), (8, 9), (6, 7)]));
         assert_eq!(ack_of(&mut r, 1), (5, vec![(8, 9), (6, 7)]));
         assert_eq!(ack_of(&mut r, 1), (5, vec![(8, 9), (6, 7)]));
-        assert_eq!(
-            r.stats(),
-            ReceiverStats {
-                unique: 7,
-                duplicates: 1
-            }
-        );
+        assert_eq!(r.stats(), ReceiverStats { unique: 7, duplicates: 1 });
     }
 
     #[test]
     fn delayed_acknowledgments_wait_for_a_second_packet_or_the_timer() {
         let wait = Duration::from_millis(100);
         let mut r = receiver(Some(wait));
-        let mut first = Packet {
-            timestamp: Time::from_ps(7),
-            ..data(0)
-        };
+        let mut first = Packet { timestamp: Time::from_ps(7), ..data(0) };
         assert!(!r.on_data(Time::ZERO, &mut first));
         assert_eq!(r.next_timer(), Time::ZERO + wait);
-        let mut second = Packet {
-            timestamp: Time::from_ps(9),
-            ..data(1)
-        };
+        let mut second = Packet { timestamp: Time::from_ps(9), ..data(1) };
         assert!(r.on_data(Time::ZERO, &mut second));
         assert_eq!((second.seq, second.timestamp), (2, Time::from_ps(7)));
         assert_eq!(r.next_timer(), Time::NEVER);

@@ -31,19 +31,13 @@ struct Tick {
 }
 
 impl Tick {
-    const NONE: Tick = Tick {
-        from: Time::NEVER,
-        until: Time::ZERO,
-    };
+    const NONE: Tick = Tick { from: Time::NEVER, until: Time::ZERO };
 
     /// The beginning of the tick in which `time` falls.
     fn floor(&mut self, time: Time, granularity: Duration) -> Time {
         if time < self.from || time >= self.until {
             let from = time.floor_to(granularity);
-            *self = Tick {
-                from,
-                until: from + granularity,
-            };
+            *self = Tick { from, until: from + granularity };
         }
         self.from
     }
@@ -75,10 +69,7 @@ impl RttEstimator {
     pub fn on_sample(&mut self, sent: Time, now: Time) {
         let (sent_tick, now_tick) = {
             let [first, second] = &mut self.ticks;
-            (
-                first.floor(sent, self.granularity),
-                second.floor(now, self.granularity),
-            )
+            (first.floor(sent, self.granularity), second.floor(now, self.granularity))
         };
         let sample = now_tick.since(sent_tick);
         self.min_rtt = self.min_rtt.min(sample);
@@ -118,9 +109,7 @@ impl RttEstimator {
 
     /// The timeout in force.
     pub fn rto(&self) -> Duration {
-        self.base_rto()
-            .saturating_mul(1 << self.backoff)
-            .min(self.ceiling)
+        self.base_rto().saturating_mul(1 << self.backoff).min(self.ceiling)
     }
 
     /// A timer expired: double the timeout until the next sample.
@@ -136,12 +125,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(
-            Duration::ZERO,
-            MS(200),
-            Duration::from_secs(60),
-            Duration::from_secs(1),
-        )
+        RttEstimator::new(Duration::ZERO, MS(200), Duration::from_secs(60), Duration::from_secs(1))
     }
 
     #[test]

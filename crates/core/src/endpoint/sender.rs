@@ -90,10 +90,7 @@ impl Sender {
             discrimination: protocol.discrimination,
             feedback: protocol.feedback,
             rtt,
-            seqs: Sequences {
-                rwnd: config.rwnd,
-                ..Sequences::default()
-            },
+            seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
             cwnd_limited: true,
             recovery_timer: Time::NEVER,
@@ -174,24 +171,15 @@ impl Sender {
 
     fn reduce(&mut self, now: Time, probability: Probability, in_flight: f64) {
         if probability > Probability::ZERO {
-            self.window.on_congestion(&CongestionEvent {
-                now,
-                probability,
-                in_flight,
-            });
+            self.window.on_congestion(&CongestionEvent { now, probability, in_flight });
             if let Some(ecn) = &mut self.ecn {
-                *ecn = EcnState {
-                    reduced_until: self.seqs.high,
-                    announce: true,
-                };
+                *ecn = EcnState { reduced_until: self.seqs.high, announce: true };
             }
         }
     }
 
     fn on_ecn_echo(&mut self, now: Time, in_flight: f64) {
-        let due = self
-            .ecn
-            .is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
+        let due = self.ecn.is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
         if due && !self.recovery.in_recovery() {
             self.reduce(now, Probability::ONE, in_flight);
         }
@@ -207,21 +195,14 @@ impl Sender {
         }
         // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
         // restarts the timer, so that many losses in a window end in a timeout.
-        self.partial_repairs = if finding == Finding::PartialRepair {
-            self.partial_repairs + 1
-        } else {
-            0
-        };
+        self.partial_repairs =
+            if finding == Finding::PartialRepair { self.partial_repairs + 1 } else { 0 };
         match &mut self.retransmission_timer {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
             Some(timer) => {
                 self.recovery_timer = now + self.rtt.rto();
                 if new_data {
-                    *timer = now
-                        + self
-                            .rtt
-                            .base_rto()
-                            .mul_f64(self.retransmission_timeout_factor);
+                    *timer = now + self.rtt.base_rto().mul_f64(self.retransmission_timeout_factor);
                 }
             }
             // A duplicate postpones TCP's only where it causes a retransmission.
@@ -235,8 +216,7 @@ impl Sender {
     /// When [`Sender::on_timer`] must be called next.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        self.retransmission_timer
-            .map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
+        self.retransmission_timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
     }
 
     /// Lets the timers that are due expire.
@@ -257,11 +237,7 @@ impl Sender {
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
-        self.window.on_reset(&ResetEvent {
-            now,
-            in_flight,
-            repeated,
-        });
+        self.window.on_reset(&ResetEvent { now, in_flight, repeated });
         self.recovery.on_reset(&mut self.seqs);
         self.rtt.back_off();
         self.recovery_timer = now + self.rtt.rto();
@@ -270,11 +246,7 @@ impl Sender {
 
     fn restart_retransmission_timer(&mut self, now: Time) {
         if let Some(timer) = &mut self.retransmission_timer {
-            *timer = now
-                + self
-                    .rtt
-                    .base_rto()
-                    .mul_f64(self.retransmission_timeout_factor);
+            *timer = now + self.rtt.base_rto().mul_f64(self.retransmission_timeout_factor);
         }
     }
 

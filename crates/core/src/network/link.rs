@@ -55,15 +55,7 @@ impl Wire {
     fn new(rate: Rate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
         let channel = Channel::new(channel, Stream::new(seed, "channel", name));
         let cache = [(0, Duration::ZERO); 2];
-        Wire {
-            rate,
-            delay,
-            channel,
-            busy_until: Time::ZERO,
-            cache,
-            marked: 0,
-            longest_queue: 0,
-        }
+        Wire { rate, delay, channel, busy_until: Time::ZERO, cache, marked: 0, longest_queue: 0 }
     }
 
     #[inline]
@@ -83,12 +75,7 @@ impl Wire {
         let end = start + self.transmission_time(packet.size);
         self.busy_until = end;
         let destroyed = !self.channel.is_clean() && self.channel.destroys(end, packet);
-        Departure {
-            start,
-            end,
-            arrival: end + self.delay,
-            destroyed,
-        }
+        Departure { start, end, arrival: end + self.delay, destroyed }
     }
 }
 
@@ -153,11 +140,7 @@ impl FifoLink {
         seed: u64,
         name: &str,
     ) -> Self {
-        assert_eq!(
-            queue.router,
-            RouterSpec::None,
-            "router feedback needs a QueuedLink"
-        );
+        assert_eq!(queue.router, RouterSpec::None, "router feedback needs a QueuedLink");
         FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
@@ -188,12 +171,7 @@ impl FifoLink {
         if busy_until <= now {
             return Offer::Accepted(self.wire.send(now, packet));
         }
-        if !fits(
-            self.limit,
-            self.waiting.len(),
-            self.waiting_bytes,
-            packet.size,
-        ) {
+        if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return Offer::Dropped;
         }
         self.waiting.push_back((busy_until, packet.size));
@@ -307,9 +285,7 @@ impl<T> QueuedLink<T> {
     /// Takes the next packet off the queue, with the time it came; call
     /// [`QueuedLink::depart`] with it at once.
     pub fn take_next(&mut self) -> Option<(T, Time)> {
-        self.waiting
-            .pop_front()
-            .map(|(handle, _, arrived)| (handle, arrived))
+        self.waiting.pop_front().map(|(handle, _, arrived)| (handle, arrived))
     }
 
     /// Puts the packet just taken on the wire.

@@ -31,11 +31,7 @@ impl ParseUnitError {
 impl fmt::Display for ParseUnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ParseUnitError { text, kind, reason } = self;
-        write!(
-            f,
-            "{text:?} is not {}: {reason}; {}",
-            kind.name, kind.expected
-        )
+        write!(f, "{text:?} is not {}: {reason}; {}", kind.name, kind.expected)
     }
 }
 impl std::error::Error for ParseUnitError {}
@@ -46,11 +42,8 @@ impl std::error::Error for ParseUnitError {}
 /// Anything else, and anything beyond 2^63.
 pub fn parse_bytes(text: &str) -> Result<u64, ParseUnitError> {
     let (number, unit) = BYTES.split(text)?;
-    let scale = if unit.is_empty() {
-        1
-    } else {
-        BYTES.scale(text, unit, str::eq_ignore_ascii_case)?
-    };
+    let scale =
+        if unit.is_empty() { 1 } else { BYTES.scale(text, unit, str::eq_ignore_ascii_case)? };
     if !number.is_whole(scale) {
         return Err(BYTES.error(text, "a part of a byte"));
     }
@@ -72,9 +65,7 @@ impl FromStr for Rate {
         }
         let scale = RATE.scale(text, unit, |spelling, unit| {
             let unit = unit.to_ascii_lowercase();
-            let prefix = ["bit/s", "bps", "bit"]
-                .iter()
-                .find_map(|tail| unit.strip_suffix(tail));
+            let prefix = ["bit/s", "bps", "bit"].iter().find_map(|tail| unit.strip_suffix(tail));
             let spelling = spelling.to_ascii_lowercase();
             prefix.is_some() && prefix == spelling.strip_suffix("bit")
         })?;
@@ -219,11 +210,7 @@ static BYTES: Kind = Kind {
 
 impl Kind {
     fn error(&'static self, text: &str, reason: impl Into<String>) -> ParseUnitError {
-        ParseUnitError {
-            text: shorten(text),
-            kind: self,
-            reason: reason.into(),
-        }
+        ParseUnitError { text: shorten(text), kind: self, reason: reason.into() }
     }
 
     fn unknown_unit(&'static self, text: &str, unit: &str) -> ParseUnitError {
@@ -236,10 +223,7 @@ impl Kind {
         };
         let nearest = self.units.iter().map(|(name, _)| name);
         let nearest = nearest.min_by_key(|name| distance(name)).unwrap_or(&"");
-        self.error(
-            text,
-            format!("unknown unit {unit:?}, did you mean {nearest:?}?"),
-        )
+        self.error(text, format!("unknown unit {unit:?}, did you mean {nearest:?}?"))
     }
 
     /// The number and the unit of a text.
@@ -247,11 +231,7 @@ impl Kind {
         let trimmed = text.trim();
         if let Some(rest) = trimmed.strip_prefix('-') {
             let negative = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-            let reason = if negative {
-                "it is negative"
-            } else {
-                "it is not a number"
-            };
+            let reason = if negative { "it is negative" } else { "it is not a number" };
             return Err(self.error(text, reason));
         }
         let unsigned = trimmed.strip_prefix('+').unwrap_or(trimmed);
@@ -273,18 +253,13 @@ impl Kind {
         matches: impl Fn(&str, &str) -> bool,
     ) -> Result<u64, ParseUnitError> {
         let known = self.units.iter().find(|(name, _)| matches(name, unit));
-        known
-            .map(|&(_, size)| size)
-            .ok_or_else(|| self.unknown_unit(text, unit))
+        known.map(|&(_, size)| size).ok_or_else(|| self.unknown_unit(text, unit))
     }
 
     /// `count` of the smallest unit, exactly, in the largest unit that makes it at least one.
     fn display(&self, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = self.units[..self.displayed].iter().rev();
-        let (name, size) = units
-            .copied()
-            .find(|&(_, size)| size <= count)
-            .unwrap_or(self.units[0]);
+        let (name, size) = units.copied().find(|&(_, size)| size <= count).unwrap_or(self.units[0]);
         let (whole, part) = (count / size, count % size);
         if part == 0 {
             return write!(f, "{whole}{name}");
@@ -299,12 +274,7 @@ impl Kind {
 /// Length of the number at the start of a text: digits, a point, an exponent.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let digits = |from: usize| {
-        bytes[from..]
-            .iter()
-            .take_while(|b| b.is_ascii_digit())
-            .count()
-    };
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut end = digits(0);
     if bytes.get(end) == Some(&b'.') {
         end += 1 + digits(end + 1);
@@ -362,10 +332,7 @@ impl Decimal {
         // Below 10^36 * 2^64 only with fewer digits: divide before the product overflows.
         let power = 10_u128.checked_pow(self.exponent.unsigned_abs());
         match (self.exponent >= 0, power) {
-            (true, power) => self
-                .digits
-                .checked_mul(u128::from(scale))?
-                .checked_mul(power?),
+            (true, power) => self.digits.checked_mul(u128::from(scale))?.checked_mul(power?),
             (false, None) => Some(0),
             (false, Some(power)) => {
                 // digits * scale / power with the quotient and the remainder of the digits apart.
@@ -389,16 +356,13 @@ impl Decimal {
             return self.digits == 0;
         };
         let rest = self.digits % power;
-        rest.checked_mul(u128::from(scale))
-            .is_some_and(|rest| rest % power == 0)
+        rest.checked_mul(u128::from(scale)).is_some_and(|rest| rest % power == 0)
     }
 
     /// The number times ten to the power of `shift`, correctly rounded.
     fn to_f64(self, shift: i32) -> f64 {
         let exponent = self.exponent.saturating_add(shift);
-        format!("{}e{exponent}", self.digits)
-            .parse()
-            .unwrap_or(f64::NAN)
+        format!("{}e{exponent}", self.digits).parse().unwrap_or(f64::NAN)
     }
 }
 
@@ -452,10 +416,7 @@ mod tests {
         assert_eq!(ps("0.4ps"), 0);
         assert_eq!(ps("0.5ps"), 1);
         // More digits than 64 bits hold, and a product that 128 bits cannot hold.
-        assert_eq!(
-            ps("0.333333333333333333333333333333333333s"),
-            333_333_333_333
-        );
+        assert_eq!(ps("0.333333333333333333333333333333333333s"), 333_333_333_333);
     }
 
     #[test]

@@ -19,11 +19,7 @@ fn every_experiment_of_the_papers_reads_and_plans() {
 #[test]
 fn every_claim_of_the_ledger_has_its_checks() {
     let all = all().unwrap();
-    let mut ids: Vec<&str> = all
-        .iter()
-        .flat_map(|e| &e.claims)
-        .map(|c| c.id.as_str())
-        .collect();
+    let mut ids: Vec<&str> = all.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str()).collect();
     ids.sort_by_key(|id| id[1..].parse::<u32>().unwrap());
     let expected: Vec<String> = (1..=14).map(|n| format!("L{n}")).collect();
     assert_eq!(ids, expected);
@@ -39,8 +35,6 @@ fn selection_brings_what_claims_refer_to() {
     assert_eq!(ids(&["lr2008-fig8"]), ["lr2008-fig3", "lr2008-fig8"]);
     assert_eq!(ids(&["lr2008-fig2"]), ["lr2008-fig2"]);
     assert_eq!(ids(&["lr2008"]).len(), FILES.len());
-    let error = select(&["lr2008-fig33".to_owned()])
-        .unwrap_err()
-        .to_string();
+    let error = select(&["lr2008-fig33".to_owned()]).unwrap_err().to_string();
     assert!(error.contains("did you mean `lr2008-fig3`?"), "{error}");
 }

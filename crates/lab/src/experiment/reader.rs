@@ -48,10 +48,8 @@ fn read(
     let id = section.needed_text("id")?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if id.value.is_empty() || !id.value.chars().all(valid) {
-        let message = format!(
-            "`id` names files: letters, digits, `-` and `_` only, not `{}`",
-            id.value
-        );
+        let message =
+            format!("`id` names files: letters, digits, `-` and `_` only, not `{}`", id.value);
         return Err(source.error(id.line, message));
     }
     let optional = |key| Ok::<_, LabError>(section.text(key)?.map(|t| t.value));
@@ -87,11 +85,7 @@ fn run_length(
     key: &'static str,
     repetitions: u32,
 ) -> Result<RunLength, LabError> {
-    let mut length = RunLength {
-        repetitions,
-        duration: None,
-        warmup: None,
-    };
+    let mut length = RunLength { repetitions, duration: None, warmup: None };
     if let Some(table) = section.section(key)? {
         if let Some(n) = table.count("repetitions", 1)? {
             length.repetitions = n.value;
@@ -111,9 +105,7 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
             let message = format!("there are two axes `{}`", name.value);
             return Err(source.error(name.line, message));
         }
-        let title = table
-            .text("title")?
-            .map_or_else(|| name.value.clone(), |t| t.value);
+        let title = table.text("title")?.map_or_else(|| name.value.clone(), |t| t.value);
         let mut points = swept_values(source, &table)?;
         for point in table.sections("points")? {
             let label = point.needed_text("label")?.value;
@@ -147,11 +139,7 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
             }
         }
         table.finish()?;
-        axes.push(Axis {
-            name: name.value,
-            title,
-            points,
-        });
+        axes.push(Axis { name: name.value, title, points });
     }
     Ok(axes)
 }
@@ -173,9 +161,7 @@ fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, L
         let text = setting(value);
         let set = keys.iter().map(|k| (k.value.clone(), text.clone()));
         Point {
-            label: labels
-                .get(i)
-                .map_or_else(|| text.clone(), |l| l.value.clone()),
+            label: labels.get(i).map_or_else(|| text.clone(), |l| l.value.clone()),
             set: set.collect(),
         }
     };
@@ -222,11 +208,7 @@ fn metrics(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Metric>, Lab
         })?;
         let expression =
             Expression::parse(text).map_err(|e| source.error(line, format!("`{name}`: {e}")))?;
-        metrics.push(Metric {
-            name,
-            expression,
-            line,
-        });
+        metrics.push(Metric { name, expression, line });
     }
     if metrics.is_empty() {
         return Err(table.error("`experiment.metrics` is empty: there is nothing to measure"));
@@ -277,10 +259,7 @@ fn plot(
             }
             PlotKind::Lines { x, log, metrics }
         }
-        "dots" => PlotKind::Dots {
-            x: x()?,
-            metrics: drawn()?,
-        },
+        "dots" => PlotKind::Dots { x: x()?, metrics: drawn()? },
         "time" => {
             default_title = "Throughput".to_owned();
             default_unit = Unit::ALL[3];
@@ -315,9 +294,7 @@ fn plot(
     };
     let mut references = Vec::new();
     for reference in table.sections("references")? {
-        let y = reference
-            .number("y")?
-            .ok_or_else(|| reference.missing("y"))?;
+        let y = reference.number("y")?.ok_or_else(|| reference.missing("y"))?;
         let label = reference.needed_text("label")?.value;
         references.push(Reference { y: y.value, label });
         reference.finish()?;
@@ -447,10 +424,7 @@ fn expand(
             }
             cell
         });
-        Check {
-            any: vec![(with_label(text, &label), comparison)],
-            line,
-        }
+        Check { any: vec![(with_label(text, &label), comparison)], line }
     });
     Ok(checks.collect())
 }
@@ -492,10 +466,7 @@ fn with_label(text: &str, label: &str) -> String {
 fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabError> {
     for check in experiment.claims.iter().flat_map(|c| &c.checks) {
         for cell in check.cells() {
-            let own = cell
-                .experiment
-                .as_ref()
-                .is_none_or(|id| *id == experiment.id);
+            let own = cell.experiment.as_ref().is_none_or(|id| *id == experiment.id);
             if own {
                 let found = experiment.find(cell);
                 found.map_err(|message| source.error(check.line, message))?;

@@ -99,10 +99,8 @@ impl Panel {
         let longest = self.series.iter().map(|s| s.label.chars().count()).max();
         let labels = longest.unwrap_or(0) as f64 * LABEL_CHARACTER + 44.0;
         let xs = || self.series.iter().flat_map(|s| &s.marks).map(|m| m.x);
-        let (low, high) = (
-            xs().fold(f64::INFINITY, f64::min),
-            xs().fold(f64::NEG_INFINITY, f64::max),
-        );
+        let (low, high) =
+            (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
         let x = match &self.x {
             Scale::Words(words) => (-0.5, words.len() as f64 - 0.5),
             _ if low > high => (0.0, 1.0),
@@ -127,11 +125,7 @@ impl Panel {
     /// Bounds around all points and intervals; from zero unless that would flatten them.
     fn data_bounds(&self) -> (f64, f64) {
         let marks = || self.series.iter().flat_map(|s| &s.marks);
-        let ends = || {
-            marks()
-                .flat_map(|m| [m.y, m.low, m.high])
-                .filter(|v| v.is_finite())
-        };
+        let ends = || marks().flat_map(|m| [m.y, m.low, m.high]).filter(|v| v.is_finite());
         let values = || ends().chain(self.references.iter().map(|r| r.y));
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
@@ -146,12 +140,7 @@ impl Panel {
     fn draw(&self, svg: &mut String, frame: &Frame) {
         if let Some(title) = &self.title {
             let x = frame.left;
-            text(
-                svg,
-                (x, 22.0),
-                title,
-                "font-weight=\"600\" font-size=\"15\"",
-            );
+            text(svg, (x, 22.0), title, "font-weight=\"600\" font-size=\"15\"");
         }
         self.draw_axes(svg, frame);
         for reference in &self.references {
@@ -228,19 +217,12 @@ impl Panel {
             }
             // The values that were measured, as far as their labels do not touch.
             Scale::Log => {
-                let mut xs: Vec<f64> = self
-                    .series
-                    .iter()
-                    .flat_map(|s| &s.marks)
-                    .map(|m| m.x)
-                    .collect();
+                let mut xs: Vec<f64> =
+                    self.series.iter().flat_map(|s| &s.marks).map(|m| m.x).collect();
                 xs.sort_by(f64::total_cmp);
                 let mut kept: Vec<f64> = Vec::new();
                 for x in xs {
-                    if kept
-                        .last()
-                        .is_none_or(|last| frame.x(x) - frame.x(*last) > 30.0)
-                    {
+                    if kept.last().is_none_or(|last| frame.x(x) - frame.x(*last) > 30.0) {
                         kept.push(x);
                     }
                 }
@@ -310,19 +292,13 @@ fn stroke(style: Style) -> String {
 }
 
 fn draw_band(svg: &mut String, frame: &Frame, series: &Series) {
-    let bounded = series
-        .marks
-        .iter()
-        .filter(|m| m.low.is_finite() && m.high.is_finite());
+    let bounded = series.marks.iter().filter(|m| m.low.is_finite() && m.high.is_finite());
     let bounded: Vec<&Mark> = bounded.collect();
     let upper = bounded.iter().map(|m| (m.x, m.high));
     let lower = bounded.iter().rev().map(|m| (m.x, m.low));
     let points = points(frame, upper.chain(lower));
     let color = series.style.color;
-    let _ = writeln!(
-        svg,
-        "<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"0.16\"/>"
-    );
+    let _ = writeln!(svg, "<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"0.16\"/>");
 }
 
 fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
@@ -393,10 +369,7 @@ fn ticks((low, high): (f64, f64), count: usize) -> Vec<(f64, String)> {
     let rough = (high - low) / count as f64;
     let power = 10f64.powf(rough.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power);
-    let step = steps
-        .into_iter()
-        .find(|s| *s >= rough * 0.999)
-        .unwrap_or(10.0 * power);
+    let step = steps.into_iter().find(|s| *s >= rough * 0.999).unwrap_or(10.0 * power);
     // As many decimals as the step itself needs.
     let exact = |d: &usize| (step * 10f64.powi(*d as i32)).fract().abs() < 1e-6;
     let decimals = (0..9).find(exact).unwrap_or(9);
@@ -410,23 +383,14 @@ fn ticks((low, high): (f64, f64), count: usize) -> Vec<(f64, String)> {
 }
 
 fn line(svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), look: &str) {
-    let _ = writeln!(
-        svg,
-        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {look}/>"
-    );
+    let _ =
+        writeln!(svg, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {look}/>");
 }
 
 fn text(svg: &mut String, (x, y): (f64, f64), content: &str, look: &str) {
     let content = escape(content);
-    let fill = if look.contains("fill=") {
-        String::new()
-    } else {
-        format!(" fill=\"{INK}\"")
-    };
-    let _ = writeln!(
-        svg,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\"{fill} {look}>{content}</text>"
-    );
+    let fill = if look.contains("fill=") { String::new() } else { format!(" fill=\"{INK}\"") };
+    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{fill} {look}>{content}</text>");
 }
 
 fn open(width: f64, height: f64, description: &str) -> String {
@@ -441,11 +405,7 @@ fn open(width: f64, height: f64, description: &str) -> String {
 
 /// Whole SVG documents below each other in one.
 pub(super) fn stack(panels: &[&String]) -> String {
-    let mut svg = open(
-        WIDTH,
-        HEIGHT * panels.len() as f64,
-        "Panels from top to bottom",
-    );
+    let mut svg = open(WIDTH, HEIGHT * panels.len() as f64, "Panels from top to bottom");
     for (i, panel) in panels.iter().enumerate() {
         let y = HEIGHT * i as f64;
         let place = format!("<svg y=\"{y}\" height=\"{HEIGHT}\" ");
@@ -480,10 +440,7 @@ mod tests {
     fn ticks_are_round_and_of_equal_precision() {
         let labels =
             |bounds, n| -> Vec<String> { ticks(bounds, n).into_iter().map(|t| t.1).collect() };
-        assert_eq!(
-            labels((0.0, 1.0), 5),
-            ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
-        );
+        assert_eq!(labels((0.0, 1.0), 5), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels((0.0, 100.0), 4), ["0", "25", "50", "75", "100"]);
         assert_eq!(labels((0.93, 1.01), 4), ["0.94", "0.96", "0.98", "1.00"]);
     }

@@ -14,24 +14,14 @@ fn every_kind_of_chart_draws_what_it_should() {
     assert_eq!(lines.matches("<polygon").count(), 2);
     let newreno = protocol_style("newreno").unwrap();
     assert!(lines.contains(newreno.color), "{}", newreno.color);
-    for text in [
-        ">sack<",
-        ">newreno<",
-        ">Rate (Mbit)<",
-        ">clean (Mbit/s)<",
-        ">three<",
-        ">4<",
-    ] {
+    for text in [">sack<", ">newreno<", ">Rate (Mbit)<", ">clean (Mbit/s)<", ">three<", ">4<"] {
         assert!(lines.contains(text), "{text}\n{lines}");
     }
     let dots = &charts[1].panels[0];
     assert_eq!(dots.matches("<polyline").count(), 0);
     assert!(charts[2].panels[1].contains(">sack, 1 Mbit<"));
     let whole = stacked(&charts).unwrap();
-    assert!(
-        whole.contains("viewBox=\"0 0 640 1600\""),
-        "four panels of 400"
-    );
+    assert!(whole.contains("viewBox=\"0 0 640 1600\""), "four panels of 400");
     let open = whole.matches("<svg").count();
     assert_eq!(open, whole.matches("</svg>").count());
     assert!(!whole.contains("NaN"));

@@ -16,10 +16,7 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
     let summary = run(dir.path()).unwrap();
     assert_eq!(summary.runs, 18);
     let verdicts: Vec<Verdict> = summary.claims.iter().map(|c| c.verdict).collect();
-    assert_eq!(
-        verdicts,
-        [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive]
-    );
+    assert_eq!(verdicts, [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive]);
     assert_eq!(summary.count(Verdict::Held), 1);
 
     let claims = fs::read_to_string(dir.path().join("claims.json")).unwrap();
@@ -59,13 +56,8 @@ fn an_interrupted_reproduction_leaves_no_folder() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("report");
     let cancel = AtomicBool::new(true);
-    let stopped = reproduce_with(
-        &[experiment()],
-        &Effort::Quick,
-        &options(1, &cancel),
-        &out,
-        &fake,
-    );
+    let stopped =
+        reproduce_with(&[experiment()], &Effort::Quick, &options(1, &cancel), &out, &fake);
     assert!(cancel.load(Ordering::Relaxed));
     assert!(matches!(stopped, Err(LabError::Cancelled)));
     assert!(!out.exists());

@@ -17,10 +17,7 @@ fn cells_share_their_seeds_and_threads_do_not_show() {
 fn metrics_are_computed_from_the_cell_s_own_scenario() {
     let results = results(2);
     // Cell 4 is (sack, 2 Mbit): 2e6 plus the seed, and a ratio of one half.
-    assert_eq!(
-        results.samples(0, 4),
-        [2_000_007.0, 2_000_008.0, 2_000_009.0]
-    );
+    assert_eq!(results.samples(0, 4), [2_000_007.0, 2_000_008.0, 2_000_009.0]);
     assert_eq!(results.samples(1, 4), [0.5; 3]);
 }
 
@@ -29,18 +26,11 @@ fn progress_ends_at_all_and_follows_the_work() {
     let seen = Mutex::new(Vec::new());
     let cancel = AtomicBool::new(false);
     let progress = |p: Progress| seen.lock().unwrap().push(p);
-    let options = RunOptions {
-        threads: 2,
-        cancel: &cancel,
-        progress: &progress,
-    };
+    let options = RunOptions { threads: 2, cancel: &cancel, progress: &progress };
     let plan = experiment().plan(&Effort::Quick).unwrap();
     run_all(vec![plan], &options, &fake).unwrap();
     let seen = seen.into_inner().unwrap();
-    assert!(
-        seen.windows(2)
-            .all(|w| w[0].done + 1 == w[1].done && w[0].work < w[1].work)
-    );
+    assert!(seen.windows(2).all(|w| w[0].done + 1 == w[1].done && w[0].work < w[1].work));
     let last = seen.last().unwrap();
     assert_eq!((last.done, last.total), (18, 18));
     assert!((last.work - 1.0).abs() < 1e-12);
@@ -64,35 +54,20 @@ fn a_set_flag_stops_everything() {
 #[test]
 fn custom_lengths_and_impossible_ones() {
     let experiment = experiment();
-    let length = RunLength {
-        repetitions: 2,
-        duration: Some("4s".into()),
-        warmup: Some("1s".into()),
-    };
+    let length =
+        RunLength { repetitions: 2, duration: Some("4s".into()), warmup: Some("1s".into()) };
     let plan = experiment.plan(&Effort::Custom(length.clone())).unwrap();
     assert_eq!(plan.runs(), 12);
     assert_eq!(plan.scenarios[0].duration, Duration::from_secs(4));
     assert_eq!(plan.scenarios[5].warmup, Duration::from_secs(1));
-    let none = RunLength {
-        repetitions: 0,
-        ..length.clone()
-    };
-    let error = experiment
-        .plan(&Effort::Custom(none))
-        .unwrap_err()
-        .to_string();
+    let none = RunLength { repetitions: 0, ..length.clone() };
+    let error = experiment.plan(&Effort::Custom(none)).unwrap_err().to_string();
     assert_eq!(
         error,
         "mine.toml: 6 cells times 0 repetitions are 0 runs; 1 to 10000000 are possible"
     );
-    let wrong = RunLength {
-        duration: Some("4 parsecs".into()),
-        ..length
-    };
-    let error = experiment
-        .plan(&Effort::Custom(wrong))
-        .unwrap_err()
-        .to_string();
+    let wrong = RunLength { duration: Some("4 parsecs".into()), ..length };
+    let error = experiment.plan(&Effort::Custom(wrong)).unwrap_err().to_string();
     assert!(error.contains("4 parsecs"), "{error}");
     assert!(error.contains("(at newreno, 1 Mbit)"), "{error}");
 }
@@ -100,10 +75,7 @@ fn custom_lengths_and_impossible_ones() {
 #[test]
 fn a_metric_of_a_group_that_is_not_there_is_found_before_running() {
     let text = crate::testing::TEXT.replace("throughput(clean)\"\nratio", "cv(cleen)\"\nratio");
-    let error = Experiment::parse("f.toml", &text)
-        .unwrap()
-        .plan(&Effort::Quick)
-        .unwrap_err();
+    let error = Experiment::parse("f.toml", &text).unwrap().plan(&Effort::Quick).unwrap_err();
     // The text begins with an empty line, so `clean = ..` is line 29.
     assert_eq!(
         error.to_string(),

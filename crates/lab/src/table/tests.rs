@@ -27,29 +27,12 @@ fn parquet_reads_back() {
     let mut file = tempfile::tempfile().unwrap();
     small().write_parquet(&mut file).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
-    let rows: Vec<_> = reader
-        .get_row_iter(None)
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
     let fields = |row: usize| -> Vec<Field> {
-        rows[row]
-            .get_column_iter()
-            .map(|(_, field)| field.clone())
-            .collect()
+        rows[row].get_column_iter().map(|(_, field)| field.clone()).collect()
     };
-    assert_eq!(
-        fields(0),
-        [
-            Field::Str("a, b".into()),
-            Field::ULong(u64::MAX),
-            Field::Null
-        ]
-    );
-    assert_eq!(
-        fields(1),
-        [Field::Str("5 %".into()), Field::Null, Field::Double(0.1)]
-    );
+    assert_eq!(fields(0), [Field::Str("a, b".into()), Field::ULong(u64::MAX), Field::Null]);
+    assert_eq!(fields(1), [Field::Str("5 %".into()), Field::Null, Field::Double(0.1)]);
 }
 
 #[test]
@@ -57,10 +40,7 @@ fn a_row_per_run_with_labels_seed_metrics_and_sums() {
     let table = results(1).run_table();
     assert_eq!(table.rows(), 18);
     let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
-    assert_eq!(
-        names[..6],
-        ["protocol", "rate", "repetition", "seed", "clean", "ratio"]
-    );
+    assert_eq!(names[..6], ["protocol", "rate", "repetition", "seed", "clean", "ratio"]);
     assert!(names.contains(&"lossy.goodput_bps"));
     assert!(names.contains(&"bottleneck.utilization"));
     // Links that nothing crossed are left out.
@@ -70,10 +50,7 @@ fn a_row_per_run_with_labels_seed_metrics_and_sums() {
     let text = String::from_utf8(out).unwrap();
     // Row 1 is the second repetition of (newreno, 1 Mbit): seed 8, 1e6 + 8 bit/s.
     let second = text.lines().nth(2).unwrap();
-    assert!(
-        second.starts_with("newreno,1 Mbit,1,8,1000008,0.5,"),
-        "{second}"
-    );
+    assert!(second.starts_with("newreno,1 Mbit,1,8,1000008,0.5,"), "{second}");
 }
 
 #[test]
@@ -83,14 +60,8 @@ fn a_row_per_flow_and_a_row_per_bin() {
     assert_eq!(results.flow_table().rows(), 36);
     let series = results.series_table();
     assert_eq!(series.rows(), 180);
-    let start = series
-        .columns
-        .iter()
-        .find(|c| c.name == "bin_start_s")
-        .unwrap();
-    let Values::Real(starts) = &start.values else {
-        panic!("{start:?}")
-    };
+    let start = series.columns.iter().find(|c| c.name == "bin_start_s").unwrap();
+    let Values::Real(starts) = &start.values else { panic!("{start:?}") };
     assert_eq!(starts[..3], [Some(0.0), Some(1.0), Some(2.0)]);
 }
 

@@ -40,13 +40,7 @@ pub(super) struct Ids {
 impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
     pub(super) fn new(spec: &LinkSpec, seed: u64, force_queued: bool) -> Self {
-        let LinkSpec {
-            name,
-            rate,
-            delay,
-            queue,
-            channel,
-        } = spec;
+        let LinkSpec { name, rate, delay, queue, channel } = spec;
         let link = if queue.router == RouterSpec::None && !force_queued {
             Link::Fifo(FifoLink::new(*rate, *delay, queue, channel, seed, name))
         } else {
@@ -76,15 +70,7 @@ impl Hop {
 
     /// The link's row of the outcome at the end of the run.
     pub(super) fn close(self, name: &str, window: Window) -> LinkOutcome {
-        let Books {
-            arrived,
-            dropped,
-            corrupted,
-            delivered,
-            mut waited,
-            busy,
-            ..
-        } = self.books;
+        let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
         let mut in_flight = self.books.on_wire_at_end;
         let (marked, longest_queue) = match &self.link {
             Link::Fifo(link) => (link.marked(), link.longest_queue()),
@@ -153,12 +139,7 @@ impl Books {
         size: u32,
         departure: &Departure,
     ) -> bool {
-        let Departure {
-            start,
-            end,
-            arrival,
-            destroyed,
-        } = *departure;
+        let Departure { start, end, arrival, destroyed } = *departure;
         self.sent_bytes += u64::from(size);
         if arrived >= window.from && end <= window.until {
             self.busy += end.since(start);

@@ -16,6 +16,8 @@ mod schedule;
 mod slab;
 mod source;
 
+use std::collections::VecDeque;
+
 use windward_core::endpoint::{Receiver, Sender, SenderStats};
 use windward_core::network::Offer;
 use windward_core::packet::{Packet, PacketKind};
@@ -81,11 +83,33 @@ struct Transport {
     packets: Option<u64>,
     completed: Option<Time>,
     delays_acks: bool,
+    /// Packets in processing, if that takes time.
+    outbox: Option<Outbox>,
     /// Timers move their deadline far more often than they expire. Their event is left where
     /// it is and looked after when its time comes, unless the deadline becomes earlier.
     sender_timer: ComponentId,
     receiver_timer: ComponentId,
     at_warmup: (SenderStats, u64),
+}
+
+/// A sender's packets in processing, in order; see `EndpointConfig::overhead`.
+#[derive(Debug)]
+struct Outbox {
+    overhead: Duration,
+    stream: Stream,
+    packets: VecDeque<(Time, PacketId)>,
+    release: ComponentId,
+}
+
+impl Outbox {
+    /// Takes a packet in; its time of release if it is the first to leave.
+    fn post(&mut self, now: Time, id: PacketId) -> Option<Time> {
+        let processed = now + self.stream.between(Duration::ZERO, self.overhead);
+        let last = self.packets.back().map_or(Time::ZERO, |last| last.0);
+        let release = processed.max(last);
+        self.packets.push_back((release, id));
+        (self.packets.len() == 1).then_some(release)
+    }
 }
 
 /// What the flows of a group put through their bottlenecks, in bins of time.
@@ -128,6 +152,8 @@ enum Component {
     SenderTimer(u32),
     /// A receiver's timer.
     ReceiverTimer(u32),
+    /// A packet leaves its sender after its processing time.
+    Release(u32),
     /// An application starts or stops, or a source sends.
     Application(u32),
 }
@@ -161,11 +187,16 @@ fn number(
             add(&mut transport.sender_timer, Component::SenderTimer(i));
         }
     }
-    for (i, transport) in (0..).zip(transports) {
+    for (i, transport) in (0..).zip(&mut *transports) {
         if let Some(transport) = transport
             && transport.delays_acks
         {
             add(&mut transport.receiver_timer, Component::ReceiverTimer(i));
+        }
+    }
+    for (i, transport) in (0..).zip(transports) {
+        if let Some(outbox) = transport.as_mut().and_then(|t| t.outbox.as_mut()) {
+            add(&mut outbox.release, Component::Release(i));
         }
     }
     for (i, flow) in (0..).zip(flows) {
@@ -229,33 +260,20 @@ impl Simulation {
     }
 
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
-        let Scenario {
-            duration,
-            warmup,
-            seed,
-            bin,
-            links,
-            flows,
-            groups,
-        } = scenario;
-        let window = Window {
-            from: Time::ZERO + *warmup,
-            until: Time::ZERO + *duration,
-        };
+        let Scenario { duration, warmup, seed, bin, links, flows, groups } = scenario;
+        let window = Window { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let force_queued = match detail {
             Detail::Fast | Detail::Snapshots => false,
             #[cfg(test)]
             Detail::Everything => true,
         };
-        let mut hops: Vec<Hop> = links
-            .iter()
-            .map(|link| Hop::new(link, *seed, force_queued))
-            .collect();
+        let mut hops: Vec<Hop> =
+            links.iter().map(|link| Hop::new(link, *seed, force_queued)).collect();
         if detail == Detail::Fast {
             mark_express(&mut hops, flows);
         }
         let mut flow_states: Vec<Flow> = flows.iter().map(|flow| Flow::new(flow, *seed)).collect();
-        let mut transports: Vec<_> = flows.iter().map(Transport::new).collect();
+        let mut transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
         let components = number(&mut hops, &mut flow_states, &mut transports);
         let mut schedule = Schedule::new(components.len());
         for hop in &hops {
@@ -342,6 +360,7 @@ impl Simulation {
                         Component::Router(link) => self.on_router_timer(link),
                         Component::SenderTimer(flow) => self.on_sender_timer(flow),
                         Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
+                        Component::Release(flow) => self.on_release(flow),
                         Component::Application(flow) => self.on_application(flow),
                         Component::Arrival(_) => unreachable!("handled above"),
                     }
@@ -354,20 +373,11 @@ impl Simulation {
     #[inline]
     fn on_arrival(&mut self, link: u32, id: ComponentId) {
         let hop = &mut self.hops[link as usize];
-        let Some((_, packet)) = hop.wire.pop_front() else {
-            unreachable!("an empty wire")
-        };
-        self.schedule
-            .set(id, hop.wire.front().map_or(Time::NEVER, |next| next.0));
-        let Packet {
-            flow, hop, kind, ..
-        } = self.slab[packet];
+        let Some((_, packet)) = hop.wire.pop_front() else { unreachable!("an empty wire") };
+        self.schedule.set(id, hop.wire.front().map_or(Time::NEVER, |next| next.0));
+        let Packet { flow, hop, kind, .. } = self.slab[packet];
         let route = &self.flows[flow as usize];
-        let route = if kind == PacketKind::Ack {
-            &route.reverse
-        } else {
-            &route.forward
-        };
+        let route = if kind == PacketKind::Ack { &route.reverse } else { &route.forward };
         if usize::from(hop) < route.len() {
             self.forward(packet, self.now);
         } else {
@@ -430,9 +440,7 @@ impl Simulation {
     fn enqueue(&mut self, link: u32, id: PacketId, at: Time) {
         debug_assert_eq!(at, self.now, "only what has happened may be queued");
         let hop = &mut self.hops[link as usize];
-        let Link::Queued(queue) = &mut hop.link else {
-            unreachable!("a FIFO queue has no events")
-        };
+        let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
         if let Err(id) = queue.offer(at, &mut self.slab[id], id) {
             hop.books.dropped += 1;
             self.slab.give_back(id);
@@ -448,18 +456,14 @@ impl Simulation {
     /// The wire of a link is free: its queue sends the next packet.
     fn serve(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
-        let Link::Queued(queue) = &mut hop.link else {
-            unreachable!("a FIFO queue has no events")
-        };
+        let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
         let Some((id, arrived)) = queue.take_next() else {
             return;
         };
         let packet = &mut self.slab[id];
         let departure = queue.depart(self.now, packet);
         let next_start = queue.next_start();
-        let seen = hop
-            .books
-            .enter(self.window, arrived, packet.size, &departure);
+        let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
         let flow = &mut self.flows[packet.flow as usize];
         let is_ack = packet.kind == PacketKind::Ack;
         if !is_ack && flow.bottleneck == link && departure.end <= self.window.until {
@@ -528,7 +532,14 @@ impl Simulation {
             packet.flow = index;
             packet.hop = 0;
             self.slab.claim();
-            self.forward(id, self.now);
+            match &mut transport.outbox {
+                None => self.forward(id, self.now),
+                Some(outbox) => {
+                    if let Some(first) = outbox.post(self.now, id) {
+                        self.schedule.set(outbox.release, first);
+                    }
+                }
+            }
         }
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
@@ -574,6 +585,17 @@ impl Simulation {
         self.follow_receiver_timer(index);
     }
 
+    /// A packet has been processed: it leaves the sender.
+    fn on_release(&mut self, index: u32) {
+        let outbox = self.transports[index as usize].as_mut().and_then(|t| t.outbox.as_mut());
+        let Some(outbox) = outbox else { return };
+        let Some((_, id)) = outbox.packets.pop_front() else { return };
+        if let Some((next, _)) = outbox.packets.front() {
+            self.schedule.set(outbox.release, *next);
+        }
+        self.forward(id, self.now);
+    }
+
     /// An application starts or stops offering data, or a source sends a datagram.
     fn on_application(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
@@ -585,13 +607,7 @@ impl Simulation {
             let id = self.slab.vacant();
             self.slab.claim();
             let kind = PacketKind::Datagram;
-            self.slab[id] = Packet {
-                flow: index,
-                size,
-                kind,
-                seq,
-                ..Packet::default()
-            };
+            self.slab[id] = Packet { flow: index, size, kind, seq, ..Packet::default() };
             self.forward(id, self.now);
             return;
         }
@@ -600,9 +616,7 @@ impl Simulation {
             return;
         };
         if self.now < stop {
-            transport
-                .sender
-                .offer_until(transport.packets.unwrap_or(u64::MAX));
+            transport.sender.offer_until(transport.packets.unwrap_or(u64::MAX));
             self.schedule.set(flow.application, stop);
         } else {
             transport.sender.offer_until(0);
@@ -637,15 +651,10 @@ impl Simulation {
                 None => flow.datagram_outcome(window),
             })
             .collect();
-        let goodputs = flows
-            .iter()
-            .zip(&self.transports)
-            .filter(|(_, t)| t.is_some());
+        let goodputs = flows.iter().zip(&self.transports).filter(|(_, t)| t.is_some());
         let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
         let groups = self.groups.into_iter().enumerate();
-        let groups = groups
-            .map(|(i, group)| group.close(i, &flows, window))
-            .collect();
+        let groups = groups.map(|(i, group)| group.close(i, &flows, window)).collect();
         let hops = self.hops.into_iter().zip(&self.link_names);
         let links: Vec<_> = hops.map(|(hop, name)| hop.close(name, window)).collect();
         Outcome {
@@ -681,11 +690,8 @@ fn mark_express(hops: &mut [Hop], flows: &[FlowSpec]) {
     let mut feeders = vec![Feeder::Unknown; hops.len()];
     let mut note = |link: LinkId, feeder: Feeder| {
         let known = &mut feeders[link];
-        *known = if *known == Feeder::Unknown || *known == feeder {
-            feeder
-        } else {
-            Feeder::Several
-        };
+        *known =
+            if *known == Feeder::Unknown || *known == feeder { feeder } else { Feeder::Several };
     };
     for route in flows.iter().flat_map(|flow| [&flow.forward, &flow.reverse]) {
         // An endpoint feeds the first link.
@@ -705,25 +711,12 @@ fn mark_express(hops: &mut [Hop], flows: &[FlowSpec]) {
 fn jain(goodputs: impl Iterator<Item = f64>) -> f64 {
     let (n, sum, squares) =
         goodputs.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
-    if squares > 0.0 {
-        sum * sum / (n * squares)
-    } else {
-        1.0
-    }
+    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
 }
 
 impl Flow {
     fn new(spec: &FlowSpec, seed: u64) -> Self {
-        let FlowSpec {
-            name,
-            group,
-            traffic,
-            forward,
-            reverse,
-            bottleneck,
-            start,
-            stop,
-        } = spec;
+        let FlowSpec { name, group, traffic, forward, reverse, bottleneck, start, stop } = spec;
         let mut stream = Stream::new(seed, "start", name);
         let start = {
             let (low, high) = (start.0.since(Time::ZERO), start.1.since(Time::ZERO));
@@ -732,10 +725,7 @@ impl Flow {
         let stop = stop.unwrap_or(Time::NEVER);
         let source = match traffic {
             Traffic::Transport { .. } => None,
-            Traffic::Datagrams {
-                packet_size,
-                pattern,
-            } => {
+            Traffic::Datagrams { packet_size, pattern } => {
                 let stream = Stream::new(seed, "source", name);
                 Some(Source::new(pattern, *packet_size, start, stop, stream))
             }
@@ -794,10 +784,7 @@ impl Flow {
 
     fn datagram_outcome(&self, window: Window) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
-        let (size, sent) = self
-            .source
-            .as_ref()
-            .map_or((0, 0), |s| (s.packet_size, s.sent));
+        let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
         let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
         FlowOutcome {
             name: self.name.clone(),
@@ -816,13 +803,8 @@ impl Flow {
 }
 
 impl Transport {
-    fn new(spec: &FlowSpec) -> Option<Self> {
-        let Traffic::Transport {
-            protocol,
-            config,
-            packets,
-        } = &spec.traffic
-        else {
+    fn new(spec: &FlowSpec, seed: u64) -> Option<Self> {
+        let Traffic::Transport { protocol, config, packets } = &spec.traffic else {
             return None;
         };
         Some(Transport {
@@ -833,6 +815,12 @@ impl Transport {
             packets: *packets,
             completed: None,
             delays_acks: config.delayed_acks.is_some(),
+            outbox: (!config.overhead.is_zero()).then(|| Outbox {
+                overhead: config.overhead,
+                stream: Stream::new(seed, "overhead", &spec.name),
+                packets: VecDeque::new(),
+                release: ComponentId::MAX,
+            }),
             sender_timer: ComponentId::MAX,
             receiver_timer: ComponentId::MAX,
             at_warmup: (SenderStats::default(), 0),
@@ -856,8 +844,7 @@ impl Group {
         let own = || flows.iter().filter(|flow| flow.group == index);
         let count = own().count();
         // Whole bins only: a last one that the run cuts short would look like a pause.
-        self.bins
-            .resize((window.until.as_ps() / self.bin.as_ps()) as usize, 0);
+        self.bins.resize((window.until.as_ps() / self.bin.as_ps()) as usize, 0);
         let seconds = self.bin.as_secs_f64();
         GroupOutcome {
             name: self.name,
@@ -868,11 +855,7 @@ impl Group {
             retransmissions: own().map(|flow| flow.retransmissions).sum(),
             timeouts: own().map(|flow| flow.timeouts).sum(),
             mean_cwnd: own().map(|flow| flow.mean_cwnd).sum::<f64>() / count.max(1) as f64,
-            throughput_bins: self
-                .bins
-                .iter()
-                .map(|b| *b as f64 * 8.0 / seconds)
-                .collect(),
+            throughput_bins: self.bins.iter().map(|b| *b as f64 * 8.0 / seconds).collect(),
             first_bin: window.from.as_ps().div_ceil(self.bin.as_ps()) as usize,
         }
     }

@@ -53,11 +53,7 @@ impl Source {
 
     /// When [`Source::emit`] must be called, or never again.
     pub(super) fn next(&self) -> Time {
-        if self.next < self.stop {
-            self.next
-        } else {
-            Time::NEVER
-        }
+        if self.next < self.stop { self.next } else { Time::NEVER }
     }
 
     /// A datagram leaves now, at the time named by [`Source::next`].
@@ -73,17 +69,14 @@ impl Source {
 
     /// Time between two datagrams; never zero, so that time goes on.
     fn gap(&self, rate: Rate) -> Duration {
-        rate.transmission_time(self.packet_size)
-            .max(Duration::from_ps(1))
+        rate.transmission_time(self.packet_size).max(Duration::from_ps(1))
     }
 
     /// Moves `next` out of the times in which the source is silent.
     fn skip_silence(&mut self) {
         match &self.pattern {
             Pattern::Constant { .. } => {}
-            Pattern::Exponential {
-                mean_on, mean_off, ..
-            } => {
+            Pattern::Exponential { mean_on, mean_off, .. } => {
                 while self.next >= self.on_until && self.next < self.stop {
                     let pause = self.stream.exponential(*mean_off);
                     self.next = self.next.max(self.on_until + pause);

@@ -79,10 +79,7 @@ impl ScenarioFile {
                 "a scenario needs at least a duration, a topology and flows: see docs/scenarios.md",
             ));
         }
-        Ok(ScenarioFile {
-            name: name.to_owned(),
-            table: tree::parse(name, text)?,
-        })
+        Ok(ScenarioFile { name: name.to_owned(), table: tree::parse(name, text)? })
     }
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,

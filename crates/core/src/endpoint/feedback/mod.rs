@@ -26,11 +26,8 @@ impl Feedback {
             Feedback::Xcp => {
                 let rtt = srtt.as_secs_f64();
                 // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it down.
-                packet.header = CongestionHeader::Xcp {
-                    rtt,
-                    inter_packet: rtt / window,
-                    delta: f64::MAX,
-                };
+                packet.header =
+                    CongestionHeader::Xcp { rtt, inter_packet: rtt / window, delta: f64::MAX };
             }
             Feedback::CongestionFlag => {
                 packet.header = CongestionHeader::None;

@@ -47,11 +47,7 @@ impl FastRecovery {
     }
 
     pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.newly > 0 {
-            self.on_new_ack(seqs, acked)
-        } else {
-            self.on_duplicate(seqs)
-        }
+        if acked.newly > 0 { self.on_new_ack(seqs, acked) } else { self.on_duplicate(seqs) }
     }
 
     fn on_new_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
@@ -99,9 +95,7 @@ impl FastRecovery {
 
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         let window = cwnd as u64 + self.inflation;
-        self.retransmit
-            .take()
-            .or_else(|| seqs.allows_next(window).then_some(seqs.next))
+        self.retransmit.take().or_else(|| seqs.allows_next(window).then_some(seqs.next))
     }
 
     pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {

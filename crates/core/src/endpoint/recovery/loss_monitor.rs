@@ -75,9 +75,7 @@ impl LossMonitor {
 
     fn segment(&self, seq: u64) -> Segment {
         let at = seq.checked_sub(self.base).map(|i| i as usize);
-        at.and_then(|i| self.window.get(i))
-            .copied()
-            .unwrap_or(Segment::Free)
+        at.and_then(|i| self.window.get(i)).copied().unwrap_or(Segment::Free)
     }
 
     pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, cwnd: f64) -> Finding {
@@ -143,8 +141,7 @@ impl LossMonitor {
             self.stored += 1;
             self.counted_below = seqs.next;
         }
-        seqs.allows_next(cwnd as u64 + self.stored)
-            .then_some(seqs.next)
+        seqs.allows_next(cwnd as u64 + self.stored).then_some(seqs.next)
     }
 
     pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64) {

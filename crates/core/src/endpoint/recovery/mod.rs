@@ -42,10 +42,7 @@ impl RecoveryKind {
     /// acknowledgment resets (lr2008 sections 4.2 and 4.3)?
     pub fn has_retransmission_timer(self) -> bool {
         match self {
-            RecoveryKind::SendOutWindow {
-                retransmission_timer,
-                ..
-            } => retransmission_timer,
+            RecoveryKind::SendOutWindow { retransmission_timer, .. } => retransmission_timer,
             RecoveryKind::LossMonitor => true,
             RecoveryKind::Reno | RecoveryKind::NewReno | RecoveryKind::Sack => false,
         }

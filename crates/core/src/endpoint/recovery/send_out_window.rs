@@ -56,18 +56,11 @@ impl SendOutWindow {
         }
         self.dupacks = 0;
         let stored = self.config.partial_deflation && seqs.una < self.inflated_by;
-        self.inflation = if stored {
-            self.inflation.saturating_sub(acked.newly - 1)
-        } else {
-            0
-        };
+        self.inflation = if stored { self.inflation.saturating_sub(acked.newly - 1) } else { 0 };
         self.retransmit = None;
         // Section 2.2.2: complete if it covers all that was sent before the last
         // retransmission of the packet it was waiting for.
-        let partial = self
-            .head_resent_at
-            .take()
-            .is_some_and(|high| seqs.una < high);
+        let partial = self.head_resent_at.take().is_some_and(|high| seqs.una < high);
         if partial && self.partial_acks {
             self.retransmit = Some(seqs.una);
         }
@@ -90,9 +83,7 @@ impl SendOutWindow {
 
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         let window = cwnd as u64 + self.inflation;
-        self.retransmit
-            .take()
-            .or_else(|| seqs.allows_next(window).then_some(seqs.next))
+        self.retransmit.take().or_else(|| seqs.allows_next(window).then_some(seqs.next))
     }
 
     pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64) {

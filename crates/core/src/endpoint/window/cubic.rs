@@ -79,11 +79,7 @@ impl Cubic {
         let w_cubic = |t: f64| C * (t - k) * (t - k) * (t - k) + origin;
 
         let acked = ack.newly_acked as f64;
-        let alpha = if epoch.w_est >= self.cwnd_prior {
-            1.0
-        } else {
-            ALPHA
-        };
+        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
         epoch.w_est += alpha * acked / cwnd;
         if w_cubic(t) < epoch.w_est {
             // Section 4.3: the Reno-friendly region.
@@ -115,11 +111,8 @@ impl Cubic {
     /// leaves room to others.
     fn remember_w_max(&mut self) {
         self.cwnd_prior = self.cwnd;
-        self.w_max = if self.cwnd < self.w_max {
-            self.cwnd * (1.0 + BETA) / 2.0
-        } else {
-            self.cwnd
-        };
+        self.w_max =
+            if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
         self.epoch = None;
     }
 }

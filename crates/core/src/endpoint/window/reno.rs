@@ -15,10 +15,7 @@ pub struct Reno {
 
 impl Reno {
     pub(super) fn new(config: WindowConfig) -> Self {
-        Reno {
-            cwnd: config.initial_window,
-            ssthresh: f64::INFINITY,
-        }
+        Reno { cwnd: config.initial_window, ssthresh: f64::INFINITY }
     }
     pub(super) fn cwnd(&self) -> f64 {
         self.cwnd
@@ -30,11 +27,7 @@ impl Reno {
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
         if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
             // RFC 5681 equations (2) and (3): per acknowledgment, whatever it covers.
-            self.cwnd += if self.cwnd < self.ssthresh {
-                1.0
-            } else {
-                1.0 / self.cwnd
-            };
+            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
         }
     }
 

@@ -19,10 +19,7 @@ pub struct Xcp {
 
 impl Xcp {
     pub(super) fn new(config: WindowConfig) -> Self {
-        Xcp {
-            cwnd: config.initial_window,
-            packet_size: f64::from(config.packet_size),
-        }
+        Xcp { cwnd: config.initial_window, packet_size: f64::from(config.packet_size) }
     }
     pub(super) fn cwnd(&self) -> f64 {
         self.cwnd

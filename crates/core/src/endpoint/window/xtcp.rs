@@ -31,11 +31,7 @@ struct ArtificialBackoff {
 impl Xtcp {
     pub(super) fn new(config: WindowConfig, tcp_friendly: bool) -> Self {
         let dupack_threshold = f64::from(config.dupack_threshold);
-        let friend = ArtificialBackoff {
-            dupack_threshold,
-            latest_flag: None,
-            recphase: 0,
-        };
+        let friend = ArtificialBackoff { dupack_threshold, latest_flag: None, recphase: 0 };
         Xtcp {
             cwnd: config.initial_window,
             ssthresh: f64::INFINITY,
@@ -54,18 +50,12 @@ impl Xtcp {
         if ack.congestion_flag {
             self.on_flag(ack);
         } else if ack.cwnd_limited && !self.in_recovery_phase(ack) {
-            self.cwnd += if self.cwnd < self.ssthresh {
-                1.0
-            } else {
-                1.0 / self.cwnd
-            };
+            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
         }
     }
 
     fn in_recovery_phase(&self, ack: &AckEvent) -> bool {
-        self.friend
-            .as_ref()
-            .is_some_and(|friend| ack.una < friend.recphase)
+        self.friend.as_ref().is_some_and(|friend| ack.una < friend.recphase)
     }
 
     fn on_flag(&mut self, ack: &AckEvent) {

@@ -31,12 +31,8 @@ impl RouterKind {
         }
     }
     /// Every kind, in the order of the documentation.
-    pub const ALL: [RouterKind; 4] = [
-        RouterKind::Any,
-        RouterKind::Xcp,
-        RouterKind::XcpPersistent,
-        RouterKind::Xtcp,
-    ];
+    pub const ALL: [RouterKind; 4] =
+        [RouterKind::Any, RouterKind::Xcp, RouterKind::XcpPersistent, RouterKind::Xtcp];
 
     /// The router with its published parameters.
     pub fn spec(self) -> RouterSpec {

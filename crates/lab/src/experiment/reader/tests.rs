@@ -46,9 +46,7 @@ fn parse(experiment: &str) -> Result<Experiment, LabError> {
 
 fn error(from: &str, to: &str) -> String {
     assert!(EXPERIMENT.contains(from), "{from}");
-    parse(&EXPERIMENT.replacen(from, to, 1))
-        .unwrap_err()
-        .to_string()
+    parse(&EXPERIMENT.replacen(from, to, 1)).unwrap_err().to_string()
 }
 
 #[test]
@@ -64,12 +62,7 @@ fn a_whole_file_is_read() {
     assert_eq!(set[0], ("flows.lossy.last_hop.loss".into(), "0.05".into()));
     assert_eq!(e.axes[1].points[0].quantity(), Some((1.0, "%")));
     assert_eq!(e.axes[0].points[0].quantity(), None);
-    let PlotKind::Lines {
-        x: 1,
-        log: false,
-        ref metrics,
-    } = e.plots[0].kind
-    else {
+    let PlotKind::Lines { x: 1, log: false, ref metrics } = e.plots[0].kind else {
         panic!("{:?}", e.plots[0].kind)
     };
     assert_eq!(metrics[..], [0]);
@@ -92,11 +85,7 @@ fn errors_name_the_line_and_the_nearest_word() {
     // The scenario has 11 lines: [experiment] is line 12, `quick` 15, the metric 26, the
     // checks 35.
     let cases = [
-        (
-            "title =",
-            "titel =",
-            "f.toml:12: `experiment` needs the key `title`",
-        ),
+        ("title =", "titel =", "f.toml:12: `experiment` needs the key `title`"),
         (
             "quick =",
             "qick =",
@@ -107,11 +96,7 @@ fn errors_name_the_line_and_the_nearest_word() {
             "godput(lossy)",
             "f.toml:26: `ratio`: unknown function `godput`; did you mean `goodput`?",
         ),
-        (
-            "x = \"loss\"",
-            "x = \"lost\"",
-            "f.toml:30: no axis `lost`; did you mean `loss`?",
-        ),
+        ("x = \"loss\"", "x = \"lost\"", "f.toml:30: no axis `lost`; did you mean `loss`?"),
         (
             "ratio[newreno, *]\"",
             "ratio[newrenno, *]\"",
@@ -128,11 +113,7 @@ fn errors_name_the_line_and_the_nearest_word() {
             "repetitions = 0",
             "f.toml:15: `repetitions` must be a whole number from 1 to 1000000, not 0",
         ),
-        (
-            "labels = [\"1%\", \"5%\"]",
-            "labels = [\"1%\"]",
-            "f.toml:24: 1 labels for 2 values",
-        ),
+        ("labels = [\"1%\", \"5%\"]", "labels = [\"1%\"]", "f.toml:24: 1 labels for 2 values"),
         (
             "id = \"mine\"",
             "id = \"../mine\"",
@@ -151,11 +132,6 @@ fn a_plain_scenario_is_no_experiment() {
         error,
         "f.toml: no [experiment] table: this is a scenario, which `windward run` runs"
     );
-    let error = parse("[[experiment]]\nid = \"x\"\n")
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        error,
-        "f.toml:12: write `experiment` as a table: [experiment]"
-    );
+    let error = parse("[[experiment]]\nid = \"x\"\n").unwrap_err().to_string();
+    assert_eq!(error, "f.toml:12: write `experiment` as a table: [experiment]");
 }

@@ -25,9 +25,8 @@ const MAX_BINS_OF_ALL_GROUPS: u64 = 10_000_000;
 
 /// The scenario that a file with known keys describes.
 pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
-    let duration = root.require("duration", "duration = \"100s\"", |field| {
-        field.positive(MAX_DURATION)
-    })?;
+    let duration =
+        root.require("duration", "duration = \"100s\"", |field| field.positive(MAX_DURATION))?;
     let warmup = root.read("warmup", |field| {
         let warmup = field.clone().instant()?;
         if warmup < duration {
@@ -47,9 +46,8 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let mut flows = Vec::new();
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
         for (number, route) in (1..).zip(routes) {
-            let bottleneck = group
-                .section
-                .read("bottleneck", |field| measured_at(&field, &route, &links))?;
+            let bottleneck =
+                group.section.read("bottleneck", |field| measured_at(&field, &route, &links))?;
             flows.push(FlowSpec {
                 name: format!("{}-{number}", group.name),
                 group: index,
@@ -144,11 +142,7 @@ impl Links {
             name,
             rate: wire.rate,
             delay: wire.delay,
-            queue: QueueSpec {
-                limit: wire.limit,
-                aqm: wire.aqm.clone(),
-                router,
-            },
+            queue: QueueSpec { limit: wire.limit, aqm: wire.aqm.clone(), router },
             channel: wire.channel.clone(),
         };
         self.links.into_iter().zip(routers).map(link).collect()
@@ -339,11 +333,7 @@ fn routes(root: &Section<'_>, groups: &[Group<'_>], links: &mut Links) -> Result
             }
             Topology::Graph(graph) => {
                 let route = graph.route(group, links)?;
-                bounded(
-                    group,
-                    group.count,
-                    route.forward.len() + route.reverse.len(),
-                )?;
+                bounded(group, group.count, route.forward.len() + route.reverse.len())?;
                 vec![route; group.count]
             }
         });
@@ -361,12 +351,7 @@ enum Topology<'a> {
 fn measured_at(field: &Field<'_>, route: &Route, links: &Links) -> Result<LinkId> {
     let name = field.clone().text()?;
     let alias = route.aliases.iter().find(|(alias, _)| *alias == name);
-    let named = || {
-        route
-            .forward
-            .iter()
-            .find(|&&link| links.links[link].0 == name)
-    };
+    let named = || route.forward.iter().find(|&&link| links.links[link].0 == name);
     alias
         .map(|&(_, link)| link)
         .or_else(|| named().copied())
@@ -374,10 +359,7 @@ fn measured_at(field: &Field<'_>, route: &Route, links: &Links) -> Result<LinkId
 }
 
 fn not_on_route(field: &Field<'_>, name: &str, route: &Route, links: &Links) -> ScenarioError {
-    let names = route
-        .forward
-        .iter()
-        .map(|&link| links.links[link].0.as_str());
+    let names = route.forward.iter().map(|&link| links.links[link].0.as_str());
     let aliases = route.aliases.iter().map(|&(alias, _)| alias);
     field
         .error("no link of that name on the way of the data")

@@ -33,17 +33,9 @@ pub(super) struct Chain<'a> {
 impl<'a> Chain<'a> {
     pub(super) fn dumbbell(section: Section<'a>, links: &mut Links) -> Result<Self> {
         let bottleneck = LinkFields::under(&section, "bottleneck")?.ok_or_else(|| {
-            section.missing(
-                "bottleneck",
-                "bottleneck = { rate = \"5Mbit\", delay = \"20ms\" }",
-            )
+            section.missing("bottleneck", "bottleneck = { rate = \"5Mbit\", delay = \"20ms\" }")
         })?;
-        Self::new(
-            section,
-            &[("bottleneck".to_owned(), bottleneck)],
-            false,
-            links,
-        )
+        Self::new(section, &[("bottleneck".to_owned(), bottleneck)], false, links)
     }
 
     pub(super) fn parking_lot(section: Section<'a>, links: &mut Links) -> Result<Self> {
@@ -88,10 +80,7 @@ impl<'a> Chain<'a> {
         for (name, fields) in bottlenecks {
             let back = fields.mirrored().with(reverse.as_ref()).finish()?;
             let there = fields.clone().finish()?;
-            pairs.push((
-                links.add(name, &there)?,
-                links.add(&format!("{name}-reverse"), &back)?,
-            ));
+            pairs.push((links.add(name, &there)?, links.add(&format!("{name}-reverse"), &back)?));
         }
         Ok(Chain {
             access: LinkFields::under(&section, "access")?,
@@ -166,10 +155,7 @@ impl<'a> Chain<'a> {
 
     /// The bottlenecks that a group crosses.
     fn hops(&self, section: &Section<'_>) -> Result<RangeInclusive<usize>> {
-        section.forbid(
-            GRAPH_KEYS,
-            "only a general graph (`links`) has paths to choose",
-        )?;
+        section.forbid(GRAPH_KEYS, "only a general graph (`links`) has paths to choose")?;
         if !self.parking_lot {
             section.forbid(&["from", "to", "hops"], "a dumbbell has one route for all")?;
         }
@@ -228,23 +214,12 @@ impl HopLinks {
         if let (true, Some(made)) = (self.hop.shared, self.made) {
             return Ok(made);
         }
-        let Hop {
-            name,
-            there,
-            back,
-            shared,
-        } = &self.hop;
-        let name = if *shared {
-            format!("{group}-{name}")
-        } else {
-            format!("{group}-{number}-{name}")
-        };
+        let Hop { name, there, back, shared } = &self.hop;
+        let name =
+            if *shared { format!("{group}-{name}") } else { format!("{group}-{number}-{name}") };
         let forward = links.add(&name, there)?;
-        let reverse = if acknowledged {
-            Some(links.add(&format!("{name}-reverse"), back)?)
-        } else {
-            None
-        };
+        let reverse =
+            if acknowledged { Some(links.add(&format!("{name}-reverse"), back)?) } else { None };
         self.made = Some((forward, reverse));
         Ok((forward, reverse))
     }

@@ -33,9 +33,9 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(rto_initial, |field| field.positive(DAY));
     take!(rto_ceiling, |field| field.positive(MAX_DURATION));
     take!(clock_granularity, time);
-    take!(retransmission_timeout_factor, |field| field
-        .float(1.0..=1000.0));
+    take!(retransmission_timeout_factor, |field| field.float(1.0..=1000.0));
     take!(delayed_acks, delayed_acks);
+    take!(overhead, time);
     take!(ecn, Field::bool);
     take!(partial_deflation, Field::bool);
     take!(loss_monitor_guard, Field::bool);

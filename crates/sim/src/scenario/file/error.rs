@@ -13,11 +13,7 @@ pub struct ScenarioError {
 
 impl ScenarioError {
     pub(super) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        ScenarioError {
-            place: place.into(),
-            message: message.into(),
-            help: None,
-        }
+        ScenarioError { place: place.into(), message: message.into(), help: None }
     }
 
     /// The same error with a line that says what would be right.

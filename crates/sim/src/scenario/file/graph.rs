@@ -12,13 +12,8 @@ use super::section::{Field, Result, Section};
 use crate::scenario::LinkId;
 
 /// Keys of flows that mean something in the shorthands only.
-const CHAIN_KEYS: &[&str] = &[
-    "first_hop",
-    "last_hop",
-    "first_hop_reverse",
-    "last_hop_reverse",
-    "hops",
-];
+const CHAIN_KEYS: &[&str] =
+    &["first_hop", "last_hop", "first_hop_reverse", "last_hop_reverse", "hops"];
 
 type NodeId = usize;
 
@@ -132,9 +127,9 @@ impl<'a> Graph<'a> {
         }
         let path = match section.get("path") {
             Some(field) => self.given(&field, from, to)?,
-            None => self
-                .shortest(from, to, links)
-                .ok_or_else(|| self.no_route(section, from, to))?,
+            None => {
+                self.shortest(from, to, links).ok_or_else(|| self.no_route(section, from, to))?
+            }
         };
         let reverse = if group.ack_size().is_none() {
             Vec::new()
@@ -150,12 +145,7 @@ impl<'a> Graph<'a> {
             back.ok_or_else(|| self.no_route(section, to, from))?
         };
         let forward = self.links_of(&path).unwrap_or_default();
-        Ok(Route {
-            bottleneck: links.slowest(&forward),
-            aliases: Vec::new(),
-            forward,
-            reverse,
-        })
+        Ok(Route { bottleneck: links.slowest(&forward), aliases: Vec::new(), forward, reverse })
     }
 
     /// The path with the fewest links and, among those, the least delay; the file's order
@@ -195,10 +185,7 @@ impl<'a> Graph<'a> {
     /// A path that the file spells out, from `from` to `to`.
     fn given(&self, field: &Field<'_>, from: NodeId, to: NodeId) -> Result<Vec<NodeId>> {
         let items = field.clone().items()?;
-        let path = items
-            .iter()
-            .map(|item| self.node(item))
-            .collect::<Result<Vec<_>>>()?;
+        let path = items.iter().map(|item| self.node(item)).collect::<Result<Vec<_>>>()?;
         if path.first() != Some(&from) || path.last() != Some(&to) {
             let (from, to) = (self.names[from], self.names[to]);
             return Err(field.error(format!("the path must lead from `{from}` to `{to}`")));
@@ -206,9 +193,7 @@ impl<'a> Graph<'a> {
         for (pair, item) in path.windows(2).zip(&items) {
             if !self.between.contains_key(&(pair[0], pair[1])) {
                 let to = self.names[pair[1]];
-                let neighbours = self.leaving[pair[0]]
-                    .iter()
-                    .map(|&(node, _)| self.names[node]);
+                let neighbours = self.leaving[pair[0]].iter().map(|&(node, _)| self.names[node]);
                 return Err(item
                     .error(format!("no link leads from here to `{to}`"))
                     .with_help(super::error::suggest(to, neighbours)));
@@ -239,8 +224,6 @@ impl<'a> Graph<'a> {
         } else {
             "add a link, or leave out `both_ways = false`".to_owned()
         };
-        section
-            .error(format!("no route leads from `{from}` to `{to}`"))
-            .with_help(help)
+        section.error(format!("no route leads from `{from}` to `{to}`")).with_help(help)
     }
 }

@@ -44,24 +44,14 @@ impl<'a> Group<'a> {
         })?;
         let count = count.unwrap_or(1) as usize;
         let traffic = traffic(&section, config)?;
-        if let Traffic::Datagrams {
-            pattern: Pattern::Schedule { intervals },
-            ..
-        } = &traffic
+        if let Traffic::Datagrams { pattern: Pattern::Schedule { intervals }, .. } = &traffic
             && intervals.len().saturating_mul(count) > MAX_INTERVALS
         {
             return Err(section.error(format!(
                 "the schedules of all flows have more than {MAX_INTERVALS} intervals"
             )));
         }
-        Ok(Group {
-            traffic,
-            count,
-            section,
-            name,
-            start,
-            stop,
-        })
+        Ok(Group { traffic, count, section, name, start, stop })
     }
 
     /// What the flows ask of routers.
@@ -110,9 +100,7 @@ fn start(field: Field<'_>) -> Result<(Time, Time)> {
 
 fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
     const KINDS: [&str; 4] = ["protocol", "cbr", "on_off", "schedule"];
-    let mut given = KINDS
-        .iter()
-        .filter_map(|key| section.get(key).map(|field| (key, field)));
+    let mut given = KINDS.iter().filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((kind, field)) = given.next() else {
         return Err(section.error("`protocol` is missing").with_help(
             "write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off` or \
@@ -127,11 +115,7 @@ fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
         let protocol = protocols::find(name)
             .ok_or_else(|| field.unknown("protocol", name, PROTOCOLS.iter().map(|p| p.name)))?;
         let packets = section.read("size", |field| size(&field, config.packet_size))?;
-        return Ok(Traffic::Transport {
-            protocol,
-            config,
-            packets,
-        });
+        return Ok(Traffic::Transport { protocol, config, packets });
     }
     section.forbid(&["size"], "datagrams have no size: give `stop`")?;
     datagrams(kind, field, config.packet_size)
@@ -154,9 +138,7 @@ fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic>
     if kind == "schedule" {
         return Ok(Traffic::Datagrams {
             packet_size: default_size,
-            pattern: Pattern::Schedule {
-                intervals: schedule(&field)?,
-            },
+            pattern: Pattern::Schedule { intervals: schedule(&field)? },
         });
     }
     let section = field.section()?;
@@ -174,10 +156,7 @@ fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic>
             mean_off: mean("mean_off", "mean_off = \"1s\"")?,
         }
     };
-    Ok(Traffic::Datagrams {
-        packet_size: size.unwrap_or(default_size),
-        pattern,
-    })
+    Ok(Traffic::Datagrams { packet_size: size.unwrap_or(default_size), pattern })
 }
 
 fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {

@@ -97,11 +97,7 @@ impl LinkFields {
 
     /// The way back: the same wire and queue, without losses and with the router it needs.
     pub(super) fn mirrored(&self) -> Self {
-        LinkFields {
-            router: None,
-            channel: None,
-            ..self.clone()
-        }
+        LinkFields { router: None, channel: None, ..self.clone() }
     }
 
     pub(super) fn finish(self) -> Result<Rc<Wire>> {
@@ -111,12 +107,8 @@ impl LinkFields {
                 .with_help(format!("write for instance `{example}`"))
         };
         Ok(Rc::new(Wire {
-            rate: self
-                .rate
-                .ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?,
-            delay: self
-                .delay
-                .ok_or_else(|| missing("delay", "delay = \"20ms\""))?,
+            rate: self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?,
+            delay: self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?,
             limit: self.queue.unwrap_or(DEFAULT_QUEUE),
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
@@ -152,14 +144,7 @@ fn aqm(field: Field<'_>) -> Result<AqmSpec> {
     };
     if kind == "droptail" {
         section.forbid(
-            &[
-                "min_threshold",
-                "max_threshold",
-                "weight",
-                "max_probability",
-                "gentle",
-                "ecn",
-            ],
+            &["min_threshold", "max_threshold", "weight", "max_probability", "gentle", "ecn"],
             "droptail has no parameters; is kind = \"red\" meant?",
         )?;
         return Ok(AqmSpec::DropTail);
@@ -169,9 +154,7 @@ fn aqm(field: Field<'_>) -> Result<AqmSpec> {
         max_threshold: number("max_threshold", 0.0..=1e9, standard.max_threshold)?,
         weight: number("weight", 1e-12..=1.0, standard.weight)?,
         max_probability: number("max_probability", 1e-12..=1.0, standard.max_probability)?,
-        gentle: section
-            .read("gentle", Field::bool)?
-            .unwrap_or(standard.gentle),
+        gentle: section.read("gentle", Field::bool)?.unwrap_or(standard.gentle),
         ecn: section.read("ecn", Field::bool)?.unwrap_or(standard.ecn),
         mean_packet_size: section
             .read("mean_packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?
@@ -190,11 +173,7 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
     let mut kinds = vec!["auto"];
     kinds.extend(RouterKind::ALL.map(RouterKind::name));
     let spot = field.spot();
-    let section = if field.is_table() {
-        Some(field.clone().section()?)
-    } else {
-        None
-    };
+    let section = if field.is_table() { Some(field.clone().section()?) } else { None };
     let kind = match &section {
         Some(section) => section.require("kind", "kind = \"xcp\"", |field| field.word(&kinds))?,
         None => field.word(&kinds)?,
@@ -205,14 +184,7 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
         match &mut spec {
             Some(RouterSpec::Xcp(xcp)) => xcp_parameters(xcp, section)?,
             _ => section.forbid(
-                &[
-                    "alpha",
-                    "beta",
-                    "shuffle",
-                    "target_packets",
-                    "packet_size",
-                    "weight",
-                ],
+                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"],
                 "only the kinds xcp and xcp-persistent have parameters",
             )?,
         }
@@ -246,9 +218,7 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
 /// The channel of a link table, if it says anything about losses.
 fn channel(section: &Section<'_>) -> Result<Option<ChannelSpec>> {
     const KINDS: [&str; 4] = ["loss", "ber", "burst", "gilbert_elliott"];
-    let mut given = KINDS
-        .iter()
-        .filter_map(|key| section.get(key).map(|field| (key, field)));
+    let mut given = KINDS.iter().filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((first, field)) = given.next() else {
         return Ok(None);
     };
@@ -300,10 +270,7 @@ fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
             to_bad: p,
             to_good: r.or(Probability::new(1.0 - p.get())).unwrap_or(p),
         },
-        (None, None, Some(mean_good), Some(mean_bad)) => ChainClock::Time {
-            mean_good,
-            mean_bad,
-        },
+        (None, None, Some(mean_good), Some(mean_bad)) => ChainClock::Time { mean_good, mean_bad },
         _ => {
             return Err(section.error("what moves the chain?").with_help(
                 "give `p` and `r` (by packet) or `mean_good` and `mean_bad` (by time)",

@@ -36,12 +36,7 @@ impl<'a> Section<'a> {
     /// The whole file.
     pub(super) fn root(file: &'a str, table: &'a Table) -> Self {
         const FIRST: &Origin = &Origin::Line(1);
-        Section {
-            file,
-            path: String::new(),
-            origin: FIRST,
-            table,
-        }
+        Section { file, path: String::new(), origin: FIRST, table }
     }
 
     /// The same table under the name people know it by.
@@ -51,11 +46,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
-        self.table.get(key).map(|node| Field {
-            file: self.file,
-            path: join(&self.path, key),
-            node,
-        })
+        self.table.get(key).map(|node| Field { file: self.file, path: join(&self.path, key), node })
     }
 
     /// The value of `key`, if it is there, as `read` reads it.
@@ -100,10 +91,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn spot(&self) -> Spot {
-        Spot {
-            place: self.origin.place(self.file),
-            subject: self.path.clone(),
-        }
+        Spot { place: self.origin.place(self.file), subject: self.path.clone() }
     }
 }
 
@@ -141,12 +129,9 @@ impl<'a> Field<'a> {
 
     pub(super) fn section(self) -> Result<Section<'a>> {
         match &self.node.value {
-            Value::Table(table) => Ok(Section {
-                file: self.file,
-                path: self.path,
-                origin: &self.node.origin,
-                table,
-            }),
+            Value::Table(table) => {
+                Ok(Section { file: self.file, path: self.path, origin: &self.node.origin, table })
+            }
             _ => Err(self.expected("a table")),
         }
     }
@@ -194,12 +179,10 @@ impl<'a> Field<'a> {
             Value::Other(_) => None,
             _ => return Err(self.expected("a whole number")),
         };
-        number
-            .filter(|number| range.contains(number))
-            .ok_or_else(|| {
-                let (from, to) = range.into_inner();
-                self.error(format!("must lie between {from} and {to}"))
-            })
+        number.filter(|number| range.contains(number)).ok_or_else(|| {
+            let (from, to) = range.into_inner();
+            self.error(format!("must lie between {from} and {to}"))
+        })
     }
 
     /// [`Field::integer`] in 32 bits.
@@ -284,9 +267,8 @@ impl<'a> Field<'a> {
                 .error("packets or bytes?")
                 .with_help("write for instance \"50p\" or \"64kB\""));
         };
-        let packets = ["packets", "packet", "p"]
-            .iter()
-            .find_map(|unit| text.trim().strip_suffix(unit));
+        let packets =
+            ["packets", "packet", "p"].iter().find_map(|unit| text.trim().strip_suffix(unit));
         let amount = match packets {
             Some(number) => match number.trim().parse() {
                 Ok(packets) => Amount::Packets(packets),
@@ -323,8 +305,7 @@ impl<'a> Field<'a> {
         name: &str,
         valid: impl IntoIterator<Item = &'v str>,
     ) -> ScenarioError {
-        self.error(format!("unknown {what}"))
-            .with_help(super::error::suggest(name, valid))
+        self.error(format!("unknown {what}")).with_help(super::error::suggest(name, valid))
     }
 }
 
@@ -353,9 +334,5 @@ impl Spot {
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

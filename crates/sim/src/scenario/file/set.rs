@@ -12,12 +12,8 @@ use super::tree::{Node, Origin, Table, Value, parse_value};
 pub(super) fn set(file: &str, table: &mut Table, key: &str, value: &str) -> Result<()> {
     let assignment = format!("{}={}", shorten(key), shorten(value));
     let origin = Origin::Set(assignment.into());
-    let change = Change {
-        place: origin.place(file),
-        value: parse_value(value, &origin),
-        origin,
-        key,
-    };
+    let change =
+        Change { place: origin.place(file), value: parse_value(value, &origin), origin, key };
     // All or nothing: a wildcard may fail at its second match.
     let mut changed = table.clone();
     change.in_table(&mut changed, schema::FILE, key)?;
@@ -127,10 +123,7 @@ impl Change<'_> {
     }
 
     fn node(&self, value: Value) -> Node {
-        Node {
-            origin: self.origin.clone(),
-            value,
-        }
+        Node { origin: self.origin.clone(), value }
     }
 
     fn error(&self, message: impl Display) -> ScenarioError {

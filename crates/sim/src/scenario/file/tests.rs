@@ -37,8 +37,7 @@ fn error_of_set(key: &str, value: &str) -> String {
 fn with(text: &str, changes: &[(&str, &str)]) -> Scenario {
     let mut file = ScenarioFile::parse("s.toml", text).unwrap();
     for (key, value) in changes {
-        file.set(key, value)
-            .unwrap_or_else(|error| panic!("{error}"));
+        file.set(key, value).unwrap_or_else(|error| panic!("{error}"));
     }
     file.build().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -54,10 +53,7 @@ fn flow<'a>(scenario: &'a Scenario, name: &str) -> &'a FlowSpec {
 }
 
 fn names<'a>(scenario: &'a Scenario, route: &[usize]) -> Vec<&'a str> {
-    route
-        .iter()
-        .map(|&link| scenario.links[link].name.as_str())
-        .collect()
+    route.iter().map(|&link| scenario.links[link].name.as_str()).collect()
 }
 
 fn loss(p: f64) -> ChannelSpec {
@@ -75,25 +71,14 @@ fn the_first_example_says_what_it_seems_to() {
     // Two bottleneck links and four of its own for each of ten flows.
     assert_eq!(s.links.len(), 42);
     let lossy = flow(&s, "lossy-3");
-    assert_eq!(
-        names(&s, &lossy.forward),
-        ["lossy-3-first-hop", "bottleneck", "lossy-3-last-hop"]
-    );
+    assert_eq!(names(&s, &lossy.forward), ["lossy-3-first-hop", "bottleneck", "lossy-3-last-hop"]);
     assert_eq!(
         names(&s, &lossy.reverse),
-        [
-            "lossy-3-last-hop-reverse",
-            "bottleneck-reverse",
-            "lossy-3-first-hop-reverse"
-        ]
+        ["lossy-3-last-hop-reverse", "bottleneck-reverse", "lossy-3-first-hop-reverse"]
     );
     assert_eq!(s.links[lossy.bottleneck].name, "bottleneck");
     assert_eq!(link(&s, "lossy-3-last-hop").channel, loss(0.05));
-    for clean in [
-        "lossy-3-last-hop-reverse",
-        "lossy-3-first-hop",
-        "clean-1-last-hop",
-    ] {
+    for clean in ["lossy-3-last-hop-reverse", "lossy-3-first-hop", "clean-1-last-hop"] {
         let link = link(&s, clean);
         assert_eq!(link.channel, ChannelSpec::Clean);
         assert_eq!(link.rate, Rate::from_bps(5_000_000).unwrap());
@@ -122,36 +107,20 @@ fn a_parking_lot_has_bottlenecks_in_a_row() {
     let rest = flow(&s, "rest-1");
     assert_eq!(
         names(&s, &rest.forward),
-        [
-            "rest-1-first-hop",
-            "bottleneck-1",
-            "bottleneck-2",
-            "rest-1-last-hop"
-        ]
+        ["rest-1-first-hop", "bottleneck-1", "bottleneck-2", "rest-1-last-hop"]
     );
     assert_eq!(
         rest.start,
-        (
-            Time::ZERO + Duration::from_secs(5),
-            Time::ZERO + Duration::from_secs(5)
-        )
+        (Time::ZERO + Duration::from_secs(5), Time::ZERO + Duration::from_secs(5))
     );
     assert_eq!(flow(&s, "long-1").forward.len(), 5);
-    assert_eq!(
-        s.links[flow(&s, "second-1").bottleneck].name,
-        "bottleneck-1"
-    );
+    assert_eq!(s.links[flow(&s, "second-1").bottleneck].name, "bottleneck-1");
     assert!(
         matches!(&link(&s, "bottleneck-2").queue.aqm, AqmSpec::Red(red) if red.max_threshold == 60.0)
     );
     // Each bottleneck may differ; the slowest is where throughput is measured.
-    let s = with(
-        PARKING_LOT,
-        &[(
-            "parking_lot.bottlenecks",
-            "[{}, {rate = '1Mbit'}, {loss = '1%'}]",
-        )],
-    );
+    let s =
+        with(PARKING_LOT, &[("parking_lot.bottlenecks", "[{}, {rate = '1Mbit'}, {loss = '1%'}]")]);
     assert_eq!(s.links[flow(&s, "long-2").bottleneck].name, "bottleneck-1");
     assert_eq!(link(&s, "bottleneck-2").channel, loss(0.01));
     assert_eq!(link(&s, "bottleneck-2-reverse").channel, ChannelSpec::Clean);
@@ -160,43 +129,22 @@ fn a_parking_lot_has_bottlenecks_in_a_row() {
 #[test]
 fn a_graph_finds_the_shortest_route() {
     let s = build(GRAPH);
-    assert_eq!(
-        names(&s, &flow(&s, "download-2").forward),
-        ["a->b", "b->d", "radio"]
-    );
-    assert_eq!(
-        names(&s, &flow(&s, "download-2").reverse),
-        ["radio-reverse", "d->b", "b->a"]
-    );
+    assert_eq!(names(&s, &flow(&s, "download-2").forward), ["a->b", "b->d", "radio"]);
+    assert_eq!(names(&s, &flow(&s, "download-2").reverse), ["radio-reverse", "d->b", "b->a"]);
     assert_eq!(names(&s, &flow(&s, "detour-1").forward), ["a->c", "c->d"]);
     assert_eq!(names(&s, &flow(&s, "detour-1").reverse), ["d->b", "b->a"]);
     let ber = ChannelSpec::BitErrors(Probability::new(1e-6).unwrap());
     assert_eq!(link(&s, "radio-reverse").channel, ber);
-    assert_eq!(
-        link(&s, "radio-reverse").rate,
-        Rate::from_bps(2_000_000).unwrap()
-    );
+    assert_eq!(link(&s, "radio-reverse").rate, Rate::from_bps(2_000_000).unwrap());
     // XCP where its data crosses and nowhere else.
-    assert_eq!(
-        link(&s, "radio").queue.router,
-        RouterSpec::Xcp(XcpSpec::default())
-    );
+    assert_eq!(link(&s, "radio").queue.router, RouterSpec::Xcp(XcpSpec::default()));
     assert_eq!(link(&s, "radio-reverse").queue.router, RouterSpec::None);
     // Ten megabytes in packets of 1000 bytes.
     let upload = &flow(&s, "upload-1").traffic;
-    assert!(matches!(
-        upload,
-        Traffic::Transport {
-            packets: Some(10_000),
-            ..
-        }
-    ));
+    assert!(matches!(upload, Traffic::Transport { packets: Some(10_000), .. }));
     // The one with less delay among equally many links.
     let s = with(GRAPH, &[("links.b->d.delay", "1h")]);
-    assert_eq!(
-        names(&s, &flow(&s, "download-1").forward),
-        ["a->c", "c->d", "radio"]
-    );
+    assert_eq!(names(&s, &flow(&s, "download-1").forward), ["a->c", "c->d", "radio"]);
 }
 
 #[test]
@@ -205,48 +153,26 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     // The bottleneck, the shared hop, five first hops; and back.
     assert_eq!(s.links.len(), 14);
     assert_eq!(s.links[flow(&s, "down-5").bottleneck].name, "down-last-hop");
-    let ChannelSpec::GilbertElliott {
-        clock,
-        loss_good,
-        loss_bad,
-    } = link(&s, "down-last-hop").channel
+    let ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } =
+        link(&s, "down-last-hop").channel
     else {
         panic!("no chain");
     };
     let (mean_good, mean_bad) = (Duration::from_secs(1), Duration::from_millis(100));
-    assert_eq!(
-        clock,
-        ChainClock::Time {
-            mean_good,
-            mean_bad
-        }
-    );
+    assert_eq!(clock, ChainClock::Time { mean_good, mean_bad });
     assert_eq!((loss_good.get(), loss_bad.get()), (0.0001, 0.5));
     let back = &link(&s, "down-last-hop-reverse").channel;
-    assert!(matches!(
-        back,
-        ChannelSpec::GilbertElliott {
-            clock: ChainClock::Packets { .. },
-            ..
-        }
-    ));
+    assert!(matches!(back, ChannelSpec::GilbertElliott { clock: ChainClock::Packets { .. }, .. }));
     assert_eq!(link(&s, "down-last-hop").queue.router, RouterSpec::Xtcp);
     let Traffic::Transport { config, .. } = &s.flows[0].traffic else {
         panic!("datagrams");
     };
-    assert_eq!(
-        (config.rwnd, config.delayed_acks),
-        (2000, Some(Duration::from_millis(200)))
-    );
+    assert_eq!((config.rwnd, config.delayed_acks), (2000, Some(Duration::from_millis(200))));
     // A burst by the loss rate the paper plots.
     let burst = "{ rate = 0.04, length = 4 }";
     let s = with(FIRST, &[("dumbbell.bottleneck.burst", burst)]);
     let event = Probability::new(0.01).unwrap();
-    let expected = ChannelSpec::Bursts {
-        event,
-        length: 4,
-        per_flow: true,
-    };
+    let expected = ChannelSpec::Bursts { event, length: 4, per_flow: true };
     assert_eq!(link(&s, "bottleneck").channel, expected);
 }
 
@@ -254,10 +180,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
 fn datagrams_need_no_way_back() {
     let s = build(DATAGRAMS);
     let size = |name| match &flow(&s, name).traffic {
-        Traffic::Datagrams {
-            packet_size,
-            pattern,
-        } => (*packet_size, pattern.clone()),
+        Traffic::Datagrams { packet_size, pattern } => (*packet_size, pattern.clone()),
         Traffic::Transport { .. } => panic!("a transport"),
     };
     assert!(matches!(size("voice-10"), (200, Pattern::Constant { .. })));
@@ -265,15 +188,8 @@ fn datagrams_need_no_way_back() {
     assert!(
         matches!(size("burst-1"), (1500, Pattern::Schedule { intervals }) if intervals.len() == 2)
     );
-    assert!(
-        !s.links
-            .iter()
-            .any(|link| link.name == "voice-1-last-hop-reverse")
-    );
-    assert_eq!(
-        flow(&s, "web-1").stop,
-        Some(Time::ZERO + Duration::from_secs(50))
-    );
+    assert!(!s.links.iter().any(|link| link.name == "voice-1-last-hop-reverse"));
+    assert_eq!(flow(&s, "web-1").stop, Some(Time::ZERO + Duration::from_secs(50)));
 }
 
 #[test]
@@ -301,35 +217,19 @@ fn set_changes_adds_and_selects() {
     // TCP and XTCP share a queue; the counter is for XTCP.
     assert_eq!(bottleneck.queue.router, RouterSpec::Xtcp);
     assert_eq!(link(&s, "lossy-1-last-hop").channel, ChannelSpec::Clean);
-    let Traffic::Transport {
-        config, protocol, ..
-    } = &s.flows[0].traffic
-    else {
+    let Traffic::Transport { config, protocol, .. } = &s.flows[0].traffic else {
         panic!("datagrams");
     };
-    assert_eq!(
-        (protocol.name, config.dupack_threshold, config.packet_size),
-        ("lr-xtcp", 5, 500)
-    );
+    assert_eq!((protocol.name, config.dupack_threshold, config.packet_size), ("lr-xtcp", 5, 500));
 }
 
 #[test]
 fn a_failed_set_changes_nothing() {
     let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
-    for key in [
-        "flows.*.nonsense",
-        "flows.none.count",
-        "duration.x",
-        "",
-        ".",
-        "experiment.x",
-    ] {
+    for key in ["flows.*.nonsense", "flows.none.count", "duration.x", "", ".", "experiment.x"] {
         file.set(key, "1").unwrap_err();
     }
-    assert_eq!(
-        format!("{:?}", file.build().unwrap()),
-        format!("{:?}", build(FIRST))
-    );
+    assert_eq!(format!("{:?}", file.build().unwrap()), format!("{:?}", build(FIRST)));
 }
 
 #[test]
@@ -363,69 +263,25 @@ fn errors_name_line_key_value_and_what_would_be_right() {
             "count = 0",
             "s.toml:12: flows.clean.count = 0: must lie between 1 and 100000",
         ),
-        (
-            "count = 5",
-            "count = 1000000000",
-            "must lie between 1 and 100000",
-        ),
+        ("count = 5", "count = 1000000000", "must lie between 1 and 100000"),
         ("50p", "0p", "must be more than zero"),
         ("\"50p\"", "50", "packets or bytes?"),
         ("50p", "999B", "holds 999 bytes"),
-        (
-            "warmup = \"20s\"",
-            "warmup = \"100s\"",
-            "less than the duration, 100s",
-        ),
+        ("warmup = \"20s\"", "warmup = \"100s\"", "less than the duration, 100s"),
         ("duration = \"100s\"", "", "`duration` is missing"),
-        (
-            "duration = \"100s\"",
-            "duration = \"2401h\"",
-            "must lie between",
-        ),
-        (
-            "duration = \"100s\"",
-            "duration = 100",
-            "a time needs a unit",
-        ),
-        (
-            "seed = 1",
-            "seed = -1",
-            "must lie between 0 and 18446744073709551615",
-        ),
-        (
-            "seed = 1",
-            "bin = \"1us\"",
-            "bin must be at least \"100us\"",
-        ),
+        ("duration = \"100s\"", "duration = \"2401h\"", "must lie between"),
+        ("duration = \"100s\"", "duration = 100", "a time needs a unit"),
+        ("seed = 1", "seed = -1", "must lie between 0 and 18446744073709551615"),
+        ("seed = 1", "bin = \"1us\"", "bin must be at least \"100us\""),
         ("seed = 1", "seed = ", "s.toml:4: not valid TOML"),
         ("\"lossy\"", "\"clean\"", "two groups have this name"),
         ("\"lossy\"", "\"los sy\"", "a name has 1 to 64"),
-        (
-            "last_hop = {",
-            "last_hop = { ber = 1e-6,",
-            "already has a channel",
-        ),
-        (
-            "last_hop = {",
-            "path = ['a']\nlast_hop = {",
-            "only a general graph",
-        ),
-        (
-            "last_hop = {",
-            "rto_ceiling = '100ms'\nlast_hop = {",
-            "less than rto_floor",
-        ),
-        (
-            "last_hop = {",
-            "start = ['2s', '1s']\nlast_hop = {",
-            "before it begins",
-        ),
+        ("last_hop = {", "last_hop = { ber = 1e-6,", "already has a channel"),
+        ("last_hop = {", "path = ['a']\nlast_hop = {", "only a general graph"),
+        ("last_hop = {", "rto_ceiling = '100ms'\nlast_hop = {", "less than rto_floor"),
+        ("last_hop = {", "start = ['2s', '1s']\nlast_hop = {", "before it begins"),
         ("last_hop = {", "stop = '0s'\nlast_hop = {", "stop before"),
-        (
-            "last_hop = {",
-            "bottleneck = 'botleneck'\nlast_hop = {",
-            "did you mean `bottleneck`?",
-        ),
+        ("last_hop = {", "bottleneck = 'botleneck'\nlast_hop = {", "did you mean `bottleneck`?"),
     ] {
         let message = change(from, to);
         assert!(message.contains(expected), "{to}: {message}");
@@ -455,31 +311,20 @@ fn a_link_has_one_router() {
     file.build().unwrap();
     file.set("flows.lossy.protocol", "lr-xtcp").unwrap();
     let message = file.build().unwrap_err().to_string();
-    assert!(
-        message.contains("flows `clean` ask for the router `xcp`"),
-        "{message}"
-    );
+    assert!(message.contains("flows `clean` ask for the router `xcp`"), "{message}");
     assert!(message.contains("flows `lossy` for `xtcp`"), "{message}");
     file.set("flows.lossy.protocol", "lr-xcpq-pa").unwrap();
     file.build().unwrap_err();
-    file.set("dumbbell.bottleneck.router", "xcp-persistent")
-        .unwrap();
+    file.set("dumbbell.bottleneck.router", "xcp-persistent").unwrap();
     file.build().unwrap();
     file.set("dumbbell.bottleneck.router.alpha", "0.2").unwrap();
     assert!(matches!(
         link(&file.build().unwrap(), "bottleneck").queue.router,
-        RouterSpec::Xcp(XcpSpec {
-            alpha: 0.2,
-            persistent: Some(_),
-            ..
-        })
+        RouterSpec::Xcp(XcpSpec { alpha: 0.2, persistent: Some(_), .. })
     ));
     file.set("dumbbell.bottleneck.router", "none").unwrap();
     let message = file.build().unwrap_err().to_string();
-    assert!(
-        message.contains("dumbbell.bottleneck.router = \"none\""),
-        "{message}"
-    );
+    assert!(message.contains("dumbbell.bottleneck.router = \"none\""), "{message}");
     assert!(message.contains("they ask for `xcp`"), "{message}");
 }
 
@@ -487,25 +332,14 @@ fn a_link_has_one_router() {
 fn a_route_to_nowhere_names_the_nearest_node() {
     let message =
         error(&GRAPH.replace("to = \"mobile\"\nbottleneck", "to = \"moblie\"\nbottleneck"));
-    assert!(
-        message.contains("flows.download.to = \"moblie\": unknown node"),
-        "{message}"
-    );
+    assert!(message.contains("flows.download.to = \"moblie\": unknown node"), "{message}");
     assert!(message.contains("did you mean `mobile`?"), "{message}");
-    let one_way = GRAPH.replace(
-        "ber = 1e-6\nreverse = { rate = \"2Mbit\", ber = 1e-6 }",
-        "both_ways = false",
-    );
+    let one_way = GRAPH
+        .replace("ber = 1e-6\nreverse = { rate = \"2Mbit\", ber = 1e-6 }", "both_ways = false");
     let message = error(&one_way);
-    assert!(
-        message.contains("no route leads from `mobile` to"),
-        "{message}"
-    );
+    assert!(message.contains("no route leads from `mobile` to"), "{message}");
     let message = error(&GRAPH.replace("[\"a\", \"c\", \"d\"]", "[\"a\", \"d\"]"));
-    assert!(
-        message.contains("no link leads from here to `d`"),
-        "{message}"
-    );
+    assert!(message.contains("no link leads from here to `d`"), "{message}");
 }
 
 #[test]
@@ -558,9 +392,7 @@ fn what_is_no_scenario_file_says_so() {
 
 #[test]
 fn experiments_are_scenarios_too() {
-    build(&format!(
-        "{FIRST}\n[experiment]\nanything = {{ at = [\"all\"] }}\n"
-    ));
+    build(&format!("{FIRST}\n[experiment]\nanything = {{ at = [\"all\"] }}\n"));
 }
 
 #[test]
@@ -568,11 +400,7 @@ fn every_key_is_documented() {
     let guide = include_str!("../../../../../docs/scenarios.md");
     for doc in ScenarioFile::keys() {
         let name = doc.key.rsplit('.').next().unwrap();
-        assert!(
-            guide.contains(&format!("`{name}`")),
-            "{} is not in the guide",
-            doc.key
-        );
+        assert!(guide.contains(&format!("`{name}`")), "{} is not in the guide", doc.key);
         assert!(!doc.meaning.is_empty());
     }
 }
@@ -611,10 +439,7 @@ fn mutated() -> impl Strategy<Value = String> {
                     let Some(start) = digits.map(|offset| from + offset) else {
                         continue;
                     };
-                    let length = text[start..]
-                        .iter()
-                        .take_while(|b| b.is_ascii_digit())
-                        .count();
+                    let length = text[start..].iter().take_while(|b| b.is_ascii_digit()).count();
                     let exponent = u32::try_from(number.rem_euclid(19)).unwrap_or(0);
                     let number = number.unsigned_abs() % 10_u64.pow(exponent);
                     drop(text.splice(start..start + length, number.to_string().into_bytes()));

@@ -72,9 +72,7 @@ impl Table {
 pub(super) fn parse(file: &str, text: &str) -> Result<Table, ScenarioError> {
     let lines = Lines::of(text);
     match DeTable::parse(text) {
-        Ok(table) => Ok(Table::from_toml(table.into_inner(), &|at| {
-            Origin::Line(lines.number(at))
-        })),
+        Ok(table) => Ok(Table::from_toml(table.into_inner(), &|at| Origin::Line(lines.number(at)))),
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
             let number = lines.number(at);
@@ -95,10 +93,7 @@ pub(super) fn parse_value(text: &str, origin: &Origin) -> Node {
             value: Value::from_toml(value.into_inner(), &|_| origin.clone()),
             origin: origin.clone(),
         },
-        Err(_) => Node {
-            origin: origin.clone(),
-            value: Value::Text(text.to_owned()),
-        },
+        Err(_) => Node { origin: origin.clone(), value: Value::Text(text.to_owned()) },
     }
 }
 
@@ -109,15 +104,11 @@ impl Table {
         let node = |(key, value): (toml::Spanned<_>, toml::Spanned<DeValue<'_>>)| {
             let origin_of_key = origin(key.span().start);
             let key: std::borrow::Cow<'_, str> = key.into_inner();
-            let node = Node {
-                origin: origin_of_key,
-                value: Value::from_toml(value.into_inner(), origin),
-            };
+            let node =
+                Node { origin: origin_of_key, value: Value::from_toml(value.into_inner(), origin) };
             (key.into_owned(), node)
         };
-        Table {
-            entries: entries.into_iter().map(node).collect(),
-        }
+        Table { entries: entries.into_iter().map(node).collect() }
     }
 }
 
