@@ -91,7 +91,7 @@ fn window(law: WindowLaw) -> Part {
         },
         WindowLaw::Xtcp { tcp_friendly: true } => Part {
             name: "xtcp+friend",
-            what: "xtcp, and backs off for as long as TCP would take to time out",
+            what: "xtcp, but down to one packet where TCP would time out, until that window is through",
             source: "lr2008 section 8.1",
         },
     }
@@ -157,7 +157,7 @@ fn discrimination(kind: Discrimination) -> Part {
         Discrimination::Never => Part {
             name: "never",
             what: "no loss means congestion: the routers say so explicitly",
-            source: "lr2008 section 3",
+            source: "lr2008 section 4.4",
         },
     }
 }
@@ -190,11 +190,11 @@ fn router(kind: RouterKind) -> Part {
             "Katabi 2002 section 3.5, draft-falk-xcp-spec-03 section 3",
         ),
         RouterKind::XcpPersistent => (
-            "xcp that keeps a queue of ten packets, so that lossy links do not run dry",
+            "xcp that leaves a queue of ten packets standing, so that the wire stays busy",
             "lr2008 section 7.2",
         ),
         RouterKind::Xtcp => (
-            "counts what the queue would have dropped and sets as many congestion flags",
+            "counts the packets its queue drops and flags as many of those that leave it",
             "lr2008 section 3.2",
         ),
     };

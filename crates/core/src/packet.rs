@@ -1,1 +1,137 @@
-//! x
+//! What travels: data packets, acknowledgments, datagrams. Payload is counted, not stored.
+//!
+//! A packet is 128 bytes, two cache lines; the second is touched only where an acknowledgment
+//! carries SACK blocks. Sequence numbers count packets, as in the five papers.
+
+use crate::units::Time;
+
+/// What a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PacketKind {
+    /// A data packet of a connection.
+    #[default]
+    Data,
+    /// An acknowledgment.
+    Ack,
+    /// A datagram: nobody acknowledges it.
+    Datagram,
+}
+
+/// One-bit fields of the headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// No bit set.
+    pub const NONE: Flags = Flags(0);
+    /// The transport understands ECN (RFC 3168: ECT(0)).
+    pub const ECN_CAPABLE: Flags = Flags(1);
+    /// Congestion experienced (RFC 3168: CE).
+    pub const CONGESTION_EXPERIENCED: Flags = Flags(2);
+    /// The receiver echoes CE (RFC 3168: ECE).
+    pub const ECN_ECHO: Flags = Flags(4);
+    /// The sender has reduced its window (RFC 3168: CWR).
+    pub const WINDOW_REDUCED: Flags = Flags(8);
+    /// The packet speaks XTCP: routers count its drops and may set the flag below.
+    pub const XTCP: Flags = Flags(16);
+    /// XTCP's congestion flag (lr2008 section 3.2).
+    pub const CONGESTION: Flags = Flags(32);
+    /// This data was sent before.
+    pub const RETRANSMISSION: Flags = Flags(64);
+
+    /// Are all bits of `other` set?
+    pub const fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// Sets all bits of `other`.
+    pub const fn insert(&mut self, other: Flags) {
+        self.0 |= other.0;
+    }
+    /// The bits of both.
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// A block of packets received out of order: `start..end` (RFC 2018).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SackBlock {
+    /// First sequence number of the block.
+    pub start: u64,
+    /// One past its last.
+    pub end: u64,
+}
+
+/// SACK blocks in one acknowledgment: three fit beside the timestamp option (RFC 2018).
+pub const MAX_SACK_BLOCKS: usize = 3;
+
+/// The congestion header between hosts and routers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum CongestionHeader {
+    /// The protocol has none.
+    #[default]
+    None,
+    /// XCP on a data packet (draft-falk-xcp-spec-03 section 2).
+    Xcp {
+        /// The sender's smoothed RTT in seconds; 0 before the first sample.
+        rtt: f64,
+        /// X: RTT over cwnd in packets, the time between two packets, seconds.
+        inter_packet: f64,
+        /// Delta_Throughput: the change demanded, then granted, bytes per second.
+        delta: f64,
+    },
+    /// XCP on an acknowledgment: the sum of the changes granted, bytes per second.
+    XcpReverse {
+        /// Reverse_Feedback.
+        feedback: f64,
+    },
+}
+
+/// A packet on its way.
+#[derive(Debug, Clone, Default)]
+pub struct Packet {
+    /// Index of the flow it belongs to.
+    pub flow: u32,
+    /// Size on the wire, bytes.
+    pub size: u32,
+    /// How many links of its route it has entered.
+    pub hop: u16,
+    /// What it is.
+    pub kind: PacketKind,
+    /// One-bit header fields.
+    pub flags: Flags,
+    /// How many entries of `sack` count.
+    pub sack_len: u8,
+    /// Data: sequence number of the data. Acknowledgment: the next one expected, so that all
+    /// before it have arrived (the papers' lack + 1).
+    pub seq: u64,
+    /// Acknowledgment: sequence number of the data whose arrival triggered it.
+    pub trigger_seq: u64,
+    /// Packet sequence number: counts transmissions (lr2008 section 5.1). Echoed by the
+    /// acknowledgment that the packet triggers.
+    pub packet_seq: u64,
+    /// When the data packet was sent (RFC 7323 TSval); echoed by the acknowledgment (TSecr).
+    pub timestamp: Time,
+    /// The congestion header.
+    pub header: CongestionHeader,
+    /// SACK blocks, most recent first; only the first `sack_len` mean anything.
+    pub sack: [SackBlock; MAX_SACK_BLOCKS],
+}
+
+impl Packet {
+    /// The SACK blocks it carries.
+    pub fn sack_blocks(&self) -> &[SackBlock] {
+        &self.sack[..usize::from(self.sack_len)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_two_cache_lines() {
+        assert_eq!(std::mem::size_of::<Packet>(), 128);
+    }
+}

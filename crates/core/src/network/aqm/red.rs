@@ -1,19 +1,34 @@
-//! Random Early Detection.
+//! Random Early Detection (Floyd and Jacobson 1993), with the gentle slope of 2000.
+//!
+//! An exponential average of the queue decides. Between the thresholds packets are dropped
+//! with a probability that rises linearly and is spread evenly by the count since the last drop.
+//!
+//! ```text
+//! avg <- (1 - w) avg + w q            on arrival at a busy queue
+//! avg <- (1 - w)^m avg                after a pause in which m packets could have left
+//! p_b  = max_p (avg - min) / (max - min)
+//! p_a  = p_b / (1 - count p_b)
+//! ```
+
+use crate::rng::Stream;
+use crate::units::{Duration, Probability};
 
 /// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RedSpec {
-    /// Below this average nothing is dropped.
+    /// Below this average nothing is dropped, packets.
     pub min_threshold: f64,
-    /// From this average on `max_probability` is reached.
+    /// From this average on `max_probability` is reached, packets.
     pub max_threshold: f64,
-    /// Weight of a new sample in the average.
+    /// Weight of a new sample in the average, in (0, 1].
     pub weight: f64,
-    /// Probability at `max_threshold`.
+    /// Drop probability at `max_threshold`, in (0, 1].
     pub max_probability: f64,
-    /// Rise gently from `max_probability` to 1 between `max_threshold` and twice that.
+    /// Rise from `max_probability` to 1 between `max_threshold` and twice that, instead of
+    /// dropping everything above `max_threshold`.
     pub gentle: bool,
-    /// Mark packets of ECN-capable transports instead of dropping them.
+    /// Mark packets of ECN-capable transports instead of dropping them, where the drop would
+    /// be early (RFC 3168 section 7).
     pub ecn: bool,
     /// Typical packet, bytes: its transmission time ages the average while the queue is idle.
     pub mean_packet_size: u32,
@@ -32,9 +47,126 @@ impl Default for RedSpec {
         }
     }
 }
-/// x
-#[derive(Debug)]
-pub struct Red;
-/// x
-#[derive(Debug)]
-pub struct RedVerdict;
+
+/// What RED does with an arriving packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedVerdict {
+    /// Let it in.
+    Pass,
+    /// Let it in with a congestion mark.
+    Mark,
+    /// Drop it.
+    Drop,
+}
+
+/// The state of RED.
+#[derive(Debug, Clone)]
+pub struct Red {
+    spec: RedSpec,
+    average: f64,
+    /// Packets let in since the last drop or mark while between the thresholds; `None` below
+    /// the lower one (the papers' -1).
+    count: Option<u32>,
+    stream: Stream,
+}
+
+impl Red {
+    /// An empty queue's RED, drawing from `stream`.
+    pub fn new(spec: RedSpec, stream: Stream) -> Self {
+        Red { spec, average: 0.0, count: None, stream }
+    }
+
+    /// The average queue, packets.
+    pub fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// Typical packet size, bytes.
+    pub fn mean_packet_size(&self) -> u32 {
+        self.spec.mean_packet_size
+    }
+
+    /// Judges a packet that arrives when `waiting` packets wait. `idle` is how long the link
+    /// had been idle, in transmission times of a typical packet, or `None` if it is busy.
+    pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> RedVerdict {
+        let RedSpec { min_threshold, max_threshold, weight, max_probability, gentle, ecn, .. } =
+            self.spec;
+        if let Some(packets) = idle {
+            self.average *= libm::pow(1.0 - weight, packets);
+        }
+        self.average += weight * (waiting as f64 - self.average);
+
+        let average = self.average;
+        let drop_rate = if average < min_threshold {
+            self.count = None;
+            return RedVerdict::Pass;
+        } else if average < max_threshold {
+            max_probability * (average - min_threshold) / (max_threshold - min_threshold)
+        } else if gentle && average < 2.0 * max_threshold {
+            max_probability + (1.0 - max_probability) * (average - max_threshold) / max_threshold
+        } else {
+            self.count = Some(0);
+            return RedVerdict::Drop;
+        };
+        let count = self.count.map_or(0, |count| count + 1);
+        let spread = drop_rate / (1.0 - f64::from(count) * drop_rate);
+        // Negative or beyond one: the next drop is due.
+        let due = !(0.0..1.0).contains(&spread);
+        if due || self.stream.chance(Probability::new(spread).unwrap_or(Probability::ONE)) {
+            self.count = Some(0);
+            if ecn && ecn_capable { RedVerdict::Mark } else { RedVerdict::Drop }
+        } else {
+            self.count = Some(count);
+            RedVerdict::Pass
+        }
+    }
+
+    /// How many typical packets could have left during a pause.
+    pub fn packets_in(pause: Duration, typical: Duration) -> f64 {
+        if typical.is_zero() { 0.0 } else { pause.as_secs_f64() / typical.as_secs_f64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red(spec: RedSpec) -> Red {
+        Red::new(spec, Stream::new(1, "red", "test"))
+    }
+
+    #[test]
+    fn the_average_follows_its_equations() {
+        let mut red = red(RedSpec { weight: 0.5, min_threshold: 100.0, ..RedSpec::default() });
+        assert_eq!(red.judge(8, None, false), RedVerdict::Pass);
+        assert_eq!(red.average(), 4.0); // 0 + 0.5 (8 - 0)
+        red.judge(8, None, false);
+        assert_eq!(red.average(), 6.0); // 4 + 0.5 (8 - 4)
+        red.judge(0, Some(2.0), false);
+        assert_eq!(red.average(), 0.75); // 6 (0.5)^2 = 1.5, then 1.5 + 0.5 (0 - 1.5)
+    }
+
+    #[test]
+    fn drops_are_spread_evenly_at_their_rate() {
+        // Average fixed halfway: p_b = 0.1 x 0.5 = 0.05. The k-th packet after a drop is dropped
+        // with p_a = 0.05 / (1 - 0.05 k) = 1 / (20 - k), so that the gaps are uniform on 1..=19
+        // (Floyd and Jacobson, section 7): mean 10 packets.
+        let mut red = red(RedSpec { weight: 1.0, ..RedSpec::default() });
+        let fates: Vec<RedVerdict> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
+        let dropped = fates.iter().filter(|v| **v == RedVerdict::Drop).count() as f64;
+        assert!((100_000.0 / dropped - 10.0).abs() < 0.2, "one in {}", 100_000.0 / dropped);
+        let longest = fates.split(|v| *v == RedVerdict::Drop).map(<[_]>::len).max().unwrap();
+        assert!(longest <= 20, "{longest}");
+    }
+
+    #[test]
+    fn beyond_the_thresholds() {
+        let mut hard = red(RedSpec { weight: 1.0, gentle: false, ..RedSpec::default() });
+        assert_eq!(hard.judge(15, None, true), RedVerdict::Drop);
+        let mut gentle = red(RedSpec { weight: 1.0, ecn: true, ..RedSpec::default() });
+        assert_eq!(gentle.judge(30, None, true), RedVerdict::Drop);
+        let fates: Vec<_> = (0..1000).map(|_| gentle.judge(20, None, true)).collect();
+        assert!(fates.contains(&RedVerdict::Mark) && fates.contains(&RedVerdict::Pass));
+        assert!(!fates.contains(&RedVerdict::Drop), "early drops become marks");
+    }
+}

@@ -1,1 +1,181 @@
 //! Channels: which packets a wire destroys.
+
+use std::collections::HashMap;
+
+use super::{ChainClock, ChannelSpec};
+use crate::packet::Packet;
+use crate::rng::Stream;
+use crate::units::{Duration, Probability, Time};
+
+/// The state of a channel. A destroyed packet still takes its time on the wire.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    law: Law,
+    stream: Stream,
+}
+
+#[derive(Debug, Clone)]
+enum Law {
+    Clean,
+    PacketLoss(Probability),
+    BitErrors { ln_survival_per_bit: f64 },
+    Bursts { event: Probability, length: u32, per_flow: bool, left: HashMap<u32, u32> },
+    GilbertElliott { clock: Clock, bad: bool, loss: [Probability; 2] },
+}
+
+#[derive(Debug, Clone)]
+enum Clock {
+    /// Probability of leaving the good and the bad state at each packet.
+    Packets([Probability; 2]),
+    /// Mean sojourns, and the end of the present one.
+    Time { mean: [Duration; 2], until: Time },
+}
+
+impl Channel {
+    /// The channel described by `spec`, drawing from `stream`.
+    pub fn new(spec: &ChannelSpec, mut stream: Stream) -> Self {
+        let law = match *spec {
+            ChannelSpec::Clean => Law::Clean,
+            ChannelSpec::PacketLoss(p) => Law::PacketLoss(p),
+            ChannelSpec::BitErrors(ber) => {
+                Law::BitErrors { ln_survival_per_bit: libm::log1p(-ber.get()) }
+            }
+            ChannelSpec::Bursts { event, length, per_flow } => {
+                Law::Bursts { event, length, per_flow, left: HashMap::new() }
+            }
+            ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } => {
+                let clock = match clock {
+                    ChainClock::Packets { to_bad, to_good } => Clock::Packets([to_bad, to_good]),
+                    ChainClock::Time { mean_good, mean_bad } => Clock::Time {
+                        mean: [mean_good, mean_bad],
+                        until: Time::ZERO + stream.exponential(mean_good),
+                    },
+                };
+                Law::GilbertElliott { clock, bad: false, loss: [loss_good, loss_bad] }
+            }
+        };
+        Channel { law, stream }
+    }
+
+    /// Does this channel never destroy anything?
+    pub fn is_clean(&self) -> bool {
+        matches!(self.law, Law::Clean)
+    }
+
+    /// Is this packet, whose last bit leaves the queue at `now`, destroyed on the wire? Packets
+    /// must be asked for in the order in which they cross.
+    pub fn destroys(&mut self, now: Time, packet: &Packet) -> bool {
+        let stream = &mut self.stream;
+        match &mut self.law {
+            Law::Clean => false,
+            Law::PacketLoss(p) => stream.chance(*p),
+            Law::BitErrors { ln_survival_per_bit } => {
+                // 1 - (1 - ber)^bits, by logarithms so that a small ber keeps its digits.
+                let bits = f64::from(packet.size) * 8.0;
+                let loss = -libm::expm1(bits * *ln_survival_per_bit);
+                Probability::new(loss).is_some_and(|loss| stream.chance(loss))
+            }
+            Law::Bursts { event, length, per_flow, left } => {
+                let left = left.entry(if *per_flow { packet.flow } else { 0 }).or_insert(0);
+                if *left == 0 && stream.chance(*event) {
+                    *left = *length;
+                }
+                let hit = *left > 0;
+                *left = left.saturating_sub(1);
+                hit
+            }
+            Law::GilbertElliott { clock, bad, loss } => {
+                match clock {
+                    // netem moves the chain first and then asks the new state.
+                    Clock::Packets(leave) => *bad ^= stream.chance(leave[usize::from(*bad)]),
+                    Clock::Time { mean, until } => {
+                        while *until <= now {
+                            *bad = !*bad;
+                            *until += stream.exponential(mean[usize::from(*bad)]);
+                        }
+                    }
+                }
+                stream.chance(loss[usize::from(*bad)])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn p(p: f64) -> Probability {
+        Probability::new(p).unwrap()
+    }
+
+    /// Which of `n` packets, one a millisecond, taking turns between two flows, are destroyed.
+    fn fates(spec: &ChannelSpec, n: u32) -> Vec<bool> {
+        let mut channel = Channel::new(spec, Stream::new(1, "channel", "test"));
+        (0..n)
+            .map(|i| {
+                let packet = Packet { flow: i % 2, size: 1000, ..Packet::default() };
+                let now = Time::ZERO + Duration::from_millis(u64::from(i));
+                channel.destroys(now, &packet)
+            })
+            .collect()
+    }
+
+    fn share(fates: &[bool]) -> f64 {
+        fates.iter().filter(|lost| **lost).count() as f64 / fates.len() as f64
+    }
+
+    #[test]
+    fn packet_loss_and_bit_errors_have_their_rates() {
+        // Five standard errors: 5 sqrt(p (1 - p) / n).
+        let n = 200_000;
+        let loss = share(&fates(&ChannelSpec::PacketLoss(p(0.05)), n));
+        assert!((loss - 0.05).abs() < 5.0 * (0.05 * 0.95 / f64::from(n)).sqrt(), "{loss}");
+        // 1000 bytes at 1e-5: 1 - (1 - 1e-5)^8000 = 1 - e^-0.0800004 = 0.076884.
+        let loss = share(&fates(&ChannelSpec::BitErrors(p(1e-5)), n));
+        assert!((loss - 0.076_884).abs() < 5.0 * (0.0769 * 0.923 / f64::from(n)).sqrt(), "{loss}");
+    }
+
+    #[test]
+    fn extremes_are_exact() {
+        assert_eq!(share(&fates(&ChannelSpec::PacketLoss(p(1.0)), 100)), 1.0);
+        assert_eq!(share(&fates(&ChannelSpec::BitErrors(p(1.0)), 100)), 1.0);
+        assert_eq!(share(&fates(&ChannelSpec::BitErrors(p(0.0)), 100)), 0.0);
+        assert_eq!(share(&fates(&ChannelSpec::Clean, 100)), 0.0);
+    }
+
+    #[test]
+    fn bursts_hit_consecutive_packets_of_one_flow() {
+        let spec = ChannelSpec::Bursts { event: p(0.01), length: 4, per_flow: true };
+        let fates = fates(&spec, 200_000);
+        for flow in 0..2 {
+            let own: Vec<bool> = fates.iter().skip(flow).step_by(2).copied().collect();
+            let runs = own.split(|lost| !lost).filter(|run| !run.is_empty());
+            // Two events may touch: every run of losses is a whole number of bursts. The last
+            // run may be cut by the end of the test.
+            let lengths: Vec<usize> = runs.map(<[bool]>::len).collect();
+            assert!(lengths[..lengths.len() - 1].iter().all(|n| n % 4 == 0));
+        }
+        // A cycle is on average 1/e - 1 clean packets and 4 lost: 4 / (4 + 99) = 3.88 %.
+        assert!((share(&fates) - 4.0 / 103.0).abs() < 0.003);
+    }
+
+    #[test]
+    fn the_two_state_chain_has_its_stationary_loss() {
+        // Bad with probability to_bad / (to_bad + to_good) = 0.01 / 0.177 = 0.0565.
+        let clock = ChainClock::Packets { to_bad: p(0.01), to_good: p(0.167) };
+        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
+        let loss = share(&fates(&spec, 400_000));
+        assert!((loss - 0.0565).abs() < 0.004, "{loss}");
+
+        // In time: bad for 1 of 10 s on average, half of those packets lost: 5 %. Over 2000 s
+        // there are 200 cycles; the share of bad time has a standard error of about 0.9 %.
+        let clock = ChainClock::Time {
+            mean_good: Duration::from_secs(9),
+            mean_bad: Duration::from_secs(1),
+        };
+        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(0.5) };
+        let loss = share(&fates(&spec, 2_000_000));
+        assert!((loss - 0.05).abs() < 0.02, "{loss}");
+    }
+}

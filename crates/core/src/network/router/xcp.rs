@@ -1,5 +1,31 @@
-//! The XCP router.
-use crate::units::Rate;
+//! The XCP router (Katabi, Handley, Rohrs 2002; draft-falk-xcp-spec-03 section 4).
+//!
+//! Once a control interval, which is the mean RTT of the traffic, the efficiency controller
+//! decides how much the aggregate must change and the fairness controller how that change, plus
+//! some shuffled traffic, is shared out packet by packet:
+//!
+//! ```text
+//! F   = alpha (C - input/d) - beta Q/d          aggregate change, bytes/s
+//! h   = max(0, shuffle input/d - |F|)           shuffled traffic
+//! C_p = (max(F, 0) + h) / sum(x_i)              per packet: + C_p x_i
+//! C_n = (max(-F, 0) + h) / sum(s_i)                         - C_n s_i
+//! ```
+//!
+//! with `x_i` the inter-packet time a packet carries and `s_i` its size. The draft's form, in
+//! throughput, is used; it equals the paper's form in windows, which multiplies by the RTT at
+//! the router instead of at the sender.
+
+use crate::packet::{CongestionHeader, Packet};
+use crate::units::{Duration, Rate, Time};
+
+/// Control interval before the first estimate, and after one without traffic (ns-2: 50 ms).
+const INITIAL_INTERVAL: f64 = 0.05;
+/// Longest RTT that counts for the control interval (draft section 4.2).
+const MAX_INTERVAL: f64 = 1.0;
+/// Shortest control interval (ns-2: 1 ms).
+const MIN_INTERVAL: f64 = 0.001;
+/// Shortest interval over which the minimum queue is taken (draft section 4.5).
+const MIN_QUEUE_INTERVAL: f64 = 0.002;
 
 /// Parameters of an XCP router.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,36 +54,277 @@ pub struct PersistentQueue {
 
 impl Default for XcpSpec {
     fn default() -> Self {
-        XcpSpec {
-            alpha: 0.4,
-            beta: 0.226,
-            shuffle: 0.1,
-            persistent: None,
-        }
+        XcpSpec { alpha: 0.4, beta: 0.226, shuffle: 0.1, persistent: None }
     }
 }
 
 impl XcpSpec {
     /// The router of `lr-xcpq-pa` with the paper's gamma = 10 packets and beta = 0.9.
     pub fn persistent() -> Self {
-        let persistent = Some(PersistentQueue {
-            target_packets: 10.0,
-            packet_size: 1000,
-            weight: 0.9,
-        });
-        XcpSpec {
-            persistent,
-            ..XcpSpec::default()
-        }
+        let persistent =
+            Some(PersistentQueue { target_packets: 10.0, packet_size: 1000, weight: 0.9 });
+        XcpSpec { persistent, ..XcpSpec::default() }
     }
 }
 
-/// State of an XCP router.
+/// State of an XCP router in front of one wire. Bytes and seconds.
 #[derive(Debug, Clone)]
-pub struct XcpRouter {}
+pub struct XcpRouter {
+    spec: XcpSpec,
+    /// C, bytes per second.
+    capacity: f64,
+
+    /// Ends of the control and of the queue interval.
+    control_due: Time,
+    queue_due: Time,
+
+    // Sums over the control interval under way.
+    interval: f64,
+    input_bytes: f64,
+    sum_inter_packet: f64,
+    sum_rtt_inter_packet: f64,
+
+    // What the last control interval decided.
+    mean_rtt: f64,
+    positive_scale: f64,
+    negative_scale: f64,
+    positive_residue: f64,
+    negative_residue: f64,
+
+    /// Minimum of the queue in the interval under way, and Q or Qbar - gamma from the last.
+    running_min_queue: f64,
+    queue_term: f64,
+    average_queue: f64,
+}
+
 impl XcpRouter {
-    /// New.
-    pub fn new(_spec: XcpSpec, _rate: Rate) -> Self {
-        XcpRouter {}
+    /// A router that has seen no traffic, before a wire of this rate.
+    pub fn new(spec: XcpSpec, rate: Rate) -> Self {
+        let first = Time::ZERO + Duration::from_secs_f64(INITIAL_INTERVAL);
+        XcpRouter {
+            spec,
+            capacity: rate.bytes_per_s(),
+            control_due: first,
+            queue_due: first,
+            interval: INITIAL_INTERVAL,
+            input_bytes: 0.0,
+            sum_inter_packet: 0.0,
+            sum_rtt_inter_packet: 0.0,
+            mean_rtt: INITIAL_INTERVAL,
+            positive_scale: 0.0,
+            negative_scale: 0.0,
+            positive_residue: 0.0,
+            negative_residue: 0.0,
+            running_min_queue: 0.0,
+            queue_term: 0.0,
+            average_queue: 0.0,
+        }
+    }
+
+    /// A packet arrives, whether or not the queue takes it. Any traffic counts as input; only
+    /// XCP's own shapes the interval and the shares (draft section 4.2).
+    pub fn on_arrival(&mut self, packet: &Packet) {
+        self.input_bytes += f64::from(packet.size);
+        if let CongestionHeader::Xcp { rtt, inter_packet, .. } = packet.header
+            && rtt > 0.0
+        {
+            self.sum_inter_packet += inter_packet;
+            self.sum_rtt_inter_packet += rtt.min(MAX_INTERVAL) * inter_packet;
+        }
+    }
+
+    /// A packet leaves the queue, `queue_bytes` being there with it still included.
+    pub fn on_departure(&mut self, packet: &mut Packet, queue_bytes: u64) {
+        self.running_min_queue = self.running_min_queue.min(queue_bytes as f64);
+        let size = f64::from(packet.size);
+        let CongestionHeader::Xcp { rtt, inter_packet, delta } = &mut packet.header else {
+            return;
+        };
+        if *rtt == 0.0 {
+            *delta = 0.0;
+            return;
+        }
+        let mut positive = (self.positive_scale * *inter_packet).min(self.positive_residue);
+        let mut negative = (self.negative_scale * size).min(self.negative_residue);
+        let feedback = positive - negative;
+        if *delta >= feedback {
+            *delta = feedback;
+        } else {
+            // A router before this one was stricter: what it keeps is not given out here.
+            negative = (negative + (feedback - *delta)).min(self.negative_residue);
+            positive = *delta + negative;
+        }
+        self.positive_residue = (self.positive_residue - positive).max(0.0);
+        self.negative_residue = (self.negative_residue - negative).max(0.0);
+        if self.positive_residue == 0.0 {
+            self.positive_scale = 0.0;
+        }
+        if self.negative_residue == 0.0 {
+            self.negative_scale = 0.0;
+        }
+    }
+
+    /// When [`XcpRouter::on_timer`] must be called next.
+    pub fn next_timer(&self) -> Time {
+        self.control_due.min(self.queue_due)
+    }
+
+    /// Ends the intervals that are due, `queue_bytes` being in the queue.
+    pub fn on_timer(&mut self, now: Time, queue_bytes: u64) {
+        if self.queue_due <= now {
+            self.end_queue_interval(now, queue_bytes as f64);
+        }
+        if self.control_due <= now {
+            self.end_control_interval(now);
+        }
+    }
+
+    /// Draft section 4.5: Q is the smallest queue of the interval, so that a burst that comes
+    /// and goes within an RTT is not mistaken for a standing queue.
+    fn end_queue_interval(&mut self, now: Time, queue_bytes: f64) {
+        let sample = self.running_min_queue;
+        self.queue_term = match self.spec.persistent {
+            None => sample,
+            Some(PersistentQueue { target_packets, packet_size, weight }) => {
+                self.average_queue = weight * self.average_queue + (1.0 - weight) * sample;
+                self.average_queue - target_packets * f64::from(packet_size)
+            }
+        };
+        self.running_min_queue = queue_bytes;
+        let interval = (self.mean_rtt - queue_bytes / self.capacity) / 2.0;
+        self.queue_due = now + Duration::from_secs_f64(interval.max(MIN_QUEUE_INTERVAL));
+    }
+
+    fn end_control_interval(&mut self, now: Time) {
+        self.mean_rtt = if self.sum_inter_packet > 0.0 {
+            self.sum_rtt_inter_packet / self.sum_inter_packet
+        } else {
+            INITIAL_INTERVAL
+        };
+        let (mut change, mut shuffled) = (0.0, 0.0);
+        if self.input_bytes > 0.0 {
+            let input = self.input_bytes / self.interval;
+            change = self.spec.alpha * (self.capacity - input)
+                - self.spec.beta * self.queue_term / self.mean_rtt;
+            shuffled = (self.spec.shuffle * input - change.abs()).max(0.0);
+        }
+        self.positive_residue = change.max(0.0) + shuffled;
+        self.negative_residue = (-change).max(0.0) + shuffled;
+        let share = |residue: f64, sum: f64| if sum > 0.0 { residue / sum } else { 0.0 };
+        self.positive_scale = share(self.positive_residue, self.sum_inter_packet);
+        self.negative_scale = share(self.negative_residue, self.input_bytes);
+
+        self.input_bytes = 0.0;
+        self.sum_inter_packet = 0.0;
+        self.sum_rtt_inter_packet = 0.0;
+        self.interval = self.mean_rtt.max(MIN_INTERVAL);
+        self.control_due = now + Duration::from_secs_f64(self.interval);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn xcp(rtt: f64, cwnd: f64, delta: f64) -> Packet {
+        let header = CongestionHeader::Xcp { rtt, inter_packet: rtt / cwnd, delta };
+        Packet { size: 1000, header, ..Packet::default() }
+    }
+
+    fn granted(packet: &Packet) -> f64 {
+        match packet.header {
+            CongestionHeader::Xcp { delta, .. } => delta,
+            _ => f64::NAN,
+        }
+    }
+
+    fn close(measured: f64, expected: f64) {
+        assert!((measured - expected).abs() < 1e-9 * expected.abs().max(1.0), "{measured} for {expected}");
+    }
+
+    /// A router of 1 MB/s after its first interval of 50 ms, in which 30 packets of 1000 bytes
+    /// arrived: 20 of a flow with cwnd 20 and 10 of one with cwnd 10, both of RTT 100 ms.
+    fn after_one_interval() -> XcpRouter {
+        let rate = Rate::from_bps(8_000_000).unwrap();
+        let mut router = XcpRouter::new(XcpSpec::default(), rate);
+        for _ in 0..20 {
+            router.on_arrival(&xcp(0.1, 20.0, f64::MAX));
+        }
+        for _ in 0..10 {
+            router.on_arrival(&xcp(0.1, 10.0, f64::MAX));
+        }
+        router.on_timer(router.next_timer(), 0);
+        router
+    }
+
+    #[test]
+    fn one_interval_by_hand() {
+        // input = 30 000 / 0.05 = 600 000 B/s. F = 0.4 (1 000 000 - 600 000) - 0 = 160 000.
+        // h = max(0, 60 000 - 160 000) = 0. sum(x) = 20 (0.1/20) + 10 (0.1/10) = 0.2 s.
+        // C_p = 160 000 / 0.2 = 800 000. Mean RTT 0.1 s.
+        let mut router = after_one_interval();
+        close(router.mean_rtt, 0.1);
+        let mut large = xcp(0.1, 20.0, f64::MAX);
+        router.on_departure(&mut large, 1000);
+        close(granted(&large), 800_000.0 * 0.005); // 4000 B/s
+        let mut small = xcp(0.1, 10.0, f64::MAX);
+        router.on_departure(&mut small, 1000);
+        // Twice as much a packet, with half as many packets: equal shares of the increase.
+        close(granted(&small), 8000.0);
+        close(router.positive_residue, 160_000.0 - 12_000.0);
+    }
+
+    #[test]
+    fn overload_and_queue_take_away_in_proportion_to_size() {
+        // 60 packets in 50 ms: 1.2 MB/s into 1 MB/s; a standing queue of 5000 bytes.
+        let mut router = XcpRouter::new(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
+        for _ in 0..60 {
+            router.on_arrival(&xcp(0.1, 60.0, f64::MAX));
+        }
+        router.queue_term = 5000.0;
+        router.end_control_interval(Time::ZERO);
+        // F = 0.4 (-200 000) - 0.226 x 5000 / 0.1 = -91 300; h = 120 000 - 91 300 = 28 700.
+        // Positive 28 700 / 0.1 s; negative 120 000 / 60 000 bytes = 2 per byte.
+        let mut packet = xcp(0.1, 60.0, f64::MAX);
+        router.on_departure(&mut packet, 5000);
+        close(granted(&packet), 287_000.0 * 0.1 / 60.0 - 2.0 * 1000.0);
+    }
+
+    #[test]
+    fn a_stricter_router_before_wins() {
+        let mut router = after_one_interval();
+        let mut packet = xcp(0.1, 20.0, -500.0);
+        router.on_departure(&mut packet, 1000);
+        close(granted(&packet), -500.0);
+    }
+
+    #[test]
+    fn shares_end_with_the_residue() {
+        // The sum of x in an interval is 0.2 s; asking for more than that gets nothing more.
+        let mut router = after_one_interval();
+        let mut total = 0.0;
+        for _ in 0..100 {
+            let mut packet = xcp(0.1, 10.0, f64::MAX);
+            router.on_departure(&mut packet, 1000);
+            total += granted(&packet);
+        }
+        close(total, 160_000.0);
+    }
+
+    #[test]
+    fn without_an_rtt_there_is_no_feedback() {
+        let mut packet = xcp(0.0, 1.0, f64::MAX);
+        packet.header = CongestionHeader::Xcp { rtt: 0.0, inter_packet: 0.0, delta: f64::MAX };
+        after_one_interval().on_departure(&mut packet, 1000);
+        assert_eq!(granted(&packet), 0.0);
+    }
+
+    #[test]
+    fn the_persistent_queue_is_averaged_and_shifted() {
+        let mut router = XcpRouter::new(XcpSpec::persistent(), Rate::from_bps(8_000_000).unwrap());
+        router.running_min_queue = 20_000.0;
+        router.end_queue_interval(Time::ZERO, 0.0);
+        // Qbar = 0.9 x 0 + 0.1 x 20 000 = 2000; minus 10 packets of 1000 bytes.
+        close(router.queue_term, -8000.0);
     }
 }

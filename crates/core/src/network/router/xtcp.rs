@@ -1,4 +1,76 @@
-//! XTCP's congestion counter.
-/// The counter.
+//! XTCP's congestion counter (lr2008 section 3.2).
+//!
+//! Every drop of an XTCP packet is owed to somebody: the counter rises with it, and the next
+//! XTCP packets that leave the queue carry the congestion flag until the debt is paid. There is
+//! no state per flow. TCP packets in the same queue neither raise nor lower it (section 8.1).
+
+use crate::packet::{Flags, Packet};
+
+/// The congestion counter of one queue.
 #[derive(Debug, Clone, Default)]
-pub struct CongestionCounter {}
+pub struct CongestionCounter {
+    owed: u64,
+}
+
+impl CongestionCounter {
+    /// The queue dropped `packet` while `waiting` packets were in it.
+    pub fn on_drop(&mut self, packet: &Packet, waiting: usize) {
+        // Footnote 1: never owe more flags than there are packets to carry them.
+        if packet.flags.contains(Flags::XTCP) && self.owed < waiting as u64 {
+            self.owed += 1;
+        }
+    }
+
+    /// `packet` leaves the queue. Returns whether it was flagged.
+    pub fn on_departure(&mut self, packet: &mut Packet) -> bool {
+        let flag = self.owed > 0 && packet.flags.contains(Flags::XTCP);
+        if flag {
+            self.owed -= 1;
+            packet.flags.insert(Flags::CONGESTION);
+        }
+        flag
+    }
+
+    /// Flags still owed.
+    pub fn owed(&self) -> u64 {
+        self.owed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_paid_back_one_flag_each_by_xtcp_packets_only() {
+        let xtcp = Packet { flags: Flags::XTCP, ..Packet::default() };
+        let tcp = Packet::default();
+        let mut counter = CongestionCounter::default();
+        counter.on_drop(&tcp, 10);
+        assert_eq!(counter.owed(), 0, "a TCP drop is TCP's own business");
+        counter.on_drop(&xtcp, 10);
+        counter.on_drop(&xtcp, 10);
+        assert_eq!(counter.owed(), 2);
+
+        let mut flags = Vec::new();
+        for packet in [&tcp, &xtcp, &tcp, &xtcp, &xtcp] {
+            let mut leaving = packet.clone();
+            counter.on_departure(&mut leaving);
+            flags.push(leaving.flags.contains(Flags::CONGESTION));
+        }
+        assert_eq!(flags, [false, true, false, true, false]);
+        assert_eq!(counter.owed(), 0);
+    }
+
+    #[test]
+    fn the_counter_never_exceeds_the_queue() {
+        let xtcp = Packet { flags: Flags::XTCP, ..Packet::default() };
+        let mut counter = CongestionCounter::default();
+        for _ in 0..5 {
+            counter.on_drop(&xtcp, 2);
+        }
+        assert_eq!(counter.owed(), 2);
+        counter.on_drop(&xtcp, 0);
+        assert_eq!(counter.owed(), 2);
+    }
+}
