@@ -18,7 +18,9 @@ impl Stream {
         let hash = label.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Stream(Xoshiro256PlusPlus::seed_from_u64(hash ^ seed.rotate_left(32)))
+        Stream(Xoshiro256PlusPlus::seed_from_u64(
+            hash ^ seed.rotate_left(32),
+        ))
     }
 
     /// A uniform number in `[0, 1)` with 53 random bits.
@@ -40,7 +42,11 @@ impl Stream {
 
     /// A time drawn uniformly from `[low, high]`; `low` without a draw where they are equal.
     pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
-        if low == high { low } else { low + (high - low).mul_f64(self.uniform()) }
+        if low == high {
+            low
+        } else {
+            low + (high - low).mul_f64(self.uniform())
+        }
     }
 }
 
@@ -53,7 +59,11 @@ mod tests {
         let draw = |seed, kind, name| Stream::new(seed, kind, name).uniform();
         let reference = draw(1, "channel", "a");
         assert_eq!(reference, draw(1, "channel", "a"));
-        for other in [draw(2, "channel", "a"), draw(1, "start", "a"), draw(1, "channel", "b")] {
+        for other in [
+            draw(2, "channel", "a"),
+            draw(1, "start", "a"),
+            draw(1, "channel", "b"),
+        ] {
             assert_ne!(reference, other);
         }
         assert_ne!(draw(1, "ab", "c"), draw(1, "a", "bc"));
@@ -65,11 +75,17 @@ mod tests {
         let n = 100_000;
         let mut s = Stream::new(7, "test", "means");
         let uniform = (0..n).map(|_| s.uniform()).sum::<f64>() / f64::from(n);
-        assert!((uniform - 0.5).abs() < 5.0 * (1.0 / 12f64).sqrt() / 316.0, "{uniform}");
+        assert!(
+            (uniform - 0.5).abs() < 5.0 * (1.0 / 12f64).sqrt() / 316.0,
+            "{uniform}"
+        );
         let mean = Duration::from_millis(500);
         let total: f64 = (0..n).map(|_| s.exponential(mean).as_secs_f64()).sum();
         let exponential = total / f64::from(n);
-        assert!((exponential - 0.5).abs() < 5.0 * 0.5 / 316.0, "{exponential}");
+        assert!(
+            (exponential - 0.5).abs() < 5.0 * 0.5 / 316.0,
+            "{exponential}"
+        );
     }
 
     #[test]

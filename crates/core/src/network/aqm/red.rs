@@ -73,7 +73,12 @@ pub struct Red {
 impl Red {
     /// An empty queue's RED, drawing from `stream`.
     pub fn new(spec: RedSpec, stream: Stream) -> Self {
-        Red { spec, average: 0.0, count: None, stream }
+        Red {
+            spec,
+            average: 0.0,
+            count: None,
+            stream,
+        }
     }
 
     /// The average queue, packets.
@@ -89,8 +94,15 @@ impl Red {
     /// Judges a packet that arrives when `waiting` packets wait. `idle` is how long the link
     /// had been idle, in transmission times of a typical packet, or `None` if it is busy.
     pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> RedVerdict {
-        let RedSpec { min_threshold, max_threshold, weight, max_probability, gentle, ecn, .. } =
-            self.spec;
+        let RedSpec {
+            min_threshold,
+            max_threshold,
+            weight,
+            max_probability,
+            gentle,
+            ecn,
+            ..
+        } = self.spec;
         if let Some(packets) = idle {
             self.average *= libm::pow(1.0 - weight, packets);
         }
@@ -112,9 +124,17 @@ impl Red {
         let spread = drop_rate / (1.0 - f64::from(count) * drop_rate);
         // Negative or beyond one: the next drop is due.
         let due = !(0.0..1.0).contains(&spread);
-        if due || self.stream.chance(Probability::new(spread).unwrap_or(Probability::ONE)) {
+        if due
+            || self
+                .stream
+                .chance(Probability::new(spread).unwrap_or(Probability::ONE))
+        {
             self.count = Some(0);
-            if ecn && ecn_capable { RedVerdict::Mark } else { RedVerdict::Drop }
+            if ecn && ecn_capable {
+                RedVerdict::Mark
+            } else {
+                RedVerdict::Drop
+            }
         } else {
             self.count = Some(count);
             RedVerdict::Pass
@@ -123,7 +143,11 @@ impl Red {
 
     /// How many typical packets could have left during a pause.
     pub fn packets_in(pause: Duration, typical: Duration) -> f64 {
-        if typical.is_zero() { 0.0 } else { pause.as_secs_f64() / typical.as_secs_f64() }
+        if typical.is_zero() {
+            0.0
+        } else {
+            pause.as_secs_f64() / typical.as_secs_f64()
+        }
     }
 }
 
@@ -137,7 +161,11 @@ mod tests {
 
     #[test]
     fn the_average_follows_its_equations() {
-        let mut red = red(RedSpec { weight: 0.5, min_threshold: 100.0, ..RedSpec::default() });
+        let mut red = red(RedSpec {
+            weight: 0.5,
+            min_threshold: 100.0,
+            ..RedSpec::default()
+        });
         assert_eq!(red.judge(8, None, false), RedVerdict::Pass);
         assert_eq!(red.average(), 4.0); // 0 + 0.5 (8 - 0)
         red.judge(8, None, false);
@@ -151,22 +179,44 @@ mod tests {
         // Average fixed halfway: p_b = 0.1 x 0.5 = 0.05. The k-th packet after a drop is dropped
         // with p_a = 0.05 / (1 - 0.05 k) = 1 / (20 - k), so that the gaps are uniform on 1..=19
         // (Floyd and Jacobson, section 7): mean 10 packets.
-        let mut red = red(RedSpec { weight: 1.0, ..RedSpec::default() });
+        let mut red = red(RedSpec {
+            weight: 1.0,
+            ..RedSpec::default()
+        });
         let fates: Vec<RedVerdict> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
         let dropped = fates.iter().filter(|v| **v == RedVerdict::Drop).count() as f64;
-        assert!((100_000.0 / dropped - 10.0).abs() < 0.2, "one in {}", 100_000.0 / dropped);
-        let longest = fates.split(|v| *v == RedVerdict::Drop).map(<[_]>::len).max().unwrap();
+        assert!(
+            (100_000.0 / dropped - 10.0).abs() < 0.2,
+            "one in {}",
+            100_000.0 / dropped
+        );
+        let longest = fates
+            .split(|v| *v == RedVerdict::Drop)
+            .map(<[_]>::len)
+            .max()
+            .unwrap();
         assert!(longest <= 20, "{longest}");
     }
 
     #[test]
     fn beyond_the_thresholds() {
-        let mut hard = red(RedSpec { weight: 1.0, gentle: false, ..RedSpec::default() });
+        let mut hard = red(RedSpec {
+            weight: 1.0,
+            gentle: false,
+            ..RedSpec::default()
+        });
         assert_eq!(hard.judge(15, None, true), RedVerdict::Drop);
-        let mut gentle = red(RedSpec { weight: 1.0, ecn: true, ..RedSpec::default() });
+        let mut gentle = red(RedSpec {
+            weight: 1.0,
+            ecn: true,
+            ..RedSpec::default()
+        });
         assert_eq!(gentle.judge(30, None, true), RedVerdict::Drop);
         let fates: Vec<_> = (0..1000).map(|_| gentle.judge(20, None, true)).collect();
         assert!(fates.contains(&RedVerdict::Mark) && fates.contains(&RedVerdict::Pass));
-        assert!(!fates.contains(&RedVerdict::Drop), "early drops become marks");
+        assert!(
+            !fates.contains(&RedVerdict::Drop),
+            "early drops become marks"
+        );
     }
 }

@@ -18,9 +18,20 @@ pub struct Channel {
 enum Law {
     Clean,
     PacketLoss(Probability),
-    BitErrors { ln_survival_per_bit: f64 },
-    Bursts { event: Probability, length: u32, per_flow: bool, left: HashMap<u32, u32> },
-    GilbertElliott { clock: Clock, bad: bool, loss: [Probability; 2] },
+    BitErrors {
+        ln_survival_per_bit: f64,
+    },
+    Bursts {
+        event: Probability,
+        length: u32,
+        per_flow: bool,
+        left: HashMap<u32, u32>,
+    },
+    GilbertElliott {
+        clock: Clock,
+        bad: bool,
+        loss: [Probability; 2],
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -37,21 +48,39 @@ impl Channel {
         let law = match *spec {
             ChannelSpec::Clean => Law::Clean,
             ChannelSpec::PacketLoss(p) => Law::PacketLoss(p),
-            ChannelSpec::BitErrors(ber) => {
-                Law::BitErrors { ln_survival_per_bit: libm::log1p(-ber.get()) }
-            }
-            ChannelSpec::Bursts { event, length, per_flow } => {
-                Law::Bursts { event, length, per_flow, left: HashMap::new() }
-            }
-            ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } => {
+            ChannelSpec::BitErrors(ber) => Law::BitErrors {
+                ln_survival_per_bit: libm::log1p(-ber.get()),
+            },
+            ChannelSpec::Bursts {
+                event,
+                length,
+                per_flow,
+            } => Law::Bursts {
+                event,
+                length,
+                per_flow,
+                left: HashMap::new(),
+            },
+            ChannelSpec::GilbertElliott {
+                clock,
+                loss_good,
+                loss_bad,
+            } => {
                 let clock = match clock {
                     ChainClock::Packets { to_bad, to_good } => Clock::Packets([to_bad, to_good]),
-                    ChainClock::Time { mean_good, mean_bad } => Clock::Time {
+                    ChainClock::Time {
+                        mean_good,
+                        mean_bad,
+                    } => Clock::Time {
                         mean: [mean_good, mean_bad],
                         until: Time::ZERO + stream.exponential(mean_good),
                     },
                 };
-                Law::GilbertElliott { clock, bad: false, loss: [loss_good, loss_bad] }
+                Law::GilbertElliott {
+                    clock,
+                    bad: false,
+                    loss: [loss_good, loss_bad],
+                }
             }
         };
         Channel { law, stream }
@@ -69,14 +98,23 @@ impl Channel {
         match &mut self.law {
             Law::Clean => false,
             Law::PacketLoss(p) => stream.chance(*p),
-            Law::BitErrors { ln_survival_per_bit } => {
+            Law::BitErrors {
+                ln_survival_per_bit,
+            } => {
                 // 1 - (1 - ber)^bits, by logarithms so that a small ber keeps its digits.
                 let bits = f64::from(packet.size) * 8.0;
                 let loss = -libm::expm1(bits * *ln_survival_per_bit);
                 Probability::new(loss).is_some_and(|loss| stream.chance(loss))
             }
-            Law::Bursts { event, length, per_flow, left } => {
-                let left = left.entry(if *per_flow { packet.flow } else { 0 }).or_insert(0);
+            Law::Bursts {
+                event,
+                length,
+                per_flow,
+                left,
+            } => {
+                let left = left
+                    .entry(if *per_flow { packet.flow } else { 0 })
+                    .or_insert(0);
                 if *left == 0 && stream.chance(*event) {
                     *left = *length;
                 }
@@ -114,7 +152,11 @@ mod tests {
         let mut channel = Channel::new(spec, Stream::new(1, "channel", "test"));
         (0..n)
             .map(|i| {
-                let packet = Packet { flow: i % 2, size: 1000, ..Packet::default() };
+                let packet = Packet {
+                    flow: i % 2,
+                    size: 1000,
+                    ..Packet::default()
+                };
                 let now = Time::ZERO + Duration::from_millis(u64::from(i));
                 channel.destroys(now, &packet)
             })
@@ -130,10 +172,16 @@ mod tests {
         // Five standard errors: 5 sqrt(p (1 - p) / n).
         let n = 200_000;
         let loss = share(&fates(&ChannelSpec::PacketLoss(p(0.05)), n));
-        assert!((loss - 0.05).abs() < 5.0 * (0.05 * 0.95 / f64::from(n)).sqrt(), "{loss}");
+        assert!(
+            (loss - 0.05).abs() < 5.0 * (0.05 * 0.95 / f64::from(n)).sqrt(),
+            "{loss}"
+        );
         // 1000 bytes at 1e-5: 1 - (1 - 1e-5)^8000 = 1 - e^-0.0800004 = 0.076884.
         let loss = share(&fates(&ChannelSpec::BitErrors(p(1e-5)), n));
-        assert!((loss - 0.076_884).abs() < 5.0 * (0.0769 * 0.923 / f64::from(n)).sqrt(), "{loss}");
+        assert!(
+            (loss - 0.076_884).abs() < 5.0 * (0.0769 * 0.923 / f64::from(n)).sqrt(),
+            "{loss}"
+        );
     }
 
     #[test]
@@ -146,7 +194,11 @@ mod tests {
 
     #[test]
     fn bursts_hit_consecutive_packets_of_one_flow() {
-        let spec = ChannelSpec::Bursts { event: p(0.01), length: 4, per_flow: true };
+        let spec = ChannelSpec::Bursts {
+            event: p(0.01),
+            length: 4,
+            per_flow: true,
+        };
         let fates = fates(&spec, 200_000);
         for flow in 0..2 {
             let own: Vec<bool> = fates.iter().skip(flow).step_by(2).copied().collect();
@@ -163,8 +215,15 @@ mod tests {
     #[test]
     fn the_two_state_chain_has_its_stationary_loss() {
         // Bad with probability to_bad / (to_bad + to_good) = 0.01 / 0.177 = 0.0565.
-        let clock = ChainClock::Packets { to_bad: p(0.01), to_good: p(0.167) };
-        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
+        let clock = ChainClock::Packets {
+            to_bad: p(0.01),
+            to_good: p(0.167),
+        };
+        let spec = ChannelSpec::GilbertElliott {
+            clock,
+            loss_good: p(0.0),
+            loss_bad: p(1.0),
+        };
         let loss = share(&fates(&spec, 400_000));
         assert!((loss - 0.0565).abs() < 0.004, "{loss}");
 
@@ -174,7 +233,11 @@ mod tests {
             mean_good: Duration::from_secs(9),
             mean_bad: Duration::from_secs(1),
         };
-        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(0.5) };
+        let spec = ChannelSpec::GilbertElliott {
+            clock,
+            loss_good: p(0.0),
+            loss_bad: p(0.5),
+        };
         let loss = share(&fates(&spec, 2_000_000));
         assert!((loss - 0.05).abs() < 0.02, "{loss}");
     }

@@ -54,16 +54,27 @@ pub struct PersistentQueue {
 
 impl Default for XcpSpec {
     fn default() -> Self {
-        XcpSpec { alpha: 0.4, beta: 0.226, shuffle: 0.1, persistent: None }
+        XcpSpec {
+            alpha: 0.4,
+            beta: 0.226,
+            shuffle: 0.1,
+            persistent: None,
+        }
     }
 }
 
 impl XcpSpec {
     /// The router of `lr-xcpq-pa` with the paper's gamma = 10 packets and beta = 0.9.
     pub fn persistent() -> Self {
-        let persistent =
-            Some(PersistentQueue { target_packets: 10.0, packet_size: 1000, weight: 0.9 });
-        XcpSpec { persistent, ..XcpSpec::default() }
+        let persistent = Some(PersistentQueue {
+            target_packets: 10.0,
+            packet_size: 1000,
+            weight: 0.9,
+        });
+        XcpSpec {
+            persistent,
+            ..XcpSpec::default()
+        }
     }
 }
 
@@ -125,7 +136,9 @@ impl XcpRouter {
     /// XCP's own shapes the interval and the shares (draft section 4.2).
     pub fn on_arrival(&mut self, packet: &Packet) {
         self.input_bytes += f64::from(packet.size);
-        if let CongestionHeader::Xcp { rtt, inter_packet, .. } = packet.header
+        if let CongestionHeader::Xcp {
+            rtt, inter_packet, ..
+        } = packet.header
             && rtt > 0.0
         {
             self.sum_inter_packet += inter_packet;
@@ -137,7 +150,12 @@ impl XcpRouter {
     pub fn on_departure(&mut self, packet: &mut Packet, queue_bytes: u64) {
         self.running_min_queue = self.running_min_queue.min(queue_bytes as f64);
         let size = f64::from(packet.size);
-        let CongestionHeader::Xcp { rtt, inter_packet, delta } = &mut packet.header else {
+        let CongestionHeader::Xcp {
+            rtt,
+            inter_packet,
+            delta,
+        } = &mut packet.header
+        else {
             return;
         };
         if *rtt == 0.0 {
@@ -185,7 +203,11 @@ impl XcpRouter {
         let sample = self.running_min_queue;
         self.queue_term = match self.spec.persistent {
             None => sample,
-            Some(PersistentQueue { target_packets, packet_size, weight }) => {
+            Some(PersistentQueue {
+                target_packets,
+                packet_size,
+                weight,
+            }) => {
                 self.average_queue = weight * self.average_queue + (1.0 - weight) * sample;
                 self.average_queue - target_packets * f64::from(packet_size)
             }
@@ -227,8 +249,16 @@ mod tests {
     use super::*;
 
     fn xcp(rtt: f64, cwnd: f64, delta: f64) -> Packet {
-        let header = CongestionHeader::Xcp { rtt, inter_packet: rtt / cwnd, delta };
-        Packet { size: 1000, header, ..Packet::default() }
+        let header = CongestionHeader::Xcp {
+            rtt,
+            inter_packet: rtt / cwnd,
+            delta,
+        };
+        Packet {
+            size: 1000,
+            header,
+            ..Packet::default()
+        }
     }
 
     fn granted(packet: &Packet) -> f64 {
@@ -239,7 +269,10 @@ mod tests {
     }
 
     fn close(measured: f64, expected: f64) {
-        assert!((measured - expected).abs() < 1e-9 * expected.abs().max(1.0), "{measured} for {expected}");
+        assert!(
+            (measured - expected).abs() < 1e-9 * expected.abs().max(1.0),
+            "{measured} for {expected}"
+        );
     }
 
     /// A router of 1 MB/s after its first interval of 50 ms, in which 30 packets of 1000 bytes
@@ -314,7 +347,11 @@ mod tests {
     #[test]
     fn without_an_rtt_there_is_no_feedback() {
         let mut packet = xcp(0.0, 1.0, f64::MAX);
-        packet.header = CongestionHeader::Xcp { rtt: 0.0, inter_packet: 0.0, delta: f64::MAX };
+        packet.header = CongestionHeader::Xcp {
+            rtt: 0.0,
+            inter_packet: 0.0,
+            delta: f64::MAX,
+        };
         after_one_interval().on_departure(&mut packet, 1000);
         assert_eq!(granted(&packet), 0.0);
     }

@@ -43,7 +43,10 @@ mod tests {
 
     #[test]
     fn drops_are_paid_back_one_flag_each_by_xtcp_packets_only() {
-        let xtcp = Packet { flags: Flags::XTCP, ..Packet::default() };
+        let xtcp = Packet {
+            flags: Flags::XTCP,
+            ..Packet::default()
+        };
         let tcp = Packet::default();
         let mut counter = CongestionCounter::default();
         counter.on_drop(&tcp, 10);
@@ -64,7 +67,10 @@ mod tests {
 
     #[test]
     fn the_counter_never_exceeds_the_queue() {
-        let xtcp = Packet { flags: Flags::XTCP, ..Packet::default() };
+        let xtcp = Packet {
+            flags: Flags::XTCP,
+            ..Packet::default()
+        };
         let mut counter = CongestionCounter::default();
         for _ in 0..5 {
             counter.on_drop(&xtcp, 2);

@@ -1,0 +1,42 @@
+//! Ctrl-C: exit status 130, promptly, and nothing half-written.
+#![cfg(unix)]
+
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::{SMALL, Sandbox, command};
+
+/// Sends SIGINT to the child after a while and waits for its end.
+fn interrupt(child: &mut Child) -> ExitStatus {
+    sleep(Duration::from_millis(700));
+    assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    // A hundred milliseconds on an idle machine; tests run beside each other.
+    for _ in 0..200 {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    panic!("it did not stop within two seconds");
+}
+
+#[test]
+fn in_a_run_with_a_trace() {
+    let sandbox = Sandbox::new(SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let trace = sandbox.path("made/for/trace").display().to_string();
+    let args = ["run", &scenario, "--duration", "90d", "--trace", &trace];
+    let mut child = command(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(interrupt(&mut child).code(), Some(130));
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
