@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds, si};
 use crate::record::{RunRecord, fingerprint, group_mean_rtt_s};
 use crate::scenario_args::ScenarioArgs;
-use crate::trace::{self, Tracer};
+use crate::trace::{TraceArgs, Tracer};
 
 /// Simulate one scenario
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
-    trace: trace::Args,
+    trace: TraceArgs,
 }
 
 /// More flows than this are not listed one by one.

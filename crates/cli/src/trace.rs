@@ -17,7 +17,7 @@ mod writer;
 use writer::{Cell, Column, TableWriter};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TraceArgs {
     /// Write time series of every flow and link into this folder
     #[arg(long = "trace", value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -107,7 +107,7 @@ struct TracedLink {
 
 impl Tracer {
     /// Begins the files, if a trace is asked for at all.
-    pub(crate) fn create(args: &Args, scenario: &Scenario) -> Result<Option<Self>, Failure> {
+    pub(crate) fn create(args: &TraceArgs, scenario: &Scenario) -> Result<Option<Self>, Failure> {
         let Some(path) = &args.dir else {
             return Ok(None);
         };

@@ -102,7 +102,7 @@ fn every_packet_lost() {
 #[test]
 fn one_bit_a_second() {
     // A packet of 8000 bits takes 8000 s: none arrives in a day but ten.
-    let changes = ["dumbbell.bottleneck.rate=1bit", "duration=1d", "warmup=0s"];
+    let changes = ["dumbbell.bottleneck.rate=1bit", "duration=24h", "warmup=0s"];
     let outcome = run(&changes);
     // Never more than the rate itself.
     assert!(sum(&outcome, "goodput_bps") <= 1.0);

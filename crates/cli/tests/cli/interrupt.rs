@@ -31,7 +31,7 @@ fn in_a_run_with_a_trace() {
     let sandbox = Sandbox::new(SMALL);
     let scenario = sandbox.scenario().display().to_string();
     let trace = sandbox.path("made/for/trace").display().to_string();
-    let args = ["run", &scenario, "--duration", "90d", "--trace", &trace];
+    let args = ["run", &scenario, "--duration", "2000h", "--trace", &trace];
     let mut child = command(args)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
