@@ -49,8 +49,8 @@ const EXAMPLES: &str = "\
 Examples:
   windward reproduce                     every figure of the papers, with a verdict per claim
   windward explain lr-lmxcp              what that protocol is made of
-  windward run experiments/examples/lossy-hop.toml
-  windward run experiments/examples/lossy-hop.toml --set 'flows.lossy.protocol=lr-lmxtcp'
+  windward run experiments/examples/first.toml
+  windward run experiments/examples/first.toml --set 'flows.lossy.protocol=lr-lmxtcp'
 
 Exit status: 0 done, 1 it failed, 2 the input is wrong, 130 interrupted.";
 

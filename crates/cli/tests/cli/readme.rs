@@ -21,7 +21,7 @@ fn the_protocol_table_is_the_one_in_the_program() {
 
 #[test]
 fn the_scenario_printed_is_the_example_file() {
-    let example = fs::read_to_string(repository().join("experiments/examples/lossy-hop.toml"))
+    let example = fs::read_to_string(repository().join("experiments/examples/first.toml"))
         .expect("the example is there");
     let printed = format!("```toml\n{}\n```", example.trim());
     assert!(readme().contains(&printed), "README.md prints another one");
