@@ -1,33 +1,64 @@
 //! Scenario files: TOML as people write it, checked strictly, turned into a [`Scenario`].
+//!
+//! Text becomes a tree of values that know their line (`tree`). `schema` lists every key of
+//! the format; what it does not list is an error. `section` reads values with their units;
+//! `link`, `endpoint` and `group` read the tables; `chain` (dumbbell and parking lot) and
+//! `graph` lay routes; `build` puts a scenario together and chooses the routers.
 
-use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::Scenario;
 
+mod build;
+mod chain;
+mod endpoint;
+mod error;
+mod graph;
+mod group;
+mod link;
+mod schema;
+mod section;
+mod set;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ScenarioError;
+pub use schema::KeyDoc;
+
 /// A scenario file with the changes made to it since (`--set`, sweep axes).
 #[derive(Debug, Clone)]
-pub struct ScenarioFile {}
-
-/// What is wrong with a scenario file: where, what, and what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScenarioError {}
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not written yet")
-    }
+pub struct ScenarioFile {
+    name: String,
+    table: tree::Table,
 }
-impl std::error::Error for ScenarioError {}
 
 impl ScenarioFile {
+    /// Size of the largest file that is read, bytes.
+    pub const MAX_SIZE: usize = 4 << 20;
+
     /// Reads and parses a file.
     ///
     /// # Errors
     /// If it cannot be read or is not TOML.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let _ = path;
-        Err(ScenarioError {})
+        let name = path.display().to_string();
+        let bytes = read_bounded(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => ScenarioError::new(&name, "no such file"),
+            ErrorKind::IsADirectory => {
+                ScenarioError::new(&name, "is a directory, not a scenario file")
+            }
+            _ => ScenarioError::new(&name, format!("cannot be read: {error}")),
+        })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            ScenarioError::new(&name, format!("is not UTF-8 text (byte {at})"))
+                .with_help("a scenario is a TOML text file")
+        })?;
+        Self::parse(&name, &text)
     }
 
     /// Parses a text; `name` stands for the file in errors.
@@ -35,19 +66,35 @@ impl ScenarioFile {
     /// # Errors
     /// If it is not TOML.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let _ = (name, text);
-        Err(ScenarioError {})
+        if text.len() > Self::MAX_SIZE {
+            let message = format!("is larger than {} MiB", Self::MAX_SIZE >> 20);
+            return Err(ScenarioError::new(name, message));
+        }
+        if text.contains('\0') {
+            return Err(ScenarioError::new(name, "is a binary file")
+                .with_help("a scenario is a TOML text file"));
+        }
+        if text.trim().is_empty() {
+            return Err(ScenarioError::new(name, "is empty").with_help(
+                "a scenario needs at least a duration, a topology and flows: see docs/scenarios.md",
+            ));
+        }
+        Ok(ScenarioFile {
+            name: name.to_owned(),
+            table: tree::parse(name, text)?,
+        })
     }
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,
     /// `dumbbell.bottleneck.rate`, `flows.lossy.protocol` (the flows of group `lossy`),
-    /// `flows.*.dupack_threshold` (all flows).
+    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`.
+    ///
+    /// The value is TOML if it parses as such, otherwise a string.
     ///
     /// # Errors
     /// If the file can have no such key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
-        let _ = (key, value);
-        Err(ScenarioError {})
+        set::set(&self.name, &mut self.table, key, value)
     }
 
     /// The scenario the file describes.
@@ -55,6 +102,28 @@ impl ScenarioFile {
     /// # Errors
     /// Anything unknown, missing, or impossible.
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
-        Err(ScenarioError {})
+        schema::check(&self.name, "", &self.table, schema::FILE)?;
+        build::build(&section::Section::root(&self.name, &self.table))
     }
+
+    /// Every key of the format with default and meaning, in the order of the documentation.
+    pub fn keys() -> Vec<KeyDoc> {
+        let mut keys = Vec::new();
+        schema::describe("", schema::FILE, &mut keys);
+        keys
+    }
+}
+
+/// The content of a file, one byte more than allowed at most.
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = ScenarioFile::MAX_SIZE as u64 + 1;
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    if bytes.len() > ScenarioFile::MAX_SIZE {
+        return Err(std::io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it is larger than {} MiB", ScenarioFile::MAX_SIZE >> 20),
+        ));
+    }
+    Ok(bytes)
 }

@@ -1,0 +1,385 @@
+//! From the tables of a file to a [`Scenario`].
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use windward_core::endpoint::EndpointConfig;
+use windward_core::network::{QueueLimit, QueueSpec, RouterKind, RouterSpec};
+use windward_core::units::Duration;
+
+use super::chain::Chain;
+use super::endpoint;
+use super::error::{ScenarioError, suggest};
+use super::graph::Graph;
+use super::group::{Group, MAX_FLOWS};
+use super::link::{RouterChoice, Wire};
+use super::section::{Field, Result, Section};
+use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
+
+/// Bounds that keep a file from asking for more memory than it can mean.
+const MAX_LINKS: usize = 300_000;
+const MAX_GROUPS: usize = 10_000;
+const MAX_HOPS: usize = 4_000_000;
+const MAX_BINS: u64 = 1_000_000;
+const MAX_BINS_OF_ALL_GROUPS: u64 = 10_000_000;
+
+/// The scenario that a file with known keys describes.
+pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
+    let duration = root.require("duration", "duration = \"100s\"", |field| {
+        field.positive(MAX_DURATION)
+    })?;
+    let warmup = root.read("warmup", |field| {
+        let warmup = field.clone().instant()?;
+        if warmup < duration {
+            Ok(warmup)
+        } else {
+            Err(field.error(format!("must be less than the duration, {duration}")))
+        }
+    })?;
+    let seed = root.read("seed", |field| field.integer(0..=u64::MAX))?;
+    let groups = groups(root)?;
+    let bin = bin(root, duration, groups.len() as u64)?;
+
+    let mut links = Links::default();
+    let routes = routes(root, &groups, &mut links)?;
+    let routers = links.routers(&groups, &routes)?;
+
+    let mut flows = Vec::new();
+    for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
+        for (number, route) in (1..).zip(routes) {
+            let bottleneck = group
+                .section
+                .read("bottleneck", |field| measured_at(&field, &route, &links))?;
+            flows.push(FlowSpec {
+                name: format!("{}-{number}", group.name),
+                group: index,
+                traffic: group.traffic.clone(),
+                bottleneck: bottleneck.unwrap_or(route.bottleneck),
+                forward: route.forward,
+                reverse: route.reverse,
+                start: group.start,
+                stop: group.stop,
+            });
+        }
+    }
+    Ok(Scenario {
+        duration,
+        warmup: warmup.unwrap_or(Duration::ZERO),
+        seed: seed.unwrap_or(1),
+        bin,
+        links: links.finish(routers),
+        flows,
+        groups: groups.iter().map(|group| group.name.to_owned()).collect(),
+    })
+}
+
+/// The links a flow crosses.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    pub(super) forward: Vec<LinkId>,
+    /// Empty for datagrams.
+    pub(super) reverse: Vec<LinkId>,
+    /// Where throughput is measured unless the file says otherwise.
+    pub(super) bottleneck: LinkId,
+    /// Other names of links of `forward`.
+    pub(super) aliases: Vec<(&'static str, LinkId)>,
+}
+
+/// The links found so far.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    links: Vec<(String, Rc<Wire>)>,
+    names: HashSet<String>,
+}
+
+impl Links {
+    pub(super) fn add(&mut self, name: &str, wire: &Rc<Wire>) -> Result<LinkId> {
+        if self.links.len() == MAX_LINKS {
+            return Err(wire
+                .spot
+                .error(format!("the scenario has more than {MAX_LINKS} links"))
+                .with_help("flows of a group can share a hop: `last_hop = { shared = true }`"));
+        }
+        if !self.names.insert(name.to_owned()) {
+            return Err(wire.spot.error(format!("two links are called `{name}`")));
+        }
+        self.links.push((name.to_owned(), Rc::clone(wire)));
+        Ok(self.links.len() - 1)
+    }
+
+    pub(super) fn wire(&self, link: LinkId) -> &Wire {
+        &self.links[link].1
+    }
+
+    /// The slowest of some links, the first of equals.
+    pub(super) fn slowest(&self, of: &[LinkId]) -> LinkId {
+        let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate);
+        slowest.unwrap_or(0)
+    }
+
+    /// The router of every link, and a check that queues and routers suit the flows.
+    fn routers(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<RouterSpec>> {
+        let mut crossing = vec![Crossing::default(); self.links.len()];
+        for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
+            let kind = group.router() as usize;
+            for route in routes {
+                for &link in &route.forward {
+                    crossing[link].group_of_kind[kind].get_or_insert(index);
+                    crossing[link].packet(group.packet_size(), index);
+                }
+                for &link in &route.reverse {
+                    crossing[link].packet(group.ack_size().unwrap_or(0), index);
+                }
+            }
+        }
+        let choose = |((name, wire), crossing): (&(String, Rc<Wire>), &Crossing)| {
+            crossing.check_queue(name, wire, groups)?;
+            crossing.router(name, wire, groups)
+        };
+        self.links.iter().zip(&crossing).map(choose).collect()
+    }
+
+    fn finish(self, routers: Vec<RouterSpec>) -> Vec<LinkSpec> {
+        let link = |((name, wire), router): ((String, Rc<Wire>), RouterSpec)| LinkSpec {
+            name,
+            rate: wire.rate,
+            delay: wire.delay,
+            queue: QueueSpec {
+                limit: wire.limit,
+                aqm: wire.aqm.clone(),
+                router,
+            },
+            channel: wire.channel.clone(),
+        };
+        self.links.into_iter().zip(routers).map(link).collect()
+    }
+}
+
+/// What crosses a link.
+#[derive(Debug, Clone, Default)]
+struct Crossing {
+    /// The first group whose data asks for the router of each [`RouterKind`].
+    group_of_kind: [Option<usize>; RouterKind::ALL.len()],
+    /// The largest packet, bytes, and the group it is from.
+    largest: (u32, usize),
+}
+
+impl Crossing {
+    fn packet(&mut self, size: u32, group: usize) {
+        if size > self.largest.0 {
+            self.largest = (size, group);
+        }
+    }
+
+    /// The kinds of router asked for, each with a group that does.
+    fn wanted(&self) -> impl Iterator<Item = (RouterKind, usize)> {
+        let kinds = RouterKind::ALL.into_iter();
+        kinds
+            .filter(|&kind| kind != RouterKind::Any)
+            .filter_map(|kind| self.group_of_kind[kind as usize].map(|group| (kind, group)))
+    }
+
+    fn check_queue(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<()> {
+        let (size, group) = self.largest;
+        match wire.limit {
+            QueueLimit::Bytes(bytes) if bytes < u64::from(size) => Err(wire.spot.error(format!(
+                "the queue of link `{link}` holds {bytes} bytes and the packets of flows `{}` \
+                 are {size} bytes long",
+                groups[group].name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn router(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<RouterSpec> {
+        match &wire.router {
+            RouterChoice::Auto => {
+                let mut wanted = self.wanted();
+                let Some((kind, group)) = wanted.next() else {
+                    return Ok(RouterSpec::None);
+                };
+                match wanted.next() {
+                    None => Ok(kind.spec()),
+                    Some((other, other_group)) => Err(wire
+                        .spot
+                        .error(format!(
+                            "flows `{}` ask for the router `{}` and flows `{}` for `{}`, and both \
+                         cross link `{link}`",
+                            groups[group].name,
+                            kind.name(),
+                            groups[other_group].name,
+                            other.name(),
+                        ))
+                        .with_help(
+                            "a link has one router: let these flows take different links, or give \
+                         their protocols' runs a scenario each",
+                        )),
+                }
+            }
+            RouterChoice::Fixed(spec, spot) => {
+                match self.wanted().find(|&(kind, _)| !serves(spec, kind)) {
+                    None => Ok(spec.clone()),
+                    Some((kind, group)) => Err(spot
+                        .error(format!(
+                            "the router of link `{link}` gives no feedback that flows `{}` \
+                             understand: they ask for `{}`",
+                            groups[group].name,
+                            kind.name()
+                        ))
+                        .with_help("leave `router` out to have the one that the flows ask for")),
+                }
+            }
+        }
+    }
+}
+
+/// Does a router give the feedback that protocols asking for `kind` need?
+fn serves(spec: &RouterSpec, kind: RouterKind) -> bool {
+    match kind {
+        RouterKind::Any => true,
+        // The persistent queue is the router's own affair: the feedback is the same.
+        RouterKind::Xcp | RouterKind::XcpPersistent => matches!(spec, RouterSpec::Xcp(_)),
+        RouterKind::Xtcp => matches!(spec, RouterSpec::Xtcp),
+    }
+}
+
+fn groups<'a>(root: &Section<'a>) -> Result<Vec<Group<'a>>> {
+    let defaults = match root.get("endpoint") {
+        Some(field) => endpoint::read(EndpointConfig::default(), &field.section()?)?,
+        None => EndpointConfig::default(),
+    };
+    let Some(field) = root.get("flows") else {
+        return Err(root.error("there are no flows").with_help(
+            "add at least `[[flows]]` with `group = \"bulk\"` and `protocol = \"newreno\"`",
+        ));
+    };
+    let items = field.clone().items()?;
+    if items.is_empty() {
+        return Err(field.error("there are no flows"));
+    }
+    if items.len() > MAX_GROUPS {
+        return Err(field.error(format!("more than {MAX_GROUPS} groups of flows")));
+    }
+    let mut groups = Vec::with_capacity(items.len());
+    let mut names = HashSet::new();
+    let mut count = 0;
+    for item in items {
+        let group = Group::read(item, &defaults)?;
+        if !names.insert(group.name) {
+            return Err(group.section.error("two groups have this name"));
+        }
+        count += group.count;
+        if count > MAX_FLOWS {
+            return Err(group
+                .section
+                .error(format!("more than {MAX_FLOWS} flows up to this group")));
+        }
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+fn bin(root: &Section<'_>, duration: Duration, groups: u64) -> Result<Duration> {
+    let bin = root.read("bin", |field| field.positive(MAX_DURATION))?;
+    let bin = bin.unwrap_or(Duration::from_secs(1));
+    let bins = duration.as_ps().div_ceil(bin.as_ps());
+    if bins <= MAX_BINS && bins.saturating_mul(groups) <= MAX_BINS_OF_ALL_GROUPS {
+        return Ok(bin);
+    }
+    let error = |message: String| match root.get("bin") {
+        Some(field) => field.error(message),
+        None => root.error(message),
+    };
+    let most = MAX_BINS.min(MAX_BINS_OF_ALL_GROUPS / groups.max(1));
+    let least = Duration::from_ps(duration.as_ps().div_ceil(most.max(1)));
+    let message = format!("{duration} in bins of {bin} are more than {most} bins a group");
+    Err(error(message).with_help(format!("bin must be at least \"{least}\"")))
+}
+
+/// The routes of every group, one a flow.
+fn routes(root: &Section<'_>, groups: &[Group<'_>], links: &mut Links) -> Result<Vec<Vec<Route>>> {
+    let given: Vec<(&str, Field<'_>)> = ["dumbbell", "parking_lot", "links"]
+        .into_iter()
+        .filter_map(|key| root.get(key).map(|field| (key, field)))
+        .collect();
+    let (kind, field) = match given.as_slice() {
+        [one] => one.clone(),
+        [] => {
+            return Err(root
+                .error("there is no topology")
+                .with_help("add `[dumbbell]`, `[parking_lot]` or `[[links]]`"));
+        }
+        [(first, _), (_, second), ..] => {
+            return Err(second.error(format!("the scenario already has `{first}`")));
+        }
+    };
+    if kind != "links" {
+        root.forbid(&["nodes"], "only a general graph (`links`) has nodes")?;
+    }
+    let topology = match kind {
+        "dumbbell" => Topology::Chain(Chain::dumbbell(field.section()?, links)?),
+        "parking_lot" => Topology::Chain(Chain::parking_lot(field.section()?, links)?),
+        _ => Topology::Graph(Graph::read(root, field, links)?),
+    };
+    let mut hops = 0;
+    let mut bounded = |group: &Group<'_>, count: usize, route: usize| {
+        hops += count.saturating_mul(route);
+        if hops <= MAX_HOPS {
+            return Ok(());
+        }
+        let message = format!("the routes of all flows have more than {MAX_HOPS} links");
+        Err(group.section.error(message))
+    };
+    let mut routes = Vec::with_capacity(groups.len());
+    for group in groups {
+        routes.push(match &topology {
+            Topology::Chain(chain) => {
+                bounded(group, group.count, chain.longest_route())?;
+                chain.routes(group, links)?
+            }
+            Topology::Graph(graph) => {
+                let route = graph.route(group, links)?;
+                bounded(
+                    group,
+                    group.count,
+                    route.forward.len() + route.reverse.len(),
+                )?;
+                vec![route; group.count]
+            }
+        });
+    }
+    Ok(routes)
+}
+
+#[derive(Debug)]
+enum Topology<'a> {
+    Chain(Chain<'a>),
+    Graph(Graph<'a>),
+}
+
+/// The link that a flow's `bottleneck` names.
+fn measured_at(field: &Field<'_>, route: &Route, links: &Links) -> Result<LinkId> {
+    let name = field.clone().text()?;
+    let alias = route.aliases.iter().find(|(alias, _)| *alias == name);
+    let named = || {
+        route
+            .forward
+            .iter()
+            .find(|&&link| links.links[link].0 == name)
+    };
+    alias
+        .map(|&(_, link)| link)
+        .or_else(|| named().copied())
+        .ok_or_else(|| not_on_route(field, name, route, links))
+}
+
+fn not_on_route(field: &Field<'_>, name: &str, route: &Route, links: &Links) -> ScenarioError {
+    let names = route
+        .forward
+        .iter()
+        .map(|&link| links.links[link].0.as_str());
+    let aliases = route.aliases.iter().map(|&(alias, _)| alias);
+    field
+        .error("no link of that name on the way of the data")
+        .with_help(suggest(name, names.chain(aliases)))
+}

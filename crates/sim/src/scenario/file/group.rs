@@ -1,0 +1,189 @@
+//! A `[[flows]]` table: flows that have all in common but their links and start times.
+
+use windward_core::endpoint::EndpointConfig;
+use windward_core::network::RouterKind;
+use windward_core::protocols::{self, PROTOCOLS};
+use windward_core::units::{Duration, Time};
+
+use super::endpoint::{self, MAX_PACKET_SIZE};
+use super::section::{Amount, Field, Result, Section};
+use crate::scenario::{MAX_DURATION, Pattern, Traffic};
+
+/// The most flows of all groups together.
+pub(super) const MAX_FLOWS: usize = 100_000;
+
+/// A group of flows.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    pub(super) section: Section<'a>,
+    pub(super) name: &'a str,
+    pub(super) count: usize,
+    pub(super) traffic: Traffic,
+    pub(super) start: (Time, Time),
+    pub(super) stop: Option<Time>,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn read(field: Field<'a>, defaults: &EndpointConfig) -> Result<Self> {
+        let section = field.section()?;
+        let name = section.require("group", "group = \"bulk\"", Field::name)?;
+        let section = section.named(format!("flows.{name}"));
+        let count = section.read("count", |field| field.integer(1..=MAX_FLOWS as u64))?;
+        let config = endpoint::read(defaults.clone(), &section)?;
+        let start = section.read("start", start)?.unwrap_or_default();
+        let stop = section.read("stop", |field| {
+            let stop = Time::ZERO + field.clone().instant()?;
+            if stop > start.1 {
+                Ok(stop)
+            } else {
+                Err(field.error("the flows stop before the last of them starts"))
+            }
+        })?;
+        Ok(Group {
+            traffic: traffic(&section, config)?,
+            count: count.unwrap_or(1) as usize,
+            section,
+            name,
+            start,
+            stop,
+        })
+    }
+
+    /// What the flows ask of routers.
+    pub(super) fn router(&self) -> RouterKind {
+        match &self.traffic {
+            Traffic::Transport { protocol, .. } => protocol.router,
+            Traffic::Datagrams { .. } => RouterKind::Any,
+        }
+    }
+
+    /// Size of their data packets, bytes.
+    pub(super) fn packet_size(&self) -> u32 {
+        match &self.traffic {
+            Traffic::Transport { config, .. } => config.packet_size,
+            Traffic::Datagrams { packet_size, .. } => *packet_size,
+        }
+    }
+
+    /// Size of their acknowledgments, if they have any.
+    pub(super) fn ack_size(&self) -> Option<u32> {
+        match &self.traffic {
+            Traffic::Transport { config, .. } => Some(config.ack_size),
+            Traffic::Datagrams { .. } => None,
+        }
+    }
+}
+
+/// An instant, or the range it is drawn from.
+fn start(field: Field<'_>) -> Result<(Time, Time)> {
+    if !field.is_array() {
+        let start = Time::ZERO + field.instant()?;
+        return Ok((start, start));
+    }
+    let bounds: Vec<_> = field.clone().items()?;
+    let [from, to] = bounds.as_slice() else {
+        return Err(field
+            .error("a range has two ends")
+            .with_help("write for instance [\"0s\", \"1s\"]"));
+    };
+    let (from, to) = (from.clone().instant()?, to.clone().instant()?);
+    if from > to {
+        return Err(field.error(format!("the range ends ({to}) before it begins ({from})")));
+    }
+    Ok((Time::ZERO + from, Time::ZERO + to))
+}
+
+fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
+    const KINDS: [&str; 4] = ["protocol", "cbr", "on_off", "schedule"];
+    let mut given = KINDS
+        .iter()
+        .filter_map(|key| section.get(key).map(|field| (key, field)));
+    let Some((kind, field)) = given.next() else {
+        return Err(section
+            .error("`protocol` is missing")
+            .with_help("write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off` or `schedule` for datagrams"));
+    };
+    if let Some((_, second)) = given.next() {
+        return Err(second.error(format!("the flows already have `{kind}`")));
+    }
+    if *kind == "protocol" {
+        let name = field.clone().text()?;
+        let protocol = protocols::find(name)
+            .ok_or_else(|| field.unknown("protocol", name, PROTOCOLS.iter().map(|p| p.name)))?;
+        let packets = section.read("size", |field| size(field, config.packet_size))?;
+        return Ok(Traffic::Transport {
+            protocol,
+            config,
+            packets,
+        });
+    }
+    section.forbid(&["size"], "datagrams have no size: give `stop`")?;
+    datagrams(kind, field, config.packet_size)
+}
+
+/// A size in packets, rounded up.
+fn size(field: Field<'_>, packet_size: u32) -> Result<u64> {
+    const MOST: u64 = 1 << 53;
+    let packets = match field.clone().amount()? {
+        Amount::Packets(packets) => packets,
+        Amount::Bytes(bytes) => bytes.div_ceil(u64::from(packet_size)),
+    };
+    if packets > MOST {
+        return Err(field.error(format!("at most {MOST} packets")));
+    }
+    Ok(packets)
+}
+
+fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic> {
+    if kind == "schedule" {
+        return Ok(Traffic::Datagrams {
+            packet_size: default_size,
+            pattern: Pattern::Schedule {
+                intervals: schedule(field)?,
+            },
+        });
+    }
+    let section = field.section()?;
+    let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
+    let rate = section.require("rate", "rate = \"1Mbit\"", Field::rate)?;
+    let mean = |key, example| -> Result<Duration> {
+        section.require(key, example, |field| field.positive(MAX_DURATION))
+    };
+    let pattern = if kind == "cbr" {
+        Pattern::Constant { rate }
+    } else {
+        Pattern::Exponential {
+            rate,
+            mean_on: mean("mean_on", "mean_on = \"1s\"")?,
+            mean_off: mean("mean_off", "mean_off = \"1s\"")?,
+        }
+    };
+    Ok(Traffic::Datagrams {
+        packet_size: size.unwrap_or(default_size),
+        pattern,
+    })
+}
+
+fn schedule(field: Field<'_>) -> Result<Vec<(Time, Time, windward_core::units::Rate)>> {
+    let items = field.clone().items()?;
+    if items.is_empty() {
+        return Err(field.error("a schedule has at least one interval"));
+    }
+    let mut intervals = Vec::new();
+    let mut end = Time::ZERO;
+    for item in items {
+        let section = item.section()?;
+        let from = Time::ZERO + section.require("from", "from = \"5s\"", Field::instant)?;
+        let until = Time::ZERO + section.require("until", "until = \"30s\"", Field::instant)?;
+        let rate = section.require("rate", "rate = \"1Mbit\"", Field::rate)?;
+        if until <= from {
+            return Err(section.error("the interval ends before it begins"));
+        }
+        if from < end {
+            return Err(section.error("the interval begins before the one before it ends"));
+        }
+        end = until;
+        intervals.push((from, until, rate));
+    }
+    Ok(intervals)
+}

@@ -1,0 +1,321 @@
+//! Links: the keys of a link table, what overrides what, and what they come to.
+
+use std::rc::Rc;
+
+use windward_core::network::{
+    AqmSpec, ChainClock, ChannelSpec, QueueLimit, RedSpec, RouterKind, RouterSpec, XcpSpec,
+};
+use windward_core::units::{Duration, Probability, Rate};
+
+use super::endpoint::MAX_PACKET_SIZE;
+use super::section::{Amount, DAY, Field, Result, Section, Spot};
+use crate::scenario::MAX_DURATION;
+
+/// The queue of a link that does not say: 50 packets, as in ns-2.
+const DEFAULT_QUEUE: QueueLimit = QueueLimit::Packets(50);
+
+/// What one or several tables say about a link; a later table goes over an earlier one.
+#[derive(Debug, Clone)]
+pub(super) struct LinkFields {
+    rate: Option<Rate>,
+    delay: Option<Duration>,
+    queue: Option<QueueLimit>,
+    aqm: Option<AqmSpec>,
+    router: Option<RouterChoice>,
+    channel: Option<ChannelSpec>,
+    spot: Spot,
+}
+
+/// A link with everything known but the routers that flows ask for.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) rate: Rate,
+    pub(super) delay: Duration,
+    pub(super) limit: QueueLimit,
+    pub(super) aqm: AqmSpec,
+    pub(super) router: RouterChoice,
+    pub(super) channel: ChannelSpec,
+    pub(super) spot: Spot,
+}
+
+/// The router before a wire.
+#[derive(Debug, Clone)]
+pub(super) enum RouterChoice {
+    /// What the protocols of the flows that cross ask for.
+    Auto,
+    /// This one.
+    Fixed(RouterSpec, Spot),
+}
+
+impl LinkFields {
+    /// A link about which nothing is said, for errors at `spot`.
+    pub(super) fn empty(spot: Spot) -> Self {
+        LinkFields {
+            rate: None,
+            delay: None,
+            queue: None,
+            aqm: None,
+            router: None,
+            channel: None,
+            spot,
+        }
+    }
+
+    pub(super) fn read(section: &Section<'_>) -> Result<Self> {
+        Ok(LinkFields {
+            rate: section.read("rate", Field::rate)?,
+            delay: section.read("delay", |field| field.duration(Duration::ZERO..=DAY))?,
+            queue: section.read("queue", queue)?,
+            aqm: section.read("aqm", aqm)?,
+            router: section.read("router", router)?,
+            channel: channel(section)?,
+            spot: section.spot(),
+        })
+    }
+
+    /// The table under `key` of `section`, if there is one.
+    pub(super) fn under(section: &Section<'_>, key: &str) -> Result<Option<Self>> {
+        section.read(key, |field| Self::read(&field.section()?))
+    }
+
+    /// These fields with those that `over` has put in their place.
+    pub(super) fn with(&self, over: Option<&Self>) -> Self {
+        let Some(over) = over.cloned() else {
+            return self.clone();
+        };
+        let base = self.clone();
+        LinkFields {
+            rate: over.rate.or(base.rate),
+            delay: over.delay.or(base.delay),
+            queue: over.queue.or(base.queue),
+            aqm: over.aqm.or(base.aqm),
+            router: over.router.or(base.router),
+            channel: over.channel.or(base.channel),
+            spot: over.spot,
+        }
+    }
+
+    /// The way back: the same wire and queue, without losses and with the router it needs.
+    pub(super) fn mirrored(&self) -> Self {
+        LinkFields {
+            router: None,
+            channel: None,
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<Rc<Wire>> {
+        let missing = |key: &str, example: &str| {
+            self.spot
+                .error(format!("`{key}` is missing"))
+                .with_help(format!("write for instance `{example}`"))
+        };
+        Ok(Rc::new(Wire {
+            rate: self
+                .rate
+                .ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?,
+            delay: self
+                .delay
+                .ok_or_else(|| missing("delay", "delay = \"20ms\""))?,
+            limit: self.queue.unwrap_or(DEFAULT_QUEUE),
+            aqm: self.aqm.unwrap_or_default(),
+            router: self.router.unwrap_or(RouterChoice::Auto),
+            channel: self.channel.unwrap_or_default(),
+            spot: self.spot,
+        }))
+    }
+}
+
+fn queue(field: Field<'_>) -> Result<QueueLimit> {
+    match field.clone().amount()? {
+        Amount::Packets(packets) => u32::try_from(packets)
+            .map(QueueLimit::Packets)
+            .map_err(|_| field.error("at most 4294967295 packets")),
+        Amount::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
+    }
+}
+
+fn aqm(field: Field<'_>) -> Result<AqmSpec> {
+    const KINDS: [&str; 2] = ["droptail", "red"];
+    if !field.is_table() {
+        return Ok(match field.word(&KINDS)? {
+            "red" => AqmSpec::Red(RedSpec::default()),
+            _ => AqmSpec::DropTail,
+        });
+    }
+    let section = field.section()?;
+    let kind = section.require("kind", "kind = \"red\"", |field| field.word(&KINDS))?;
+    let standard = RedSpec::default();
+    let number = |key, range, default| -> Result<f64> {
+        let value = section.read(key, |field| field.float(range))?;
+        Ok(value.unwrap_or(default))
+    };
+    if kind == "droptail" {
+        section.forbid(
+            &[
+                "min_threshold",
+                "max_threshold",
+                "weight",
+                "max_probability",
+                "gentle",
+                "ecn",
+            ],
+            "droptail has no parameters; is kind = \"red\" meant?",
+        )?;
+        return Ok(AqmSpec::DropTail);
+    }
+    let red = RedSpec {
+        min_threshold: number("min_threshold", 0.0..=1e9, standard.min_threshold)?,
+        max_threshold: number("max_threshold", 0.0..=1e9, standard.max_threshold)?,
+        weight: number("weight", 1e-12..=1.0, standard.weight)?,
+        max_probability: number("max_probability", 1e-12..=1.0, standard.max_probability)?,
+        gentle: section
+            .read("gentle", Field::bool)?
+            .unwrap_or(standard.gentle),
+        ecn: section.read("ecn", Field::bool)?.unwrap_or(standard.ecn),
+        mean_packet_size: section
+            .read("mean_packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?
+            .unwrap_or(standard.mean_packet_size),
+    };
+    if red.max_threshold <= red.min_threshold {
+        return Err(section.error(format!(
+            "max_threshold ({}) must be more than min_threshold ({})",
+            red.max_threshold, red.min_threshold
+        )));
+    }
+    Ok(AqmSpec::Red(red))
+}
+
+fn router(field: Field<'_>) -> Result<RouterChoice> {
+    let mut kinds = vec!["auto"];
+    kinds.extend(RouterKind::ALL.map(RouterKind::name));
+    let spot = field.spot();
+    let section = if field.is_table() {
+        Some(field.clone().section()?)
+    } else {
+        None
+    };
+    let kind = match &section {
+        Some(section) => section.require("kind", "kind = \"xcp\"", |field| field.word(&kinds))?,
+        None => field.word(&kinds)?,
+    };
+    let kind = RouterKind::ALL.into_iter().find(|k| k.name() == kind);
+    let mut spec = kind.map(RouterKind::spec);
+    if let Some(section) = &section {
+        match &mut spec {
+            Some(RouterSpec::Xcp(xcp)) => xcp_parameters(xcp, section)?,
+            _ => section.forbid(
+                &[
+                    "alpha",
+                    "beta",
+                    "shuffle",
+                    "target_packets",
+                    "packet_size",
+                    "weight",
+                ],
+                "only the kinds xcp and xcp-persistent have parameters",
+            )?,
+        }
+    }
+    Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, spot)))
+}
+
+fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
+    let number = |key, range, default| -> Result<f64> {
+        let value = section.read(key, |field| field.float(range))?;
+        Ok(value.unwrap_or(default))
+    };
+    xcp.alpha = number("alpha", 0.0..=10.0, xcp.alpha)?;
+    xcp.beta = number("beta", 0.0..=10.0, xcp.beta)?;
+    xcp.shuffle = number("shuffle", 0.0..=1.0, xcp.shuffle)?;
+    match &mut xcp.persistent {
+        Some(queue) => {
+            queue.target_packets = number("target_packets", 0.0..=1e9, queue.target_packets)?;
+            queue.weight = number("weight", 0.0..=1.0, queue.weight)?;
+            let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
+            queue.packet_size = size.unwrap_or(queue.packet_size);
+            Ok(())
+        }
+        None => section.forbid(
+            &["target_packets", "packet_size", "weight"],
+            "only the kind xcp-persistent keeps a queue",
+        ),
+    }
+}
+
+/// The channel of a link table, if it says anything about losses.
+fn channel(section: &Section<'_>) -> Result<Option<ChannelSpec>> {
+    const KINDS: [&str; 4] = ["loss", "ber", "burst", "gilbert_elliott"];
+    let mut given = KINDS
+        .iter()
+        .filter_map(|key| section.get(key).map(|field| (key, field)));
+    let Some((first, field)) = given.next() else {
+        return Ok(None);
+    };
+    if let Some((second, field)) = given.next() {
+        return Err(field
+            .error(format!("the link already has a channel, `{first}`"))
+            .with_help(format!("give one of `{first}` and `{second}`")));
+    }
+    let spec = match *first {
+        "loss" => ChannelSpec::PacketLoss(field.probability()?),
+        "ber" => ChannelSpec::BitErrors(field.probability()?),
+        "burst" => burst(&field.section()?)?,
+        _ => gilbert_elliott(&field.section()?)?,
+    };
+    Ok(Some(match spec {
+        // No losses need no random numbers.
+        ChannelSpec::PacketLoss(p) | ChannelSpec::BitErrors(p) if p == Probability::ZERO => {
+            ChannelSpec::Clean
+        }
+        spec => spec,
+    }))
+}
+
+fn burst(section: &Section<'_>) -> Result<ChannelSpec> {
+    let length = section.require("length", "length = 4", |field| field.small(1..=1_000_000))?;
+    let event = section.read("event", Field::probability)?;
+    let rate = section.read("rate", Field::probability)?;
+    let event = match (event, rate) {
+        (Some(event), None) => event,
+        (None, Some(rate)) => Probability::new(rate.get() / f64::from(length)).unwrap_or(rate),
+        (Some(_), Some(_)) => {
+            return Err(section.error("`event` and `rate` say the same: give one of them"));
+        }
+        (None, None) => return Err(section.missing("event", "event = 0.01")),
+    };
+    Ok(ChannelSpec::Bursts {
+        event,
+        length,
+        per_flow: section.read("per_flow", Field::bool)?.unwrap_or(true),
+    })
+}
+
+fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
+    let mean = |key| section.read(key, |field| field.positive(MAX_DURATION));
+    let p = section.read("p", Field::probability)?;
+    let r = section.read("r", Field::probability)?;
+    let clock = match (p, r, mean("mean_good")?, mean("mean_bad")?) {
+        (Some(p), r, None, None) => ChainClock::Packets {
+            to_bad: p,
+            to_good: r.or(Probability::new(1.0 - p.get())).unwrap_or(p),
+        },
+        (None, None, Some(mean_good), Some(mean_bad)) => ChainClock::Time {
+            mean_good,
+            mean_bad,
+        },
+        _ => {
+            return Err(section.error("what moves the chain?").with_help(
+                "give `p` and `r` (by packet) or `mean_good` and `mean_bad` (by time)",
+            ));
+        }
+    };
+    let loss = |key, default| -> Result<Probability> {
+        Ok(section.read(key, Field::probability)?.unwrap_or(default))
+    };
+    Ok(ChannelSpec::GilbertElliott {
+        clock,
+        loss_good: loss("loss_good", Probability::ZERO)?,
+        loss_bad: loss("loss_bad", Probability::ONE)?,
+    })
+}

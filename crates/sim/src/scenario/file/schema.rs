@@ -1,0 +1,570 @@
+//! Every key of the format, in one table: what is not here is an error.
+
+use super::error::{ScenarioError, suggest};
+use super::section::Result;
+use super::tree::{Node, Table, Value};
+
+/// A key and what may stand under it.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    default: &'static str,
+    meaning: &'static str,
+}
+
+/// Keys of one table, in parts because tables share some.
+pub(super) type Keys = &'static [&'static [Key]];
+
+/// What stands under a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// A value that is no table.
+    Value,
+    /// A table.
+    Table(Keys),
+    /// A table, or a word that stands for a table with that `kind`.
+    WordOrTable(Keys),
+    /// An array of tables, each known by the value of one of its keys.
+    Tables(Keys, &'static str),
+    /// Not ours to read.
+    Foreign,
+}
+
+/// A key of the scenario format, for documentation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyDoc {
+    /// The dotted key, as `--set` takes it.
+    pub key: String,
+    /// What it is when the file does not say; empty if it must be given or is simply absent.
+    pub default: &'static str,
+    /// Meaning, unit and range in one line.
+    pub meaning: &'static str,
+}
+
+/// The key called `name`.
+pub(super) fn find(keys: Keys, name: &str) -> Option<&'static Key> {
+    keys.iter().copied().flatten().find(|key| key.name == name)
+}
+
+/// The names of all keys.
+pub(super) fn names(keys: Keys) -> impl Iterator<Item = &'static str> {
+    keys.iter().copied().flatten().map(|key| key.name)
+}
+
+/// The name of the table at `index` of an array, by the value of its key `by`.
+pub(super) fn name_of<'a>(node: &'a Node, by: &str) -> Option<std::borrow::Cow<'a, str>> {
+    let Value::Table(table) = &node.value else {
+        return None;
+    };
+    let text = |key: &str| match &table.get(key)?.value {
+        Value::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    match text(by) {
+        Some(name) => Some(name.into()),
+        // A link is called after its ends unless it has a name of its own.
+        None if by == "name" => Some(format!("{}->{}", text("from")?, text("to")?).into()),
+        None => None,
+    }
+}
+
+/// Errors on the first unknown key, in the order of the file.
+pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result<()> {
+    for (name, node) in &table.entries {
+        let path = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
+        let Some(key) = find(keys, name) else {
+            let path = super::error::shorten(&path);
+            return Err(ScenarioError::new(
+                node.origin.place(file),
+                format!("{path}: unknown key"),
+            )
+            .with_help(suggest(name, names(keys))));
+        };
+        match (key.kind, &node.value) {
+            (Kind::Table(keys) | Kind::WordOrTable(keys), Value::Table(table)) => {
+                check(file, &path, table, keys)?;
+            }
+            (Kind::Tables(keys, by), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    if let Value::Table(table) = &item.value {
+                        let path = match name_of(item, by) {
+                            Some(name) => format!("{path}.{name}"),
+                            None => format!("{path}[{index}]"),
+                        };
+                        check(file, &path, table, keys)?;
+                    }
+                }
+            }
+            // Readers say what is wrong with the type of a value.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Every key of the format with its documentation.
+pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
+    for key in keys.iter().copied().flatten() {
+        let path = format!("{prefix}{}", key.name);
+        into.push(KeyDoc {
+            key: path.clone(),
+            default: key.default,
+            meaning: key.meaning,
+        });
+        match key.kind {
+            Kind::Table(keys) | Kind::WordOrTable(keys) => {
+                describe(&format!("{path}."), keys, into);
+            }
+            Kind::Tables(keys, _) => describe(&format!("{path}.*."), keys, into),
+            Kind::Value | Kind::Foreign => {}
+        }
+    }
+}
+
+const fn key(name: &'static str, default: &'static str, meaning: &'static str) -> Key {
+    nested(name, Kind::Value, default, meaning)
+}
+
+const fn nested(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        meaning,
+    }
+}
+
+/// The whole file.
+pub(super) const FILE: Keys = &[&[
+    key("duration", "", "how long the run lasts, up to 2400h"),
+    key(
+        "warmup",
+        "0s",
+        "results count from here; less than duration",
+    ),
+    key(
+        "seed",
+        "1",
+        "all random streams derive from it; 0 to 2^64 - 1",
+    ),
+    key(
+        "bin",
+        "1s",
+        "width of throughput bins; duration / bin at most 1000000",
+    ),
+    nested(
+        "dumbbell",
+        Kind::Table(&[DUMBBELL]),
+        "",
+        "one bottleneck shared by all flows",
+    ),
+    nested(
+        "parking_lot",
+        Kind::Table(&[PARKING_LOT]),
+        "",
+        "bottlenecks in a row",
+    ),
+    key(
+        "nodes",
+        "those of the links",
+        "names of the nodes of a general graph",
+    ),
+    nested(
+        "links",
+        Kind::Tables(&[GRAPH_LINK, LINK], "name"),
+        "",
+        "links of a general graph",
+    ),
+    nested(
+        "endpoint",
+        Kind::Table(&[ENDPOINT]),
+        "",
+        "defaults of every flow",
+    ),
+    nested(
+        "flows",
+        Kind::Tables(&[FLOW, HOPS, ENDPOINT], "group"),
+        "",
+        "groups of flows that have all in common",
+    ),
+    nested(
+        "experiment",
+        Kind::Foreign,
+        "",
+        "reserved for sweeps, plots and claims",
+    ),
+]];
+
+const DUMBBELL: &[Key] = &[
+    nested(
+        "bottleneck",
+        Kind::Table(&[LINK]),
+        "",
+        "the shared link, data direction",
+    ),
+    nested(
+        "reverse_bottleneck",
+        Kind::Table(&[LINK]),
+        "mirror without loss",
+        "the shared link, direction of acknowledgments",
+    ),
+    nested(
+        "access",
+        Kind::Table(&[LINK]),
+        "",
+        "first and last hop of every flow",
+    ),
+];
+
+const PARKING_LOT: &[Key] = &[
+    key(
+        "hops",
+        "the number of bottlenecks",
+        "number of bottlenecks, 1 to 1000",
+    ),
+    nested(
+        "bottleneck",
+        Kind::Table(&[LINK]),
+        "",
+        "what every bottleneck is like",
+    ),
+    nested(
+        "bottlenecks",
+        Kind::Tables(&[LINK], ""),
+        "",
+        "one table a bottleneck, over `bottleneck`",
+    ),
+    nested(
+        "reverse_bottleneck",
+        Kind::Table(&[LINK]),
+        "mirror without loss",
+        "every bottleneck in the direction of acknowledgments",
+    ),
+    nested(
+        "access",
+        Kind::Table(&[LINK]),
+        "",
+        "first and last hop of every flow",
+    ),
+];
+
+const GRAPH_LINK: &[Key] = &[
+    key("name", "FROM->TO", "name of the link in results"),
+    key("from", "", "node the link leaves"),
+    key("to", "", "node the link reaches"),
+    key("both_ways", "true", "is there a link back?"),
+    nested(
+        "reverse",
+        Kind::Table(&[LINK]),
+        "mirror without loss",
+        "the link back",
+    ),
+];
+
+const LINK: &[Key] = &[
+    key("rate", "", "1bit to 100Tbit"),
+    key("delay", "", "propagation delay, 0 to 24h"),
+    key(
+        "queue",
+        "50p",
+        "what may wait, in packets (50p) or bytes (64kB)",
+    ),
+    nested(
+        "aqm",
+        Kind::WordOrTable(&[AQM]),
+        "droptail",
+        "droptail or red",
+    ),
+    nested(
+        "router",
+        Kind::WordOrTable(&[ROUTER]),
+        "auto",
+        "auto (what the protocols ask for), none, xcp, xcp-persistent or xtcp",
+    ),
+    key("loss", "0", "probability that a packet is lost"),
+    key("ber", "0", "probability that a bit is inverted"),
+    nested(
+        "burst",
+        Kind::Table(&[BURST]),
+        "",
+        "losses of consecutive packets",
+    ),
+    nested(
+        "gilbert_elliott",
+        Kind::Table(&[GILBERT_ELLIOTT]),
+        "",
+        "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)",
+    ),
+];
+
+const AQM: &[Key] = &[
+    key("kind", "", "droptail or red"),
+    key(
+        "min_threshold",
+        "5",
+        "average queue, packets, from which red drops",
+    ),
+    key(
+        "max_threshold",
+        "15",
+        "average queue, packets, of max_probability",
+    ),
+    key(
+        "weight",
+        "0.002",
+        "weight of a new sample in the average, 0 to 1",
+    ),
+    key("max_probability", "0.1", "probability at max_threshold"),
+    key(
+        "gentle",
+        "true",
+        "rise to 1 between max_threshold and twice that",
+    ),
+    key(
+        "ecn",
+        "false",
+        "mark instead of dropping where ECN is negotiated",
+    ),
+    key(
+        "mean_packet_size",
+        "1000",
+        "bytes; ages the average of an idle queue",
+    ),
+];
+
+const ROUTER: &[Key] = &[
+    key("kind", "", "auto, none, xcp, xcp-persistent or xtcp"),
+    key(
+        "alpha",
+        "0.4",
+        "xcp: share of the spare bandwidth given out, 0 to 10",
+    ),
+    key("beta", "0.226", "xcp: weight of the queue, 0 to 10"),
+    key(
+        "shuffle",
+        "0.1",
+        "xcp: share of the traffic shuffled, 0 to 1",
+    ),
+    key("target_packets", "10", "xcp-persistent: the queue aimed at"),
+    key(
+        "packet_size",
+        "1000",
+        "xcp-persistent: bytes of a packet of the target",
+    ),
+    key(
+        "weight",
+        "0.9",
+        "xcp-persistent: weight of the old average, 0 to 1",
+    ),
+];
+
+const BURST: &[Key] = &[
+    key("event", "", "probability that a packet begins a burst"),
+    key("rate", "", "the same as event times length"),
+    key("length", "", "packets lost by one event, 1 to 1000000"),
+    key(
+        "per_flow",
+        "true",
+        "packets of one flow (true) or of the link (false)",
+    ),
+];
+
+const GILBERT_ELLIOTT: &[Key] = &[
+    key("p", "", "by packet: probability of good to bad"),
+    key("r", "1 - p", "by packet: probability of bad to good"),
+    key("mean_good", "", "by time: mean time in the good state"),
+    key("mean_bad", "", "by time: mean time in the bad state"),
+    key(
+        "loss_good",
+        "0",
+        "loss probability in the good state (netem's 1-k)",
+    ),
+    key(
+        "loss_bad",
+        "1",
+        "loss probability in the bad state (netem's 1-h)",
+    ),
+];
+
+const ENDPOINT: &[Key] = &[
+    key(
+        "packet_size",
+        "1000",
+        "bytes of a data packet on the wire, 1 to 1048576",
+    ),
+    key("ack_size", "40", "bytes of an acknowledgment, 1 to 1048576"),
+    key("initial_window", "2", "packets, 1 to 1000000"),
+    key("rwnd", "1048576", "receiver window, packets, 1 to 2^30"),
+    key(
+        "dupack_threshold",
+        "3",
+        "duplicate ACKs that mean a loss, 1 to 1000000",
+    ),
+    key(
+        "rto_floor",
+        "200ms",
+        "least retransmission timeout, 0 to 24h",
+    ),
+    key(
+        "rto_initial",
+        "1s",
+        "timeout before the first RTT sample, up to 24h",
+    ),
+    key("rto_ceiling", "60s", "greatest timeout, rto_floor to 2400h"),
+    key(
+        "clock_granularity",
+        "10ms",
+        "tick of the RTT clock, 0 (ideal) to 24h",
+    ),
+    key(
+        "retransmission_timeout_factor",
+        "2",
+        "retransmission over recovery timeout, 1 to 1000",
+    ),
+    key(
+        "delayed_acks",
+        "false",
+        "true (200ms), false, or the longest delay, up to 24h",
+    ),
+    key("ecn", "false", "negotiate ECN"),
+    key(
+        "partial_deflation",
+        "true",
+        "deflate the send-out window on partial ACKs",
+    ),
+    key(
+        "loss_monitor_guard",
+        "false",
+        "lr2008 section 5.2, last sentence, literally",
+    ),
+];
+
+const FLOW: &[Key] = &[
+    key("group", "", "unique name of the group"),
+    key("count", "1", "number of flows, 1 to 100000 in all groups"),
+    key(
+        "protocol",
+        "",
+        "a name of the protocol table; or cbr, on_off, schedule",
+    ),
+    nested(
+        "cbr",
+        Kind::Table(&[CBR]),
+        "",
+        "datagrams at a constant rate",
+    ),
+    nested(
+        "on_off",
+        Kind::Table(&[ON_OFF]),
+        "",
+        "datagrams, exponential on and off times",
+    ),
+    nested(
+        "schedule",
+        Kind::Tables(&[INTERVAL], ""),
+        "",
+        "datagrams during given intervals",
+    ),
+    key(
+        "size",
+        "no end of data",
+        "what to transfer, bytes (10MB) or packets (1000p)",
+    ),
+    key(
+        "start",
+        "0s",
+        "an instant, or a range [\"0s\", \"1s\"] drawn from per flow",
+    ),
+    key("stop", "never", "no more data from here on; after start"),
+    key(
+        "bottleneck",
+        "slowest link",
+        "link at which throughput is measured",
+    ),
+];
+
+const HOPS: &[Key] = &[
+    nested(
+        "first_hop",
+        Kind::Table(&[HOP, LINK]),
+        "access",
+        "the link of the sender",
+    ),
+    nested(
+        "last_hop",
+        Kind::Table(&[HOP, LINK]),
+        "access",
+        "the link of the receiver",
+    ),
+    nested(
+        "first_hop_reverse",
+        Kind::Table(&[LINK]),
+        "mirror without loss",
+        "acknowledgments to the sender",
+    ),
+    nested(
+        "last_hop_reverse",
+        Kind::Table(&[LINK]),
+        "mirror without loss",
+        "acknowledgments from the receiver",
+    ),
+    key(
+        "from",
+        "0 in a parking lot",
+        "graph: node; parking lot: first bottleneck",
+    ),
+    key(
+        "to",
+        "the last in a parking lot",
+        "graph: node; parking lot: last bottleneck",
+    ),
+    key(
+        "hops",
+        "all",
+        "parking lot: bottlenecks crossed, consecutive, from 0",
+    ),
+    key(
+        "path",
+        "shortest",
+        "graph: nodes that data passes, from and to included",
+    ),
+    key(
+        "ack_path",
+        "path backwards",
+        "graph: nodes that acknowledgments pass",
+    ),
+];
+
+const HOP: &[Key] = &[key(
+    "shared",
+    "false",
+    "do all flows of the group cross one common link here?",
+)];
+
+const CBR: &[Key] = &[
+    key("rate", "", "sending rate on the wire"),
+    key("packet_size", "that of the flow", "bytes on the wire"),
+];
+
+const ON_OFF: &[Key] = &[
+    key("rate", "", "sending rate while on"),
+    key("mean_on", "", "mean on time, up to 2400h"),
+    key("mean_off", "", "mean off time, up to 2400h"),
+    key("packet_size", "that of the flow", "bytes on the wire"),
+];
+
+const INTERVAL: &[Key] = &[
+    key("from", "", "begin of the interval"),
+    key("until", "", "end of the interval"),
+    key("rate", "", "sending rate during the interval"),
+];

@@ -1,0 +1,149 @@
+//! Changing one value by its dotted key.
+
+use std::sync::Arc;
+
+use super::error::{ScenarioError, shorten, suggest};
+use super::schema::{self, Keys, Kind};
+use super::section::Result;
+use super::tree::{Node, Origin, Table, Value, parse_value};
+
+/// Sets `key` in `table` to `value`.
+pub(super) fn set(file: &str, table: &mut Table, key: &str, value: &str) -> Result<()> {
+    let assignment = format!("{}={}", shorten(key), shorten(value));
+    let origin = Origin::Set(assignment.into());
+    let change = Change {
+        place: origin.place(file),
+        value: parse_value(value, &origin),
+        origin,
+        key,
+    };
+    // All or nothing: a wildcard may fail at its second match.
+    let mut changed = table.clone();
+    change.in_table(&mut changed, schema::FILE, key)?;
+    *table = changed;
+    Ok(())
+}
+
+struct Change<'a> {
+    place: String,
+    origin: Origin,
+    value: Node,
+    /// The whole key, for messages.
+    key: &'a str,
+}
+
+impl Change<'_> {
+    fn in_table(&self, table: &mut Table, keys: Keys, rest: &str) -> Result<()> {
+        let (name, rest) = split(rest);
+        let key = schema::find(keys, name).ok_or_else(|| {
+            self.error(format!("unknown key `{}`", shorten(name)))
+                .with_help(suggest(name, schema::names(keys)))
+        })?;
+        if matches!(key.kind, Kind::Foreign) {
+            return Err(self.error(format!("`{name}` is no part of the scenario")));
+        }
+        let Some(rest) = rest else {
+            *table.entry(name, || self.value.clone()) = self.value.clone();
+            return Ok(());
+        };
+        match key.kind {
+            Kind::Table(keys) => {
+                let node = table.entry(name, || self.empty_table());
+                self.in_node(node, keys, name, rest)
+            }
+            Kind::WordOrTable(keys) => {
+                let node = table.entry(name, || self.empty_table());
+                // "red" and { kind = "red" } are the same.
+                if let Value::Text(_) = node.value {
+                    let word = std::mem::replace(node, self.empty_table());
+                    if let Value::Table(table) = &mut node.value {
+                        table.entries.push(("kind".to_owned(), word));
+                    }
+                }
+                self.in_node(node, keys, name, rest)
+            }
+            Kind::Tables(keys, by) => match table.entry(name, || self.empty_array()).value {
+                Value::Array(ref mut items) => self.in_items(items, keys, by, name, rest),
+                _ => Err(self.error(format!("`{name}` is no array of tables in the file"))),
+            },
+            Kind::Value | Kind::Foreign => {
+                Err(self.error(format!("`{name}` is no table: it has no keys")))
+            }
+        }
+    }
+
+    fn in_node(&self, node: &mut Node, keys: Keys, name: &str, rest: &str) -> Result<()> {
+        match &mut node.value {
+            Value::Table(table) => self.in_table(table, keys, rest),
+            _ => Err(self.error(format!("`{name}` is no table in the file"))),
+        }
+    }
+
+    /// In the items that the next part of the key selects: `*`, a name, or a number from 0.
+    fn in_items(
+        &self,
+        items: &mut [Node],
+        keys: Keys,
+        by: &str,
+        array: &str,
+        rest: &str,
+    ) -> Result<()> {
+        let (wanted, Some(rest)) = split(rest) else {
+            return Err(self
+                .error(format!("which key of `{array}`?"))
+                .with_help(format!("write {array}.NAME.KEY, or {array}.*.KEY for all")));
+        };
+        let name = |node: &Node| schema::name_of(node, by).map(|name| name.into_owned());
+        let named = |item: &Node| name(item).as_deref() == Some(wanted);
+        let matched: Vec<usize> = match wanted {
+            "*" => (0..items.len()).collect(),
+            _ => match items.iter().position(named) {
+                Some(index) => vec![index],
+                None => wanted
+                    .parse()
+                    .ok()
+                    .filter(|&i: &usize| i < items.len())
+                    .into_iter()
+                    .collect(),
+            },
+        };
+        if matched.is_empty() {
+            let names: Vec<String> = items.iter().filter_map(name).collect();
+            return Err(self
+                .error(format!("`{array}` has no `{}`", shorten(wanted)))
+                .with_help(suggest(wanted, names.iter().map(String::as_str))));
+        }
+        for index in matched {
+            self.in_node(&mut items[index], keys, array, rest)?;
+        }
+        Ok(())
+    }
+
+    fn empty_table(&self) -> Node {
+        self.node(Value::Table(Table::default()))
+    }
+
+    fn empty_array(&self) -> Node {
+        self.node(Value::Array(Vec::new()))
+    }
+
+    fn node(&self, value: Value) -> Node {
+        let origin = match &self.origin {
+            Origin::Set(assignment) => Origin::Set(Arc::clone(assignment)),
+            line @ Origin::Line(_) => line.clone(),
+        };
+        Node { origin, value }
+    }
+
+    fn error(&self, message: String) -> ScenarioError {
+        ScenarioError::new(&self.place, format!("{}: {message}", shorten(self.key)))
+    }
+}
+
+/// The first part of a dotted key and the rest.
+fn split(key: &str) -> (&str, Option<&str>) {
+    match key.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (key, None),
+    }
+}

@@ -1,0 +1,464 @@
+//! What files mean, what errors say, and that no text panics.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use windward_core::network::{
+    AqmSpec, ChainClock, ChannelSpec, QueueLimit, RouterSpec, XcpSpec,
+};
+use windward_core::units::{Duration, Probability, Rate, Time};
+
+use super::ScenarioFile;
+use crate::scenario::{FlowSpec, LinkSpec, Pattern, Scenario, Traffic};
+
+const FIRST: &str = include_str!("../../../../../experiments/examples/first.toml");
+const PARKING_LOT: &str = include_str!("../../../../../experiments/examples/parking-lot.toml");
+const GRAPH: &str = include_str!("../../../../../experiments/examples/graph.toml");
+const SATELLITE: &str = include_str!("../../../../../experiments/examples/satellite.toml");
+const DATAGRAMS: &str = include_str!("../../../../../experiments/examples/datagrams.toml");
+const SPEED: &str = include_str!("../../../../../experiments/speed/dumbbell.toml");
+const EXAMPLES: [&str; 6] = [FIRST, PARKING_LOT, GRAPH, SATELLITE, DATAGRAMS, SPEED];
+
+fn build(text: &str) -> Scenario {
+    let file = ScenarioFile::parse("s.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    file.build().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn error(text: &str) -> String {
+    let built = ScenarioFile::parse("s.toml", text).and_then(|file| file.build());
+    built.expect_err("an error").to_string()
+}
+
+/// The error after `--set` on the first example.
+fn error_of_set(key: &str, value: &str) -> String {
+    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+    let built = file.set(key, value).and_then(|()| file.build());
+    built.expect_err("an error").to_string()
+}
+
+fn with(text: &str, changes: &[(&str, &str)]) -> Scenario {
+    let mut file = ScenarioFile::parse("s.toml", text).unwrap();
+    for (key, value) in changes {
+        file.set(key, value).unwrap_or_else(|error| panic!("{error}"));
+    }
+    file.build().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a LinkSpec {
+    let link = scenario.links.iter().find(|link| link.name == name);
+    link.unwrap_or_else(|| panic!("no link {name}"))
+}
+
+fn flow<'a>(scenario: &'a Scenario, name: &str) -> &'a FlowSpec {
+    let flow = scenario.flows.iter().find(|flow| flow.name == name);
+    flow.unwrap_or_else(|| panic!("no flow {name}"))
+}
+
+fn names<'a>(scenario: &'a Scenario, route: &[usize]) -> Vec<&'a str> {
+    route.iter().map(|&link| scenario.links[link].name.as_str()).collect()
+}
+
+fn loss(p: f64) -> ChannelSpec {
+    ChannelSpec::PacketLoss(Probability::new(p).unwrap())
+}
+
+#[test]
+fn the_first_example_says_what_it_seems_to() {
+    let s = build(FIRST);
+    assert_eq!(s.duration, Duration::from_secs(100));
+    assert_eq!(s.warmup, Duration::from_secs(20));
+    assert_eq!((s.seed, s.bin), (1, Duration::from_secs(1)));
+    assert_eq!(s.groups, ["clean", "lossy"]);
+    assert_eq!(s.flows.len(), 10);
+    // Two bottleneck links and four of its own for each of ten flows.
+    assert_eq!(s.links.len(), 42);
+    let lossy = flow(&s, "lossy-3");
+    assert_eq!(
+        names(&s, &lossy.forward),
+        ["lossy-3-first-hop", "bottleneck", "lossy-3-last-hop"]
+    );
+    assert_eq!(
+        names(&s, &lossy.reverse),
+        ["lossy-3-last-hop-reverse", "bottleneck-reverse", "lossy-3-first-hop-reverse"]
+    );
+    assert_eq!(s.links[lossy.bottleneck].name, "bottleneck");
+    assert_eq!(link(&s, "lossy-3-last-hop").channel, loss(0.05));
+    for clean in ["lossy-3-last-hop-reverse", "lossy-3-first-hop", "clean-1-last-hop"] {
+        let link = link(&s, clean);
+        assert_eq!(link.channel, ChannelSpec::Clean);
+        assert_eq!(link.rate, Rate::from_bps(5_000_000).unwrap());
+        assert_eq!(link.delay, Duration::from_millis(20));
+        assert_eq!(link.queue.limit, QueueLimit::Packets(50));
+        assert_eq!(link.queue.router, RouterSpec::None);
+    }
+}
+
+#[test]
+fn every_example_is_a_scenario() {
+    for example in EXAMPLES {
+        let s = build(example);
+        for flow in &s.flows {
+            assert!(!flow.forward.is_empty());
+            assert!(flow.forward.contains(&flow.bottleneck));
+            let datagrams = matches!(flow.traffic, Traffic::Datagrams { .. });
+            assert_eq!(flow.reverse.is_empty(), datagrams);
+        }
+    }
+}
+
+#[test]
+fn a_parking_lot_has_bottlenecks_in_a_row() {
+    let s = build(PARKING_LOT);
+    let rest = flow(&s, "rest-1");
+    assert_eq!(
+        names(&s, &rest.forward),
+        ["rest-1-first-hop", "bottleneck-1", "bottleneck-2", "rest-1-last-hop"]
+    );
+    assert_eq!(rest.start, (Time::ZERO + Duration::from_secs(5), Time::ZERO + Duration::from_secs(5)));
+    assert_eq!(flow(&s, "long-1").forward.len(), 5);
+    assert_eq!(s.links[flow(&s, "second-1").bottleneck].name, "bottleneck-1");
+    assert!(matches!(&link(&s, "bottleneck-2").queue.aqm, AqmSpec::Red(red) if red.max_threshold == 60.0));
+    // Each bottleneck may differ; the slowest is where throughput is measured.
+    let s = with(
+        PARKING_LOT,
+        &[("parking_lot.bottlenecks", "[{}, {rate = '1Mbit'}, {loss = '1%'}]")],
+    );
+    assert_eq!(s.links[flow(&s, "long-2").bottleneck].name, "bottleneck-1");
+    assert_eq!(link(&s, "bottleneck-2").channel, loss(0.01));
+    assert_eq!(link(&s, "bottleneck-2-reverse").channel, ChannelSpec::Clean);
+}
+
+#[test]
+fn a_graph_finds_the_shortest_route() {
+    let s = build(GRAPH);
+    assert_eq!(names(&s, &flow(&s, "download-2").forward), ["a->b", "b->d", "radio"]);
+    assert_eq!(
+        names(&s, &flow(&s, "download-2").reverse),
+        ["radio-reverse", "d->b", "b->a"]
+    );
+    assert_eq!(names(&s, &flow(&s, "detour-1").forward), ["a->c", "c->d"]);
+    assert_eq!(names(&s, &flow(&s, "detour-1").reverse), ["d->b", "b->a"]);
+    let ber = ChannelSpec::BitErrors(Probability::new(1e-6).unwrap());
+    assert_eq!(link(&s, "radio-reverse").channel, ber);
+    assert_eq!(link(&s, "radio-reverse").rate, Rate::from_bps(2_000_000).unwrap());
+    // XCP where its data crosses and nowhere else.
+    assert_eq!(link(&s, "radio").queue.router, RouterSpec::Xcp(XcpSpec::default()));
+    assert_eq!(link(&s, "radio-reverse").queue.router, RouterSpec::None);
+    // Ten megabytes in packets of 1000 bytes.
+    let upload = &flow(&s, "upload-1").traffic;
+    assert!(matches!(upload, Traffic::Transport { packets: Some(10_000), .. }));
+    // The one with less delay among equally many links.
+    let s = with(GRAPH, &[("links.b->d.delay", "1h")]);
+    assert_eq!(names(&s, &flow(&s, "download-1").forward), ["a->c", "c->d", "radio"]);
+}
+
+#[test]
+fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
+    let s = build(SATELLITE);
+    // The bottleneck, the shared hop, five first hops; and back.
+    assert_eq!(s.links.len(), 14);
+    assert_eq!(s.links[flow(&s, "down-5").bottleneck].name, "down-last-hop");
+    let ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } = link(&s, "down-last-hop").channel
+    else {
+        panic!("no chain");
+    };
+    let (mean_good, mean_bad) = (Duration::from_secs(1), Duration::from_millis(100));
+    assert_eq!(clock, ChainClock::Time { mean_good, mean_bad });
+    assert_eq!((loss_good.get(), loss_bad.get()), (0.0001, 0.5));
+    let back = &link(&s, "down-last-hop-reverse").channel;
+    assert!(matches!(back, ChannelSpec::GilbertElliott { clock: ChainClock::Packets { .. }, .. }));
+    assert_eq!(link(&s, "down-last-hop").queue.router, RouterSpec::Xtcp);
+    let Traffic::Transport { config, .. } = &s.flows[0].traffic else {
+        panic!("datagrams");
+    };
+    assert_eq!((config.rwnd, config.delayed_acks), (2000, Some(Duration::from_millis(200))));
+    // A burst by the loss rate the paper plots.
+    let burst = "{ rate = 0.04, length = 4 }";
+    let s = with(FIRST, &[("dumbbell.bottleneck.burst", burst)]);
+    let event = Probability::new(0.01).unwrap();
+    let expected = ChannelSpec::Bursts { event, length: 4, per_flow: true };
+    assert_eq!(link(&s, "bottleneck").channel, expected);
+}
+
+#[test]
+fn datagrams_need_no_way_back() {
+    let s = build(DATAGRAMS);
+    let size = |name| match &flow(&s, name).traffic {
+        Traffic::Datagrams { packet_size, pattern } => (*packet_size, pattern.clone()),
+        Traffic::Transport { .. } => panic!("a transport"),
+    };
+    assert!(matches!(size("voice-10"), (200, Pattern::Constant { .. })));
+    assert!(matches!(size("web-1"), (1000, Pattern::Exponential { .. })));
+    assert!(matches!(size("burst-1"), (1500, Pattern::Schedule { intervals }) if intervals.len() == 2));
+    assert!(!s.links.iter().any(|link| link.name == "voice-1-last-hop-reverse"));
+    assert_eq!(flow(&s, "web-1").stop, Some(Time::ZERO + Duration::from_secs(50)));
+}
+
+#[test]
+fn set_changes_adds_and_selects() {
+    let s = with(
+        FIRST,
+        &[
+            ("duration", "30s"),
+            ("seed", "18446744073709551615"),
+            ("dumbbell.bottleneck.rate", "\"1Gbit\""),
+            ("dumbbell.bottleneck.aqm", "red"),
+            ("dumbbell.bottleneck.aqm.ecn", "true"),
+            ("flows.*.dupack_threshold", "5"),
+            ("flows.*.last_hop.loss", "0"),
+            ("flows.clean.protocol", "lr-xtcp"),
+            ("flows.1.count", "1"),
+            ("endpoint.packet_size", "500"),
+        ],
+    );
+    assert_eq!((s.duration, s.seed), (Duration::from_secs(30), u64::MAX));
+    assert_eq!(s.flows.len(), 6);
+    let bottleneck = link(&s, "bottleneck");
+    assert_eq!(bottleneck.rate.to_string(), "1Gbit");
+    assert!(matches!(&bottleneck.queue.aqm, AqmSpec::Red(red) if red.ecn));
+    // TCP and XTCP share a queue; the counter is for XTCP.
+    assert_eq!(bottleneck.queue.router, RouterSpec::Xtcp);
+    assert_eq!(link(&s, "lossy-1-last-hop").channel, ChannelSpec::Clean);
+    let Traffic::Transport { config, protocol, .. } = &s.flows[0].traffic else {
+        panic!("datagrams");
+    };
+    assert_eq!((protocol.name, config.dupack_threshold, config.packet_size), ("lr-xtcp", 5, 500));
+}
+
+#[test]
+fn a_failed_set_changes_nothing() {
+    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+    for key in ["flows.*.nonsense", "flows.none.count", "duration.x", "", ".", "experiment.x"] {
+        file.set(key, "1").unwrap_err();
+    }
+    assert_eq!(format!("{:?}", file.build().unwrap()), format!("{:?}", build(FIRST)));
+}
+
+#[test]
+fn errors_name_line_key_value_and_what_would_be_right() {
+    let change = |from: &str, to: &str| error(&FIRST.replacen(from, to, 1));
+    assert_eq!(
+        change("loss = 0.05", "loss = 1.5"),
+        "s.toml:19: flows.lossy.last_hop.loss = 1.5: a probability must lie between 0 and 1"
+    );
+    assert_eq!(
+        change("5Mbit", "5 Mbits"),
+        "s.toml:7: dumbbell.bottleneck.rate = \"5 Mbits\": unknown unit \"Mbits\", did you mean \
+         \"Mbit\"?\n  help: write a number and bit, kbit, Mbit, Gbit or Tbit (per second), as in \
+         5Mbit"
+    );
+    let unknown = change("warmup", "warm_up");
+    assert!(unknown.starts_with("s.toml:3: warm_up: unknown key\n  help: did you mean `warmup`?"), "{unknown}");
+    let protocol = change("newreno", "new-reno");
+    assert!(protocol.contains("s.toml:13: flows.clean.protocol = \"new-reno\": unknown protocol"), "{protocol}");
+    assert!(protocol.contains("did you mean `newreno`?"), "{protocol}");
+    for (from, to, expected) in [
+        ("delay = \"20ms\"", "delay = \"-20ms\"", "it is negative"),
+        ("count = 5", "count = 0", "s.toml:12: flows.clean.count = 0: must lie between 1 and 100000"),
+        ("count = 5", "count = 1000000000", "must lie between 1 and 100000"),
+        ("50p", "0p", "must be more than zero"),
+        ("\"50p\"", "50", "packets or bytes?"),
+        ("50p", "999B", "holds 999 bytes"),
+        ("warmup = \"20s\"", "warmup = \"100s\"", "less than the duration, 100s"),
+        ("duration = \"100s\"", "", "`duration` is missing"),
+        ("duration = \"100s\"", "duration = \"2401h\"", "must lie between"),
+        ("duration = \"100s\"", "duration = 100", "a time needs a unit"),
+        ("seed = 1", "seed = -1", "must lie between 0 and 18446744073709551615"),
+        ("seed = 1", "bin = \"1us\"", "bin must be at least \"100us\""),
+        ("seed = 1", "seed = ", "s.toml:4: not valid TOML"),
+        ("\"lossy\"", "\"clean\"", "two groups have this name"),
+        ("\"lossy\"", "\"los sy\"", "a name has 1 to 64"),
+        ("last_hop = {", "last_hop = { ber = 1e-6,", "already has a channel"),
+        ("last_hop = {", "path = ['a']\nlast_hop = {", "only a general graph"),
+        ("last_hop = {", "rto_ceiling = '100ms'\nlast_hop = {", "less than rto_floor"),
+        ("last_hop = {", "start = ['2s', '1s']\nlast_hop = {", "before it begins"),
+        ("last_hop = {", "stop = '0s'\nlast_hop = {", "stop before"),
+        ("last_hop = {", "bottleneck = 'botleneck'\nlast_hop = {", "did you mean `bottleneck`?"),
+    ] {
+        let message = change(from, to);
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+}
+
+#[test]
+fn errors_of_set_say_that_it_was_set() {
+    assert_eq!(
+        error_of_set("flows.lossy.last_hop.loss", "1.5"),
+        "s.toml with --set flows.lossy.last_hop.loss=1.5: flows.lossy.last_hop.loss = 1.5: a \
+         probability must lie between 0 and 1"
+    );
+    assert!(error_of_set("flows.losy.count", "1").contains("did you mean `lossy`?"));
+    assert!(error_of_set("dumbell.access.rate", "1Mbit").contains("did you mean `dumbbell`?"));
+    assert!(error_of_set("dumbbell.access", "{rat = 1}").contains("did you mean `rate`?"));
+    assert!(error_of_set("flows", "1").contains("expected an array"));
+    assert!(error_of_set("flows", "[]").contains("there are no flows"));
+    assert!(error_of_set("links", "[]").contains("already has `dumbbell`"));
+}
+
+#[test]
+fn a_link_has_one_router() {
+    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+    file.set("flows.clean.protocol", "xcp").unwrap();
+    // XCP beside TCP is the user's business.
+    file.build().unwrap();
+    file.set("flows.lossy.protocol", "lr-xtcp").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("flows `clean` ask for the router `xcp`"), "{message}");
+    assert!(message.contains("flows `lossy` for `xtcp`"), "{message}");
+    file.set("flows.lossy.protocol", "lr-xcpq-pa").unwrap();
+    file.build().unwrap_err();
+    file.set("dumbbell.bottleneck.router", "xcp-persistent").unwrap();
+    file.build().unwrap();
+    file.set("dumbbell.bottleneck.router.alpha", "0.2").unwrap();
+    assert!(matches!(
+        link(&file.build().unwrap(), "bottleneck").queue.router,
+        RouterSpec::Xcp(XcpSpec { alpha: 0.2, persistent: Some(_), .. })
+    ));
+    file.set("dumbbell.bottleneck.router", "none").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("dumbbell.bottleneck.router = \"none\""), "{message}");
+    assert!(message.contains("they ask for `xcp`"), "{message}");
+}
+
+#[test]
+fn a_route_to_nowhere_names_the_nearest_node() {
+    let message = error(&GRAPH.replace("to = \"mobile\"\nbottleneck", "to = \"moblie\"\nbottleneck"));
+    assert!(message.contains("flows.download.to = \"moblie\": unknown node"), "{message}");
+    assert!(message.contains("did you mean `mobile`?"), "{message}");
+    let one_way = GRAPH.replace("ber = 1e-6\nreverse = { rate = \"2Mbit\", ber = 1e-6 }", "both_ways = false");
+    let message = error(&one_way);
+    assert!(message.contains("no route leads from `mobile` to"), "{message}");
+    let message = error(&GRAPH.replace("[\"a\", \"c\", \"d\"]", "[\"a\", \"d\"]"));
+    assert!(message.contains("no link leads from here to `d`"), "{message}");
+}
+
+#[test]
+fn extreme_values_are_scenarios() {
+    for (key, value) in [
+        ("dumbbell.bottleneck.rate", "1bit"),
+        ("dumbbell.bottleneck.rate", "1Tbit"),
+        ("dumbbell.bottleneck.delay", "1h"),
+        ("dumbbell.bottleneck.delay", "0.5us"),
+        ("flows.lossy.last_hop.loss", "100%"),
+        ("flows.lossy.last_hop.loss", "1"),
+        ("flows.clean.count", "10000"),
+    ] {
+        with(FIRST, &[(key, value)]);
+    }
+}
+
+#[test]
+fn too_much_is_refused_before_it_costs_memory() {
+    let many = error_of_set("flows.*.count", "60000");
+    assert!(many.contains("more than 100000 flows"), "{many}");
+    let links = error_of_set("flows.clean.count", "99000");
+    assert!(links.contains("more than 300000 links"), "{links}");
+    let mut file = ScenarioFile::parse("s.toml", PARKING_LOT).unwrap();
+    file.set("parking_lot.hops", "1000").unwrap();
+    file.set("flows.long.count", "50000").unwrap();
+    let hops = file.build().unwrap_err().to_string();
+    assert!(hops.contains("more than 4000000 links"), "{hops}");
+}
+
+#[test]
+fn what_is_no_scenario_file_says_so() {
+    let read = |path: &Path| ScenarioFile::read(path).unwrap_err().to_string();
+    let folder = std::env::temp_dir().join(format!("windward-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, bytes: &[u8]| -> PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    assert!(read(&folder).contains("is a directory"));
+    assert!(read(&folder.join("none.toml")).contains("no such file"));
+    assert!(read(&write("empty.toml", b"")).contains("is empty"));
+    assert!(read(&write("text.toml", b"\xff\xfe")).contains("not UTF-8"));
+    assert!(read(&write("binary.toml", b"\x7fELF\0\0")).contains("binary"));
+    assert!(read(&write("huge.toml", &vec![b'#'; (4 << 20) + 1])).contains("4 MiB"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(error("# nothing\n").contains("`duration` is missing"));
+}
+
+#[test]
+fn experiments_are_scenarios_too() {
+    build(&format!("{FIRST}\n[experiment]\nanything = {{ at = [\"all\"] }}\n"));
+}
+
+#[test]
+fn every_key_is_documented() {
+    let guide = include_str!("../../../../../docs/scenarios.md");
+    for doc in ScenarioFile::keys() {
+        let name = doc.key.rsplit('.').next().unwrap();
+        assert!(guide.contains(&format!("`{name}`")), "{} is not in the guide", doc.key);
+        assert!(!doc.meaning.is_empty());
+    }
+}
+
+/// A text near a valid example: bytes cut, doubled, spliced and numbers changed.
+fn mutated() -> impl Strategy<Value = String> {
+    let edit = (0..5_u8, any::<prop::sample::Index>(), 0..40_usize, any::<prop::sample::Index>(), any::<i64>());
+    let edits = prop::collection::vec(edit, 1..6);
+    (0..EXAMPLES.len(), 0..EXAMPLES.len(), edits).prop_map(|(which, other, edits)| {
+        let mut text: Vec<u8> = EXAMPLES[which].bytes().collect();
+        for (kind, at, length, other_at, number) in edits {
+            let from = at.index(text.len() + 1);
+            let to = (from + length).min(text.len());
+            match kind {
+                0 => drop(text.drain(from..to)),
+                1 => {
+                    let piece = text[from..to].to_vec();
+                    text.splice(to..to, piece);
+                }
+                2 => {
+                    let donor = EXAMPLES[other].as_bytes();
+                    let start = other_at.index(donor.len());
+                    let end = (start + length).min(donor.len());
+                    text.splice(from..to, donor[start..end].iter().copied());
+                }
+                3 => drop(text.splice(from..from, number.to_string().into_bytes())),
+                _ => {
+                    // Another value for the next number.
+                    let digits = text[from..].iter().position(u8::is_ascii_digit);
+                    let Some(start) = digits.map(|offset| from + offset) else { continue };
+                    let length = text[start..].iter().take_while(|b| b.is_ascii_digit()).count();
+                    let exponent = u32::try_from(number.rem_euclid(19)).unwrap_or(0);
+                    let number = number.unsigned_abs() % 10_u64.pow(exponent);
+                    drop(text.splice(start..start + length, number.to_string().into_bytes()));
+                }
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    })
+}
+
+fn survives(text: &str) {
+    if let Err(error) = ScenarioFile::parse("s.toml", text).and_then(|file| file.build()) {
+        assert!(error.to_string().starts_with("s.toml"), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        survives(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_mutation_of_an_example_panics(text in mutated()) {
+        survives(&text);
+    }
+
+    #[test]
+    fn no_set_panics(
+        key in "(flows|dumbbell|links|endpoint|[a-z]{0,5})(\\.(\\*|lossy|0|bottleneck|last_hop|aqm|rate|loss|start|[a-z]{1,3})){0,4}",
+        value in "[0-9.e-]{0,6}(p|s|Mbit|%)?|\\PC{0,20}|\\{[a-z]{0,4} = [0-9]\\}|\\[\\]",
+    ) {
+        let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+        if file.set(&key, &value).is_ok() {
+            let _ = file.build();
+        }
+    }
+}
