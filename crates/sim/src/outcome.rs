@@ -20,7 +20,7 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
     /// Jain's fairness index over the goodput of all transport flows; 1 if there are none.
     pub jain: f64,
-    /// Packets times the links they entered, dropped ones included.
+    /// Packets, data or acknowledgments, times the links they crossed.
     pub packet_hops: u64,
     /// Events taken from the queue.
     pub events: u64,

@@ -1,11 +1,25 @@
 //! Where packets are sent and received, along four axes.
+//!
+//! Life of one acknowledgment: the [`Receiver`] echoes what the packet carried; the [`Sender`]
+//! updates its estimators, reads the feedback, asks recovery what was lost and discrimination
+//! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
+//! or the receiver window is full.
 
 use crate::units::Duration;
 
 pub mod discrimination;
 pub mod feedback;
+mod range_set;
+mod receiver;
 pub mod recovery;
+mod rtt;
+mod sender;
 pub mod window;
+
+pub use range_set::{Added, RangeSet};
+pub use receiver::{Receiver, ReceiverStats};
+pub use rtt::RttEstimator;
+pub use sender::{Sender, SenderStats};
 
 /// Parameters of the two endpoints of a connection. Windows are counted in packets.
 #[derive(Debug, Clone, PartialEq)]

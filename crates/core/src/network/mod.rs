@@ -7,9 +7,11 @@ use crate::units::{Duration, Probability};
 
 pub mod aqm;
 pub mod channel;
+mod link;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
+pub use link::{Departure, FifoLink, Offer, QueuedLink};
 pub use router::{RouterKind, RouterSpec, XcpSpec};
 
 /// The queue before a wire.

@@ -1,11 +1,28 @@
 //! Axis 2: what is lost, and what to send next.
+//!
+//! A scheme hears of every acknowledgment and of its two timers, detects losses, and answers
+//! "which packet next?" It knows nothing of rates: it is given cwnd and decides how much may be
+//! outstanding beside it. All but SACK do so with the send-out window of the papers: what has
+//! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
+
+mod fast_recovery;
+mod loss_monitor;
+mod sack;
+mod send_out_window;
+
+use crate::packet::SackBlock;
+
+use fast_recovery::FastRecovery;
+use loss_monitor::LossMonitor;
+use sack::Sack;
+use send_out_window::SendOutWindow;
 
 /// The recovery schemes by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryKind {
     /// Fast retransmit and fast recovery (RFC 5681).
     Reno,
-    /// With partial acknowledgments (RFC 6582).
+    /// The same with partial acknowledgments (RFC 6582).
     NewReno,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     Sack,
@@ -18,4 +35,186 @@ pub enum RecoveryKind {
     },
     /// Loss-monitoring window over packet sequence numbers, with LR timers (section 5).
     LossMonitor,
+}
+
+impl RecoveryKind {
+    /// Does it use the two timers of LR: a retransmission timer, and a recovery timer that any
+    /// acknowledgment resets (lr2008 sections 4.2 and 4.3)?
+    pub fn has_retransmission_timer(self) -> bool {
+        match self {
+            RecoveryKind::SendOutWindow {
+                retransmission_timer,
+                ..
+            } => retransmission_timer,
+            RecoveryKind::LossMonitor => true,
+            RecoveryKind::Reno | RecoveryKind::NewReno | RecoveryKind::Sack => false,
+        }
+    }
+}
+
+/// Where the sender stands in the sequence space, in packets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sequences {
+    /// The first packet not acknowledged: the papers' lack + 1.
+    pub una: u64,
+    /// The next packet to send in order: the papers' nextseq.
+    pub next: u64,
+    /// One past the highest packet ever sent; `next` is below it after a connection reset.
+    pub high: u64,
+    /// One past the last packet the application has to send.
+    pub limit: u64,
+    /// The receiver window.
+    pub rwnd: u64,
+}
+
+impl Sequences {
+    /// Sent and not cumulatively acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.next - self.una
+    }
+    /// May `next` be sent when `window` packets may be outstanding?
+    fn allows_next(&self, window: u64) -> bool {
+        self.next < self.limit && self.outstanding() < window.min(self.rwnd)
+    }
+}
+
+/// An acknowledgment, as recovery sees it; `una` has already moved.
+#[derive(Debug, Clone, Copy)]
+pub struct Acked<'a> {
+    /// Packets acknowledged cumulatively for the first time; 0 for a duplicate.
+    pub newly: u64,
+    /// The data whose arrival triggered it.
+    pub trigger_seq: u64,
+    /// The packet that carried that data.
+    pub packet_seq: u64,
+    /// What arrived out of order.
+    pub sack: &'a [SackBlock],
+}
+
+/// What recovery learned from an acknowledgment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// Nothing that the window should know.
+    Nothing,
+    /// A loss was detected in a window in which none was before.
+    Loss,
+    /// More of the same window was repaired: restart the recovery timer no more (RFC 6582).
+    PartialRepair,
+}
+
+/// The parameters of recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct RecoveryConfig {
+    /// Duplicate acknowledgments that mean a loss.
+    pub dupack_threshold: u32,
+    /// See [`crate::endpoint::EndpointConfig::partial_deflation`].
+    pub partial_deflation: bool,
+    /// See [`crate::endpoint::EndpointConfig::loss_monitor_guard`].
+    pub loss_monitor_guard: bool,
+}
+
+/// The state of a recovery scheme.
+#[derive(Debug, Clone)]
+pub enum Recovery {
+    /// See [`RecoveryKind::Reno`] and [`RecoveryKind::NewReno`].
+    FastRecovery(FastRecovery),
+    /// See [`RecoveryKind::Sack`].
+    Sack(Sack),
+    /// See [`RecoveryKind::SendOutWindow`].
+    SendOutWindow(SendOutWindow),
+    /// See [`RecoveryKind::LossMonitor`].
+    LossMonitor(LossMonitor),
+}
+
+/// Calls the same method on whichever scheme it is.
+macro_rules! each {
+    ($self:expr, $scheme:pat => $call:expr) => {
+        match $self {
+            Recovery::FastRecovery($scheme) => $call,
+            Recovery::Sack($scheme) => $call,
+            Recovery::SendOutWindow($scheme) => $call,
+            Recovery::LossMonitor($scheme) => $call,
+        }
+    };
+}
+
+impl Recovery {
+    /// The scheme's state at the start of a connection.
+    pub fn new(kind: RecoveryKind, config: RecoveryConfig) -> Self {
+        match kind {
+            RecoveryKind::Reno => Recovery::FastRecovery(FastRecovery::new(false, config)),
+            RecoveryKind::NewReno => Recovery::FastRecovery(FastRecovery::new(true, config)),
+            RecoveryKind::Sack => Recovery::Sack(Sack::new(config)),
+            RecoveryKind::SendOutWindow { partial_acks, .. } => {
+                Recovery::SendOutWindow(SendOutWindow::new(partial_acks, config))
+            }
+            RecoveryKind::LossMonitor => Recovery::LossMonitor(LossMonitor::new(config)),
+        }
+    }
+
+    /// An acknowledgment arrived; `cwnd` is the window before the law hears of it.
+    #[inline]
+    pub fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, cwnd: f64) -> Finding {
+        match self {
+            Recovery::FastRecovery(scheme) => scheme.on_ack(seqs, acked),
+            Recovery::Sack(scheme) => scheme.on_ack(seqs, acked),
+            Recovery::SendOutWindow(scheme) => scheme.on_ack(seqs, acked),
+            Recovery::LossMonitor(scheme) => scheme.on_ack(seqs, acked, cwnd),
+        }
+    }
+
+    /// The packet to send now with a window of `cwnd` packets, if any may be sent.
+    #[inline]
+    pub fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        each!(self, scheme => scheme.next_to_send(seqs, cwnd))
+    }
+
+    /// `seq`, which [`Recovery::next_to_send`] named, was sent as packet `packet_seq`.
+    #[inline]
+    pub fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64) {
+        match self {
+            Recovery::FastRecovery(_) => {}
+            Recovery::Sack(scheme) => scheme.on_sent(seqs, seq),
+            Recovery::SendOutWindow(scheme) => scheme.on_sent(seqs, seq),
+            Recovery::LossMonitor(scheme) => scheme.on_sent(seqs, seq, packet_seq),
+        }
+    }
+
+    /// The retransmission timer of LR expired: `una` is to be sent again.
+    pub fn on_retransmission_timer(&mut self, seqs: &Sequences) {
+        match self {
+            Recovery::SendOutWindow(scheme) => scheme.on_retransmission_timer(seqs),
+            Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
+            Recovery::FastRecovery(_) | Recovery::Sack(_) => {}
+        }
+    }
+
+    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3). May move
+    /// `next` back.
+    pub fn on_reset(&mut self, seqs: &mut Sequences) {
+        each!(self, scheme => scheme.on_reset(seqs));
+    }
+
+    /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
+    #[inline]
+    pub fn in_flight(&self, seqs: &Sequences) -> u64 {
+        match self {
+            Recovery::FastRecovery(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
+            Recovery::Sack(scheme) => scheme.pipe(seqs),
+            Recovery::SendOutWindow(scheme) => {
+                seqs.outstanding().saturating_sub(scheme.inflation())
+            }
+            Recovery::LossMonitor(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
+        }
+    }
+
+    /// Is a window being repaired for which [`Finding::Loss`] was reported?
+    #[inline]
+    pub fn in_recovery(&self) -> bool {
+        match self {
+            Recovery::FastRecovery(scheme) => scheme.in_recovery(),
+            Recovery::Sack(scheme) => scheme.in_recovery(),
+            Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => false,
+        }
+    }
 }

@@ -1,4 +1,20 @@
 //! Axis 1: how the congestion window grows and shrinks.
+//!
+//! A law owns `cwnd` and what it needs to move it. It hears of acknowledgments, of congestion
+//! and of connection resets, and of nothing else: what is lost and what to send next is the
+//! business of recovery.
+
+mod cubic;
+mod reno;
+mod xcp;
+mod xtcp;
+
+use crate::units::{Duration, Probability, Time};
+
+use cubic::Cubic;
+use reno::Reno;
+use xcp::Xcp;
+use xtcp::Xtcp;
 
 /// The window laws by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,9 +25,128 @@ pub enum WindowLaw {
     Cubic,
     /// The window follows the feedback of XCP routers.
     Xcp,
-    /// AIMD on a congestion flag.
+    /// AIMD on a congestion flag (lr2008 section 3.2).
     Xtcp {
-        /// Artificial back-off (lr2008 section 8.1).
+        /// Artificial back-off where TCP would time out (lr2008 section 8.1).
         tcp_friendly: bool,
     },
+}
+
+/// An acknowledgment, as a window law sees it. Sequence numbers and windows in packets.
+#[derive(Debug, Clone, Copy)]
+pub struct AckEvent {
+    /// When it arrived.
+    pub now: Time,
+    /// Packets it acknowledged for the first time; 0 for a duplicate.
+    pub newly_acked: u64,
+    /// Is loss recovery repairing a window for which the law was already told of congestion?
+    pub in_recovery: bool,
+    /// Was the congestion window what kept the sender from sending more?
+    pub cwnd_limited: bool,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Duration,
+    /// The first packet not acknowledged (lack + 1).
+    pub una: u64,
+    /// One past the highest packet ever sent.
+    pub high: u64,
+    /// XTCP's congestion flag.
+    pub congestion_flag: bool,
+    /// XCP's feedback, bytes per second.
+    pub feedback: f64,
+}
+
+/// Congestion, as a window law hears of it; at most once per window.
+#[derive(Debug, Clone, Copy)]
+pub struct CongestionEvent {
+    /// When it was noticed.
+    pub now: Time,
+    /// How likely the cause was congestion.
+    pub probability: Probability,
+    /// Packets outstanding (RFC 5681: FlightSize).
+    pub in_flight: f64,
+}
+
+/// The recovery timer expired: the connection starts again.
+#[derive(Debug, Clone, Copy)]
+pub struct ResetEvent {
+    /// When.
+    pub now: Time,
+    /// Packets outstanding before the reset.
+    pub in_flight: f64,
+    /// Had the timer expired before without a new acknowledgment in between?
+    pub repeated: bool,
+}
+
+/// What the laws are built from.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowConfig {
+    /// cwnd at the start, packets.
+    pub initial_window: f64,
+    /// Size of a packet on the wire, bytes.
+    pub packet_size: u32,
+    /// Duplicate acknowledgments that mean a loss.
+    pub dupack_threshold: u32,
+}
+
+/// The state of a window law.
+#[derive(Debug, Clone)]
+pub enum Window {
+    /// See [`WindowLaw::Reno`].
+    Reno(Reno),
+    /// See [`WindowLaw::Cubic`].
+    Cubic(Cubic),
+    /// See [`WindowLaw::Xcp`].
+    Xcp(Xcp),
+    /// See [`WindowLaw::Xtcp`].
+    Xtcp(Xtcp),
+}
+
+/// Calls the same method on whichever law it is.
+macro_rules! each {
+    ($self:expr, $law:pat => $call:expr) => {
+        match $self {
+            Window::Reno($law) => $call,
+            Window::Cubic($law) => $call,
+            Window::Xcp($law) => $call,
+            Window::Xtcp($law) => $call,
+        }
+    };
+}
+
+impl Window {
+    /// The law's state at the start of a connection.
+    pub fn new(law: WindowLaw, config: WindowConfig) -> Self {
+        match law {
+            WindowLaw::Reno => Window::Reno(Reno::new(config)),
+            WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
+            WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
+            WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
+        }
+    }
+
+    /// The congestion window, packets; at least 1.
+    pub fn cwnd(&self) -> f64 {
+        each!(self, law => law.cwnd())
+    }
+    /// The slow start threshold, packets; infinite where the law has none.
+    pub fn ssthresh(&self) -> f64 {
+        match self {
+            Window::Reno(law) => law.ssthresh(),
+            Window::Cubic(law) => law.ssthresh(),
+            Window::Xtcp(law) => law.ssthresh(),
+            Window::Xcp(_) => f64::INFINITY,
+        }
+    }
+    /// An acknowledgment arrived.
+    pub fn on_ack(&mut self, ack: &AckEvent) {
+        each!(self, law => law.on_ack(ack));
+    }
+    /// Congestion was noticed through a loss or an ECN mark.
+    pub fn on_congestion(&mut self, event: &CongestionEvent) {
+        each!(self, law => law.on_congestion(event));
+    }
+    /// The recovery timer expired.
+    pub fn on_reset(&mut self, event: &ResetEvent) {
+        each!(self, law => law.on_reset(event));
+    }
 }

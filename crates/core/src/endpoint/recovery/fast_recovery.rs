@@ -1,0 +1,115 @@
+//! Fast retransmit and fast recovery: Reno (RFC 5681) and NewReno (RFC 6582).
+//!
+//! The third duplicate acknowledgment means that the first missing packet is lost: it is sent
+//! again, and until new data is acknowledged every further duplicate lets one new packet out.
+//! Reno leaves recovery with the first acknowledgment of new data. NewReno stays until all that
+//! was outstanding is acknowledged and takes a partial acknowledgment for the next loss.
+//!
+//! Deviations, both as in ns-2, the papers' simulator (`bugFix_`, there on by default):
+//! duplicates for data below the highest packet of the last loss or reset start no recovery in
+//! Reno either (RFC 6582 section 3.2 asks this of NewReno), so that a second loss in one window
+//! ends in a timeout. Limited transmit (RFC 3042) is on, as RFC 5681 recommends.
+
+use super::{Acked, Finding, RecoveryConfig, Sequences};
+
+/// The state of fast recovery.
+#[derive(Debug, Clone)]
+pub struct FastRecovery {
+    new_reno: bool,
+    config: RecoveryConfig,
+    dupacks: u64,
+    /// Packets known to have left the network while `una` stood still.
+    inflation: u64,
+    /// While recovering: one past the highest packet sent when the loss was detected.
+    recovery_point: Option<u64>,
+    /// One past the highest packet sent at the last loss or reset (RFC 6582: recover).
+    guard: u64,
+    retransmit: Option<u64>,
+}
+
+impl FastRecovery {
+    pub(super) fn new(new_reno: bool, config: RecoveryConfig) -> Self {
+        FastRecovery {
+            new_reno,
+            config,
+            dupacks: 0,
+            inflation: 0,
+            recovery_point: None,
+            guard: 0,
+            retransmit: None,
+        }
+    }
+    pub(super) fn inflation(&self) -> u64 {
+        self.inflation
+    }
+    pub(super) fn in_recovery(&self) -> bool {
+        self.recovery_point.is_some()
+    }
+
+    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+        if acked.newly > 0 {
+            self.on_new_ack(seqs, acked)
+        } else {
+            self.on_duplicate(seqs)
+        }
+    }
+
+    fn on_new_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+        self.dupacks = 0;
+        match self.recovery_point {
+            Some(point) if self.new_reno && seqs.una < point => {
+                // RFC 6582 step 3: retransmit the next hole; deflate by what was acknowledged
+                // and add back one, the retransmission that has left the network.
+                self.inflation = if self.config.partial_deflation {
+                    (self.inflation + 1).saturating_sub(acked.newly)
+                } else {
+                    0
+                };
+                self.retransmit = Some(seqs.una);
+                Finding::PartialRepair
+            }
+            _ => {
+                self.recovery_point = None;
+                self.inflation = 0;
+                self.retransmit = None;
+                Finding::Nothing
+            }
+        }
+    }
+
+    fn on_duplicate(&mut self, seqs: &Sequences) -> Finding {
+        let threshold = u64::from(self.config.dupack_threshold);
+        self.dupacks += 1;
+        if self.recovery_point.is_some() {
+            self.inflation += 1;
+            return Finding::Nothing;
+        }
+        // RFC 3042: no more than two packets beyond cwnd.
+        self.inflation = self.dupacks.min(threshold.max(3) - 1);
+        let fresh = seqs.una > self.guard || self.guard == 0;
+        if self.dupacks != threshold || !fresh {
+            return Finding::Nothing;
+        }
+        self.inflation = self.dupacks;
+        self.recovery_point = Some(seqs.high);
+        self.guard = seqs.high;
+        self.retransmit = Some(seqs.una);
+        Finding::Loss
+    }
+
+    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        let window = cwnd as u64 + self.inflation;
+        self.retransmit
+            .take()
+            .or_else(|| seqs.allows_next(window).then_some(seqs.next))
+    }
+
+    pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
+        self.dupacks = 0;
+        self.inflation = 0;
+        self.recovery_point = None;
+        self.guard = seqs.high;
+        self.retransmit = None;
+        seqs.next = seqs.una;
+    }
+}

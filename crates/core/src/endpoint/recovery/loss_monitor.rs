@@ -1,0 +1,179 @@
+//! The loss-monitoring window (lr2008 section 5).
+//!
+//! Acknowledgments name the packet that triggered them. The window W records for every
+//! outstanding segment whether it has arrived (RECV) or which packet carried it last. The
+//! segment sent least recently and not known to have arrived, `rseqn` (equation (1)), is lost
+//! once dupackthreshold acknowledgments came from packets sent after it; then it is sent again,
+//! and counting begins anew for the next.
+//!
+//! Readings. Equation (1) begins at lack + 1 < j, which would never let monitoring retransmit
+//! the first missing segment; the definition of W begins at lack < j, and so does this. The last
+//! sentence of section 5.2 delays the reset of dupcount until packet numbers exceed
+//! W\[rseqn\] + cwnd, to keep a segment from being retransmitted twice in one RTT; but packet
+//! numbers do that already, for nothing sent after a retransmission can be acknowledged within
+//! an RTT of it, while the sentence taken to the letter allows one retransmission per RTT,
+//! against section 7.1. It is kept as an option (`loss_monitor_guard`).
+//!
+//! Deviation: swnd is deflated by the segments that W shows as stored at the receiver, not by
+//! nlack - (olack + 1). The two are equal as long as no acknowledgment is lost.
+//! Where the paper is silent: after a connection reset W keeps what has arrived, and nextseq
+//! passes over it.
+
+use std::collections::VecDeque;
+
+use super::{Acked, Finding, RecoveryConfig, Sequences};
+
+/// W\[j\]: what is known of an outstanding segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Segment {
+    /// Not on its way: not yet sent, or sent only before a connection reset.
+    Free,
+    /// Arrived out of order.
+    Received,
+    /// Last carried by the packet with this sequence number.
+    Sent(u64),
+}
+
+/// The state of loss monitoring.
+#[derive(Debug, Clone)]
+pub struct LossMonitor {
+    config: RecoveryConfig,
+    /// W from `una` on. A ring that grows with what is outstanding, at most rwnd.
+    window: VecDeque<Segment>,
+    /// `una` at the time of the last call: the segment at the front of `window`.
+    base: u64,
+    /// Transmissions in order: (packet sequence number, segment). Those that W no longer
+    /// confirms are dropped from the front, so that the front is rseqn.
+    sent: VecDeque<(u64, u64)>,
+    dupcount: u32,
+    /// swnd - cwnd: segments below `counted_below` that are stored at the receiver.
+    stored: u64,
+    /// nextseq as far as `stored` has followed it.
+    counted_below: u64,
+    /// With the guard: counting resumes with acknowledgments of packets beyond this.
+    resume_after: u64,
+    retransmit: Option<u64>,
+}
+
+impl LossMonitor {
+    pub(super) fn new(config: RecoveryConfig) -> Self {
+        LossMonitor {
+            config,
+            window: VecDeque::new(),
+            base: 0,
+            sent: VecDeque::new(),
+            dupcount: 0,
+            stored: 0,
+            counted_below: 0,
+            resume_after: 0,
+            retransmit: None,
+        }
+    }
+    pub(super) fn inflation(&self) -> u64 {
+        self.stored
+    }
+
+    fn segment(&self, seq: u64) -> Segment {
+        let at = seq.checked_sub(self.base).map(|i| i as usize);
+        at.and_then(|i| self.window.get(i))
+            .copied()
+            .unwrap_or(Segment::Free)
+    }
+
+    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, cwnd: f64) -> Finding {
+        while self.base < seqs.una {
+            if self.window.pop_front() == Some(Segment::Received) && self.base < self.counted_below
+            {
+                self.stored -= 1;
+            }
+            self.base += 1;
+        }
+        self.counted_below = self.counted_below.max(seqs.una);
+        self.retransmit = self.retransmit.filter(|seq| *seq >= seqs.una);
+        self.mark_received(acked.trigger_seq);
+
+        let Some((packet, seq)) = self.least_recent() else {
+            self.dupcount = 0;
+            return Finding::Nothing;
+        };
+        if acked.packet_seq > packet && acked.packet_seq >= self.resume_after {
+            self.dupcount += 1;
+            if self.dupcount >= self.config.dupack_threshold {
+                self.dupcount = 0;
+                if self.config.loss_monitor_guard {
+                    self.resume_after = packet + cwnd as u64;
+                }
+                self.retransmit = Some(seq);
+                return Finding::Loss;
+            }
+        }
+        Finding::Nothing
+    }
+
+    fn mark_received(&mut self, seq: u64) {
+        let Some(i) = seq.checked_sub(self.base).map(|i| i as usize) else {
+            return;
+        };
+        if let Some(segment) = self.window.get_mut(i).filter(|s| **s != Segment::Received) {
+            *segment = Segment::Received;
+            // After a reset, what lies beyond nextseq is not part of the send-out window yet.
+            self.stored += u64::from(seq < self.counted_below);
+        }
+    }
+
+    /// rseqn with its packet: the front of the transmissions that W still confirms. Dropping
+    /// one that W does not confirm starts the count for the next.
+    fn least_recent(&mut self) -> Option<(u64, u64)> {
+        while let Some(&(packet, seq)) = self.sent.front() {
+            if self.segment(seq) == Segment::Sent(packet) {
+                return Some((packet, seq));
+            }
+            self.sent.pop_front();
+            self.dupcount = 0;
+        }
+        None
+    }
+
+    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        if let Some(seq) = self.retransmit.take() {
+            return Some(seq);
+        }
+        while seqs.next < seqs.high && self.segment(seqs.next) == Segment::Received {
+            seqs.next += 1;
+            self.stored += 1;
+            self.counted_below = seqs.next;
+        }
+        seqs.allows_next(cwnd as u64 + self.stored)
+            .then_some(seqs.next)
+    }
+
+    pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64) {
+        debug_assert_eq!(self.base, seqs.una);
+        let i = (seq - self.base) as usize;
+        if i >= self.window.len() {
+            self.window.resize(i + 1, Segment::Free);
+        }
+        self.window[i] = Segment::Sent(packet_seq);
+        self.counted_below = self.counted_below.max(seq + 1);
+        self.sent.push_back((packet_seq, seq));
+    }
+
+    pub(super) fn on_retransmission_timer(&mut self, seqs: &Sequences) {
+        self.retransmit = Some(seqs.una);
+    }
+
+    pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
+        for segment in &mut self.window {
+            if *segment != Segment::Received {
+                *segment = Segment::Free;
+            }
+        }
+        self.sent.clear();
+        self.dupcount = 0;
+        self.stored = 0;
+        self.counted_below = seqs.una;
+        self.resume_after = 0;
+        self.retransmit = None;
+        seqs.next = seqs.una;
+    }
+}

@@ -1,0 +1,185 @@
+//! Loss recovery from selective acknowledgments (RFC 6675).
+//!
+//! The scoreboard is a set of ranges and two cursors. A packet is lost when dupackthreshold
+//! packets above it have arrived, so everything missing below `lost_below` is lost; everything
+//! missing below `resent_below` has been sent again. What is in the network follows without a
+//! walk over the window:
+//!
+//! ```text
+//! pipe = missing in [lost_below, next) + missing in [una, resent_below)
+//! ```
+//!
+//! After a timeout everything outstanding is deemed lost and sent again in order as the window
+//! opens, but for what has arrived (RFC 6675 section 5.1 lets the sender keep that knowledge).
+
+use super::{Acked, Finding, RecoveryConfig, Sequences};
+use crate::endpoint::range_set::RangeSet;
+
+/// The state of recovery from selective acknowledgments.
+#[derive(Debug, Clone)]
+pub struct Sack {
+    config: RecoveryConfig,
+    arrived: RangeSet,
+    lost_below: u64,
+    resent_below: u64,
+    /// Missing packets below `resent_below`: each was sent again and is still under way.
+    resent: u64,
+    dupacks: u32,
+    phase: Phase,
+    /// Send the first missing packet whatever the pipe (RFC 6675 section 5, step 4.3).
+    force: bool,
+    /// Rescue retransmission done up to here (RFC 6675, NextSeg rule 4).
+    rescued_below: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Fast recovery until this packet is acknowledged.
+    Recovery {
+        until: u64,
+    },
+    /// Repair after a timeout until this packet is acknowledged; the window grows meanwhile.
+    AfterTimeout {
+        until: u64,
+    },
+}
+
+impl Sack {
+    pub(super) fn new(config: RecoveryConfig) -> Self {
+        Sack {
+            config,
+            arrived: RangeSet::default(),
+            lost_below: 0,
+            resent_below: 0,
+            resent: 0,
+            dupacks: 0,
+            phase: Phase::Open,
+            force: false,
+            rescued_below: 0,
+        }
+    }
+
+    pub(super) fn in_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. })
+    }
+
+    /// RFC 6675: SetPipe.
+    #[inline]
+    pub(super) fn pipe(&self, seqs: &Sequences) -> u64 {
+        if self.phase == Phase::Open && self.arrived.is_empty() {
+            return seqs.outstanding();
+        }
+        let lost_below = self.lost_below.max(seqs.una);
+        seqs.next - lost_below - self.arrived.count_from(lost_below) + self.resent
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+        if acked.newly > 0 {
+            if self.phase == Phase::Open && self.arrived.is_empty() && acked.sack.is_empty() {
+                self.dupacks = 0;
+                return Finding::Nothing;
+            }
+            self.advance(seqs, acked.newly);
+        }
+        let mut news = false;
+        for block in acked.sack {
+            // Nothing beyond what was sent can have arrived.
+            if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
+                continue;
+            }
+            let added = self.arrived.insert(*block, self.resent_below);
+            self.resent -= added.below_mark;
+            news |= added.total > 0;
+        }
+        if acked.newly == 0 && news {
+            self.dupacks += 1;
+        }
+        let threshold = u64::from(self.config.dupack_threshold);
+        if let Some(lost_below) = self.arrived.nth_largest(threshold) {
+            self.lost_below = self.lost_below.max(lost_below);
+        }
+        let lost = self.lost_below > seqs.una || self.dupacks >= self.config.dupack_threshold;
+        if self.phase == Phase::Open && lost && seqs.outstanding() > 0 {
+            self.phase = Phase::Recovery { until: seqs.next };
+            self.lost_below = self.lost_below.max(seqs.una + 1);
+            self.resent_below = seqs.una;
+            self.resent = 0;
+            self.force = true;
+            return Finding::Loss;
+        }
+        Finding::Nothing
+    }
+
+    /// `una` has moved by `newly`.
+    fn advance(&mut self, seqs: &Sequences, newly: u64) {
+        self.dupacks = 0;
+        let old_una = seqs.una - newly;
+        let arrived = self.arrived.remove_below(seqs.una);
+        self.resent = match self.resent_below.checked_sub(seqs.una) {
+            // All of them were below una.
+            None | Some(0) => 0,
+            Some(_) => self.resent - (seqs.una - old_una - arrived),
+        };
+        self.resent_below = self.resent_below.max(seqs.una);
+        match self.phase {
+            Phase::Recovery { until } | Phase::AfterTimeout { until } if seqs.una >= until => {
+                self.phase = Phase::Open;
+                self.force = false;
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 6675: NextSeg.
+    #[inline]
+    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        if self.phase == Phase::Open {
+            // Outside recovery pipe counts nothing as lost, and rwnd bounds what is stored.
+            let fits = self.pipe(seqs) < cwnd as u64;
+            return (fits && seqs.allows_next(seqs.rwnd)).then_some(seqs.next);
+        }
+        if !self.force && self.pipe(seqs) >= cwnd as u64 {
+            return None;
+        }
+        self.force = false;
+        let hole = self.arrived.next_missing(self.resent_below.max(seqs.una));
+        let highest = self.arrived.end().unwrap_or(0);
+        if hole < self.lost_below {
+            Some(hole) // Rule 1.
+        } else if seqs.allows_next(seqs.rwnd) {
+            Some(seqs.next) // Rule 2.
+        } else if hole < highest {
+            Some(hole) // Rule 3.
+        } else if seqs.una >= self.rescued_below && seqs.next > seqs.una {
+            // Rule 4: once per recovery, the last packet, in case the tail was lost.
+            let last = seqs.next - 1;
+            let missing = self.arrived.range_of(last).is_none() && last >= self.resent_below;
+            self.rescued_below = seqs.next;
+            missing.then_some(last)
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64) {
+        // Holes go out in order; the rescue of rule 4 skips others and moves no cursor.
+        let is_hole = seq < seqs.next && seq == self.arrived.next_missing(self.resent_below);
+        if self.phase != Phase::Open && is_hole {
+            self.resent_below = seq + 1;
+            self.resent += 1;
+        }
+    }
+
+    pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
+        self.dupacks = 0;
+        self.phase = Phase::AfterTimeout { until: seqs.next };
+        self.lost_below = seqs.next;
+        self.resent_below = seqs.una;
+        self.resent = 0;
+        self.rescued_below = seqs.next;
+        self.force = false;
+    }
+}

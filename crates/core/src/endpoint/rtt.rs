@@ -1,0 +1,144 @@
+//! Round-trip time and retransmission timeout (RFC 6298), from timestamps (RFC 7323).
+
+use crate::units::{Duration, Time};
+
+/// The estimator of one connection.
+///
+/// ```text
+/// RTTVAR <- 3/4 RTTVAR + 1/4 |SRTT - R|      SRTT <- 7/8 SRTT + 1/8 R
+/// RTO    <- SRTT + max(G, 4 RTTVAR), kept within the floor and the ceiling, doubled by back-off
+/// ```
+#[derive(Debug, Clone)]
+pub struct RttEstimator {
+    granularity: Duration,
+    floor: Duration,
+    ceiling: Duration,
+    initial: Duration,
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    min_rtt: Duration,
+    backoff: u32,
+}
+
+impl RttEstimator {
+    /// An estimator without samples. `granularity` is G, the tick of the clock.
+    pub fn new(
+        granularity: Duration,
+        floor: Duration,
+        ceiling: Duration,
+        initial: Duration,
+    ) -> Self {
+        RttEstimator {
+            granularity,
+            floor,
+            ceiling,
+            initial,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            min_rtt: Duration::MAX,
+            backoff: 0,
+        }
+    }
+
+    /// A packet sent at `sent` was acknowledged at `now`. A timestamp tells retransmissions
+    /// apart, so every sample counts and ends the back-off (RFC 6298 section 5, Karn).
+    pub fn on_sample(&mut self, sent: Time, now: Time) {
+        let ticks = |t: Time| t.floor_to(self.granularity);
+        let sample = ticks(now).since(ticks(sent));
+        self.min_rtt = self.min_rtt.min(sample);
+        self.backoff = 0;
+        let (r, ps) = (sample.as_ps(), Duration::from_ps);
+        match self.srtt.map(Duration::as_ps) {
+            None => {
+                self.srtt = Some(sample);
+                self.rttvar = ps(r / 2);
+            }
+            Some(srtt) => {
+                let var = self.rttvar.as_ps();
+                self.rttvar = ps(var - var / 4 + srtt.abs_diff(r) / 4);
+                self.srtt = Some(ps(srtt - srtt / 8 + r / 8));
+            }
+        }
+    }
+
+    /// The smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        self.srtt.unwrap_or(Duration::ZERO)
+    }
+
+    /// The smallest sample; [`Duration::MAX`] before the first.
+    pub fn min_rtt(&self) -> Duration {
+        self.min_rtt
+    }
+
+    /// The timeout before any back-off.
+    pub fn base_rto(&self) -> Duration {
+        let rto = match self.srtt {
+            None => self.initial,
+            Some(srtt) => srtt + self.granularity.max(self.rttvar.saturating_mul(4)),
+        };
+        rto.max(self.floor).min(self.ceiling)
+    }
+
+    /// The timeout in force.
+    pub fn rto(&self) -> Duration {
+        self.base_rto()
+            .saturating_mul(1 << self.backoff)
+            .min(self.ceiling)
+    }
+
+    /// A timer expired: double the timeout until the next sample.
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn estimator() -> RttEstimator {
+        RttEstimator::new(
+            Duration::ZERO,
+            MS(200),
+            Duration::from_secs(60),
+            Duration::from_secs(1),
+        )
+    }
+
+    #[test]
+    fn rfc_6298_by_hand() {
+        let mut rtt = estimator();
+        assert_eq!(rtt.rto(), MS(1000));
+        rtt.on_sample(Time::ZERO, Time::ZERO + MS(100));
+        // SRTT 100, RTTVAR 50: RTO 100 + 4 x 50.
+        assert_eq!((rtt.srtt(), rtt.rto()), (MS(100), MS(300)));
+        rtt.on_sample(Time::ZERO, Time::ZERO + MS(180));
+        // RTTVAR 37.5 + 20 = 57.5; SRTT 87.5 + 22.5 = 110; RTO 110 + 230.
+        assert_eq!((rtt.srtt(), rtt.rto()), (MS(110), MS(340)));
+        assert_eq!(rtt.min_rtt(), MS(100));
+    }
+
+    #[test]
+    fn back_off_doubles_to_the_ceiling_and_ends_with_a_sample() {
+        let mut rtt = estimator();
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Duration::from_secs(2));
+        for _ in 0..40 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(), Duration::from_secs(60));
+        rtt.on_sample(Time::ZERO, Time::ZERO + MS(10));
+        assert_eq!(rtt.rto(), MS(200), "the floor");
+    }
+
+    #[test]
+    fn a_coarse_clock_counts_ticks() {
+        let mut rtt = RttEstimator::new(MS(10), MS(200), MS(60_000), MS(1000));
+        // 19 ms to 131 ms: tick 1 to tick 13.
+        rtt.on_sample(Time::ZERO + MS(19), Time::ZERO + MS(131));
+        assert_eq!(rtt.srtt(), MS(120));
+    }
+}

@@ -1,0 +1,367 @@
+//! The sending endpoint: a connection's state machine over the four axes.
+
+use super::EndpointConfig;
+use super::discrimination::Discrimination;
+use super::feedback::Feedback;
+use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
+use super::rtt::RttEstimator;
+use super::window::{AckEvent, CongestionEvent, ResetEvent, Window, WindowConfig};
+use crate::packet::{CongestionHeader, Flags, Packet, PacketKind};
+use crate::protocols::Protocol;
+use crate::units::{Duration, Probability, Time};
+
+/// The sender of one connection. It sends whole packets and knows no clock: drive it with
+/// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
+/// [`Sender::offer_until`], call [`Sender::poll_transmit`] until it has nothing more to send.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    window: Window,
+    recovery: Recovery,
+    discrimination: Discrimination,
+    feedback: Feedback,
+    rtt: RttEstimator,
+    seqs: Sequences,
+    next_packet_seq: u64,
+    cwnd_limited: bool,
+
+    recovery_timer: Time,
+    /// Only with the LR timers.
+    retransmission_timer: Option<Time>,
+    retransmission_timeout_factor: f64,
+    /// Expiries of the recovery timer since new data was acknowledged.
+    resets_in_a_row: u32,
+    partial_repairs: u32,
+
+    ecn: Option<EcnState>,
+    packet_size: u32,
+    stats: SenderStats,
+}
+
+/// RFC 3168 section 6.1.2: one reduction a window.
+#[derive(Debug, Clone, Copy, Default)]
+struct EcnState {
+    /// No further reduction before this packet is acknowledged.
+    reduced_until: u64,
+    announce: bool,
+}
+
+/// What a sender has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SenderStats {
+    /// Data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Expiries of the recovery timer.
+    pub timeouts: u64,
+    /// RTT samples, and their sum.
+    pub rtt_samples: u64,
+    /// Sum of the RTT samples, exact times and not clock ticks.
+    pub rtt_sum: Duration,
+    /// Integral of cwnd over time, packets times seconds.
+    pub cwnd_seconds: f64,
+    /// Until when the integral reaches.
+    integrated_to: Time,
+}
+
+impl Sender {
+    /// A connection of this protocol with nothing to send yet.
+    pub fn new(protocol: &Protocol, config: &EndpointConfig) -> Self {
+        let window = WindowConfig {
+            initial_window: config.initial_window,
+            packet_size: config.packet_size,
+            dupack_threshold: config.dupack_threshold,
+        };
+        let recovery = RecoveryConfig {
+            dupack_threshold: config.dupack_threshold,
+            partial_deflation: config.partial_deflation,
+            loss_monitor_guard: config.loss_monitor_guard,
+        };
+        let rtt = RttEstimator::new(
+            config.clock_granularity,
+            config.rto_floor,
+            config.rto_ceiling,
+            config.rto_initial,
+        );
+        let uses_ecn = config.ecn && protocol.feedback == Feedback::None;
+        Sender {
+            window: Window::new(protocol.window, window),
+            recovery: Recovery::new(protocol.recovery, recovery),
+            discrimination: protocol.discrimination,
+            feedback: protocol.feedback,
+            rtt,
+            seqs: Sequences {
+                rwnd: config.rwnd,
+                ..Sequences::default()
+            },
+            next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
+            cwnd_limited: true,
+            recovery_timer: Time::NEVER,
+            retransmission_timer: protocol
+                .recovery
+                .has_retransmission_timer()
+                .then_some(Time::NEVER),
+            retransmission_timeout_factor: config.retransmission_timeout_factor,
+            resets_in_a_row: 0,
+            partial_repairs: 0,
+            ecn: uses_ecn.then(EcnState::default),
+            packet_size: config.packet_size,
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The application has packets up to `limit`, exclusive, to send; `u64::MAX` for bulk. A
+    /// limit below what was sent already ends the transfer there.
+    pub fn offer_until(&mut self, limit: u64) {
+        self.seqs.limit = limit.max(self.seqs.high);
+    }
+
+    /// An acknowledgment arrived.
+    pub fn on_ack(&mut self, now: Time, ack: &Packet) {
+        debug_assert_eq!(ack.kind, PacketKind::Ack);
+        if ack.seq < self.seqs.una || ack.seq > self.seqs.high {
+            return; // Overtaken by a later one, or for what was never sent.
+        }
+        self.integrate(now);
+        let newly = ack.seq - self.seqs.una;
+        let outstanding = self.seqs.outstanding();
+        if newly > 0 {
+            self.stats.rtt_samples += 1;
+            self.stats.rtt_sum += now.since(ack.timestamp);
+            self.rtt.on_sample(ack.timestamp, now);
+            self.seqs.una = ack.seq;
+            self.seqs.next = self.seqs.next.max(ack.seq);
+            self.resets_in_a_row = 0;
+        } else if outstanding == 0 {
+            return; // Nothing is missing: an echo of what was sent twice.
+        }
+
+        let acked = Acked {
+            newly,
+            trigger_seq: ack.trigger_seq,
+            packet_seq: ack.packet_seq,
+            sack: ack.sack_blocks(),
+        };
+        let cwnd = self.window.cwnd();
+        let was_in_recovery = self.recovery.in_recovery();
+        let finding = self.recovery.on_ack(&self.seqs, &acked, cwnd);
+        // RFC 5681: FlightSize without what limited transmit let out beyond cwnd.
+        let in_flight = (outstanding as f64).min(cwnd);
+        if finding == Finding::Loss {
+            let probability = self.discrimination.congestion_probability();
+            self.reduce(now, probability, in_flight);
+        } else if ack.flags.contains(Flags::ECN_ECHO) {
+            self.on_ecn_echo(now, in_flight);
+        }
+
+        let feedback = match ack.header {
+            CongestionHeader::XcpReverse { feedback } => feedback,
+            _ => 0.0,
+        };
+        self.window.on_ack(&AckEvent {
+            now,
+            newly_acked: newly,
+            in_recovery: was_in_recovery || self.recovery.in_recovery(),
+            cwnd_limited: self.cwnd_limited,
+            srtt: self.rtt.srtt(),
+            una: self.seqs.una,
+            high: self.seqs.high,
+            congestion_flag: ack.flags.contains(Flags::CONGESTION),
+            feedback,
+        });
+        self.restart_timers(now, newly > 0, finding);
+    }
+
+    fn reduce(&mut self, now: Time, probability: Probability, in_flight: f64) {
+        if probability > Probability::ZERO {
+            self.window.on_congestion(&CongestionEvent {
+                now,
+                probability,
+                in_flight,
+            });
+            if let Some(ecn) = &mut self.ecn {
+                *ecn = EcnState {
+                    reduced_until: self.seqs.high,
+                    announce: true,
+                };
+            }
+        }
+    }
+
+    fn on_ecn_echo(&mut self, now: Time, in_flight: f64) {
+        let due = self
+            .ecn
+            .is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
+        if due && !self.recovery.in_recovery() {
+            self.reduce(now, Probability::ONE, in_flight);
+        }
+    }
+
+    fn restart_timers(&mut self, now: Time, new_data: bool, finding: Finding) {
+        if self.seqs.outstanding() == 0 {
+            self.recovery_timer = Time::NEVER;
+            if let Some(timer) = &mut self.retransmission_timer {
+                *timer = Time::NEVER;
+            }
+            return;
+        }
+        // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
+        // restarts the timer, so that many losses in a window end in a timeout.
+        self.partial_repairs = if finding == Finding::PartialRepair {
+            self.partial_repairs + 1
+        } else {
+            0
+        };
+        match &mut self.retransmission_timer {
+            // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
+            Some(timer) => {
+                self.recovery_timer = now + self.rtt.rto();
+                if new_data {
+                    *timer = now
+                        + self
+                            .rtt
+                            .base_rto()
+                            .mul_f64(self.retransmission_timeout_factor);
+                }
+            }
+            // A duplicate postpones TCP's only where it causes a retransmission.
+            None if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss => {
+                self.recovery_timer = now + self.rtt.rto();
+            }
+            None => {}
+        }
+    }
+
+    /// When [`Sender::on_timer`] must be called next.
+    #[inline]
+    pub fn next_timer(&self) -> Time {
+        self.retransmission_timer
+            .map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
+    }
+
+    /// Lets the timers that are due expire.
+    pub fn on_timer(&mut self, now: Time) {
+        self.integrate(now);
+        if self.recovery_timer <= now {
+            self.reset(now);
+        } else if self.retransmission_timer.is_some_and(|timer| timer <= now) {
+            self.recovery.on_retransmission_timer(&self.seqs);
+            self.restart_retransmission_timer(now);
+        }
+    }
+
+    /// Connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
+    fn reset(&mut self, now: Time) {
+        self.stats.timeouts += 1;
+        let in_flight = (self.seqs.outstanding() as f64).min(self.window.cwnd());
+        let repeated = self.resets_in_a_row > 0;
+        self.resets_in_a_row += 1;
+        self.partial_repairs = 0;
+        self.window.on_reset(&ResetEvent {
+            now,
+            in_flight,
+            repeated,
+        });
+        self.recovery.on_reset(&mut self.seqs);
+        self.rtt.back_off();
+        self.recovery_timer = now + self.rtt.rto();
+        self.restart_retransmission_timer(now);
+    }
+
+    fn restart_retransmission_timer(&mut self, now: Time) {
+        if let Some(timer) = &mut self.retransmission_timer {
+            *timer = now
+                + self
+                    .rtt
+                    .base_rto()
+                    .mul_f64(self.retransmission_timeout_factor);
+        }
+    }
+
+    /// Writes the next data packet into `packet` and returns true, or returns false if nothing
+    /// may be sent now.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
+        let cwnd = self.window.cwnd();
+        let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) else {
+            let seqs = &self.seqs;
+            self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
+            return false;
+        };
+        let is_retransmission = seq < self.seqs.high;
+        let packet_seq = self.next_packet_seq;
+        self.next_packet_seq += 1;
+        self.recovery.on_sent(&self.seqs, seq, packet_seq);
+        if self.recovery_timer == Time::NEVER {
+            self.recovery_timer = now + self.rtt.rto();
+        }
+        if seq == self.seqs.next {
+            self.seqs.next += 1;
+            self.seqs.high = self.seqs.high.max(self.seqs.next);
+        }
+        self.stats.sent += 1;
+
+        packet.kind = PacketKind::Data;
+        packet.flags = Flags::NONE;
+        packet.sack_len = 0;
+        packet.seq = seq;
+        packet.packet_seq = packet_seq;
+        packet.timestamp = now;
+        packet.size = self.packet_size;
+        if is_retransmission {
+            self.stats.retransmissions += 1;
+            packet.flags.insert(Flags::RETRANSMISSION);
+            self.restart_retransmission_timer(now);
+        } else if self.retransmission_timer == Some(Time::NEVER) {
+            self.restart_retransmission_timer(now);
+        }
+        if let Some(ecn) = &mut self.ecn
+            && !is_retransmission
+        {
+            packet.flags.insert(Flags::ECN_CAPABLE); // RFC 3168 section 6.1.5: new data only.
+            if std::mem::take(&mut ecn.announce) {
+                packet.flags.insert(Flags::WINDOW_REDUCED);
+            }
+        }
+        let window = cwnd.min(self.seqs.rwnd as f64);
+        self.feedback.stamp(packet, self.rtt.srtt(), window);
+        true
+    }
+
+    fn integrate(&mut self, now: Time) {
+        let passed = now.since(self.stats.integrated_to).as_secs_f64();
+        self.stats.cwnd_seconds += self.window.cwnd() * passed;
+        self.stats.integrated_to = now;
+    }
+
+    /// Counters up to `now`.
+    pub fn stats(&mut self, now: Time) -> SenderStats {
+        self.integrate(now);
+        self.stats
+    }
+
+    /// The congestion window, packets.
+    pub fn cwnd(&self) -> f64 {
+        self.window.cwnd()
+    }
+    /// The slow start threshold, packets; infinite where there is none.
+    pub fn ssthresh(&self) -> f64 {
+        self.window.ssthresh()
+    }
+    /// The RTT estimator.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+    /// Where the sender stands in the sequence space.
+    pub fn sequences(&self) -> &Sequences {
+        &self.seqs
+    }
+    /// Packets taken to be in the network.
+    pub fn in_flight(&self) -> u64 {
+        self.recovery.in_flight(&self.seqs)
+    }
+    /// Has everything offered been acknowledged?
+    pub fn is_done(&self) -> bool {
+        self.seqs.una >= self.seqs.limit
+    }
+}

@@ -1,0 +1,162 @@
+//! One directed link in the engine: its state machine, what it carries, and its books.
+
+use std::collections::VecDeque;
+
+use windward_core::network::{Departure, FifoLink, QueuedLink, RouterSpec};
+use windward_core::units::{Duration, Time};
+
+use super::slab::PacketId;
+use crate::outcome::LinkOutcome;
+use crate::scenario::LinkSpec;
+
+/// The link itself, in the cheaper form where that is exact.
+#[derive(Debug)]
+pub(super) enum Link {
+    Fifo(FifoLink),
+    Queued(QueuedLink<PacketId>),
+}
+
+/// A link with what is on its wire.
+#[derive(Debug)]
+pub(super) struct Hop {
+    pub(super) link: Link,
+    /// Packets that will reach the far end, in order, unless the next link took them already.
+    pub(super) wire: VecDeque<(Time, PacketId)>,
+    /// All its packets come over one other link, and in order: they need no event to get here.
+    pub(super) express: bool,
+    pub(super) books: Books,
+}
+
+impl Hop {
+    /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
+    pub(super) fn new(spec: &LinkSpec, seed: u64, force_queued: bool) -> Self {
+        let LinkSpec {
+            name,
+            rate,
+            delay,
+            queue,
+            channel,
+        } = spec;
+        let link = if queue.router == RouterSpec::None && !force_queued {
+            Link::Fifo(FifoLink::new(*rate, *delay, queue, channel, seed, name))
+        } else {
+            Link::Queued(QueuedLink::new(*rate, *delay, queue, channel, seed, name))
+        };
+        Hop {
+            link,
+            wire: VecDeque::new(),
+            express: false,
+            books: Books::default(),
+        }
+    }
+
+    /// Packets waiting at `now`.
+    pub(super) fn waiting(&mut self, now: Time) -> u64 {
+        match &mut self.link {
+            Link::Fifo(link) => link.waiting(now) as u64,
+            Link::Queued(link) => link.waiting() as u64,
+        }
+    }
+
+    /// The link's row of the outcome at the end of the run.
+    pub(super) fn close(self, name: &str, window: Window) -> LinkOutcome {
+        let Books {
+            arrived,
+            dropped,
+            corrupted,
+            delivered,
+            mut waited,
+            busy,
+            ..
+        } = self.books;
+        let mut in_flight = self.books.on_wire_at_end;
+        let (marked, longest_queue) = match &self.link {
+            Link::Fifo(link) => (link.marked(), link.longest_queue()),
+            Link::Queued(link) => {
+                // What still waits has not been entered yet.
+                for arrived in link.arrival_times() {
+                    waited += window.overlap(arrived, window.until);
+                    in_flight += 1;
+                }
+                (link.marked(), link.longest_queue())
+            }
+        };
+        let length = window.until.since(window.from).as_secs_f64();
+        LinkOutcome {
+            name: name.to_owned(),
+            utilization: busy.as_secs_f64() / length,
+            arrived,
+            dropped,
+            corrupted,
+            delivered,
+            in_flight,
+            marked,
+            mean_queue_packets: waited.as_secs_f64() / length,
+            max_queue_packets: longest_queue as u64,
+        }
+    }
+}
+
+/// The span of time that figures cover.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) from: Time,
+    pub(super) until: Time,
+}
+
+impl Window {
+    /// The part of `start..end` inside.
+    #[inline]
+    fn overlap(self, start: Time, end: Time) -> Duration {
+        end.min(self.until).since(start.max(self.from))
+    }
+}
+
+/// What a link counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Books {
+    pub(super) arrived: u64,
+    pub(super) dropped: u64,
+    pub(super) corrupted: u64,
+    pub(super) delivered: u64,
+    pub(super) on_wire_at_end: u64,
+    pub(super) sent_bytes: u64,
+    busy: Duration,
+    /// Sum of waiting times; over the time, the mean queue (Little's law).
+    waited: Duration,
+}
+
+impl Books {
+    /// Enters a packet that came at `arrived` and leaves as `departure` says. Returns whether
+    /// it is still to be seen at the far end.
+    #[inline]
+    pub(super) fn enter(
+        &mut self,
+        window: Window,
+        arrived: Time,
+        size: u32,
+        departure: &Departure,
+    ) -> bool {
+        let Departure {
+            start,
+            end,
+            arrival,
+            destroyed,
+        } = *departure;
+        self.sent_bytes += u64::from(size);
+        self.busy += window.overlap(start, end);
+        if start > arrived {
+            self.waited += window.overlap(arrived, start);
+        }
+        if arrival > window.until {
+            self.on_wire_at_end += 1;
+            return false;
+        }
+        if destroyed {
+            self.corrupted += 1;
+        } else {
+            self.delivered += 1;
+        }
+        !destroyed
+    }
+}

@@ -1,0 +1,910 @@
+//! The engine: virtual time, packets and links.
+//!
+//! The life of a packet: an endpoint or a source puts it into the slab and
+//! [`Simulation::forward`]s it; each link says when it will be at the far end; there the next
+//! link or the endpoint takes it.
+//!
+//! What keeps it fast is what it leaves out. A DropTail or RED queue without router feedback is
+//! arithmetic: the departure of a packet is known when it arrives, so no event serves the
+//! queue. A link whose packets all come over one other link, in order, is passed through at
+//! once ("express"): no event brings them there. Packets on one wire arrive in order, so only
+//! the first of them is in the event queue. Timers move their deadline without touching the
+//! queue unless it becomes earlier.
+
+mod hop;
+mod schedule;
+mod slab;
+mod source;
+
+use windward_core::endpoint::{Receiver, Sender, SenderStats};
+use windward_core::network::Offer;
+use windward_core::packet::{Packet, PacketKind};
+use windward_core::rng::Stream;
+use windward_core::units::{Duration, Time};
+
+use self::hop::{Hop, Link, Window};
+use self::schedule::{ComponentId, Schedule};
+use self::slab::{PacketId, Slab};
+use self::source::Source;
+use crate::outcome::{FlowOutcome, GroupOutcome, Outcome};
+use crate::scenario::{FlowSpec, LinkId, Scenario, Traffic};
+
+/// A run that can be advanced in steps and looked at in between.
+#[derive(Debug)]
+pub struct Simulation {
+    now: Time,
+    /// What figures cover: from the end of the warm-up to the end of the run.
+    window: Window,
+    seed: u64,
+    schedule: Schedule,
+    components: Components,
+    slab: Slab,
+    hops: Vec<Hop>,
+    link_names: Vec<String>,
+    flows: Vec<Flow>,
+    transports: Vec<Option<Transport>>,
+    groups: Vec<Group>,
+    warmed_up: bool,
+    events: u64,
+    fingerprint: u64,
+}
+
+/// What every flow has.
+#[derive(Debug)]
+struct Flow {
+    forward: Box<[u32]>,
+    reverse: Box<[u32]>,
+    bottleneck: u32,
+    group: u32,
+    name: String,
+    start: Time,
+    stop: Time,
+    source: Option<Source>,
+    /// Bytes put through the bottleneck in all, and inside the window.
+    bottleneck_bytes: u64,
+    measured_bytes: u64,
+    /// Datagrams delivered, and how many of these before the window.
+    datagrams: u64,
+    datagrams_at_warmup: u64,
+    sent_at_warmup: u64,
+}
+
+/// A connection's two ends.
+#[derive(Debug)]
+struct Transport {
+    sender: Sender,
+    receiver: Receiver,
+    protocol: &'static str,
+    packet_size: u32,
+    packets: Option<u64>,
+    completed: Option<Time>,
+    sender_timer: Timer,
+    receiver_timer: Timer,
+    at_warmup: (SenderStats, u64),
+}
+
+/// The entry of a timer in the event queue. The deadline moves far more often than it expires,
+/// so the entry is left where it is and looked after when its time comes.
+#[derive(Debug, Clone, Copy)]
+struct Timer {
+    scheduled: Time,
+}
+
+/// What the flows of a group put through their bottlenecks, in bins of time.
+#[derive(Debug)]
+struct Group {
+    name: String,
+    bins: Vec<u64>,
+    bin: Duration,
+    current: usize,
+    current_from: Time,
+    current_until: Time,
+}
+
+impl Group {
+    #[inline]
+    fn add(&mut self, at: Time, bytes: u64) {
+        if at < self.current_from || at >= self.current_until {
+            self.current = (at.as_ps() / self.bin.as_ps()) as usize;
+            self.current_from = Time::from_ps(self.current as u64 * self.bin.as_ps());
+            self.current_until = self.current_from + self.bin;
+            if self.bins.len() <= self.current {
+                self.bins.resize(self.current + 1, 0);
+            }
+        }
+        self.bins[self.current] += bytes;
+    }
+}
+
+/// Which component an index of the event queue means. At one instant, queues are served
+/// before packets arrive, and packets arrive before timers expire.
+#[derive(Debug, Clone, Copy)]
+struct Components {
+    links: u32,
+    flows: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Component {
+    /// The queue of a link can put its next packet on the wire.
+    Queue(u32),
+    /// An interval of a link's router ends.
+    Router(u32),
+    /// A packet reaches the far end of a link.
+    Arrival(u32),
+    /// A sender's timer.
+    SenderTimer(u32),
+    /// A receiver's timer.
+    ReceiverTimer(u32),
+    /// An application starts or stops, or a source sends.
+    Application(u32),
+}
+
+impl Components {
+    fn id(self, component: Component) -> ComponentId {
+        let Components { links, flows } = self;
+        match component {
+            Component::Queue(link) => link,
+            Component::Router(link) => links + link,
+            Component::Arrival(link) => 2 * links + link,
+            Component::SenderTimer(flow) => 3 * links + flow,
+            Component::ReceiverTimer(flow) => 3 * links + flows + flow,
+            Component::Application(flow) => 3 * links + 2 * flows + flow,
+        }
+    }
+
+    #[inline]
+    fn of(self, id: ComponentId) -> Component {
+        let Components { links, flows } = self;
+        if id < 3 * links {
+            if id >= 2 * links {
+                Component::Arrival(id - 2 * links)
+            } else if id >= links {
+                Component::Router(id - links)
+            } else {
+                Component::Queue(id)
+            }
+        } else {
+            let id = id - 3 * links;
+            if id < flows {
+                Component::SenderTimer(id)
+            } else if id < 2 * flows {
+                Component::ReceiverTimer(id - flows)
+            } else {
+                Component::Application(id - 2 * flows)
+            }
+        }
+    }
+}
+
+/// One connection at an instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowSnapshot {
+    /// Congestion window, packets.
+    pub cwnd: f64,
+    /// Slow start threshold, packets.
+    pub ssthresh: f64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Packets sent and not yet acknowledged or deemed lost.
+    pub in_flight: u64,
+    /// Bytes delivered uniquely so far.
+    pub delivered_bytes: u64,
+    /// Bytes put through the bottleneck so far.
+    pub bottleneck_bytes: u64,
+}
+
+/// One directed link at an instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkSnapshot {
+    /// Packets waiting behind the one in transmission.
+    pub queue_packets: u64,
+    /// Packets dropped by the queue so far.
+    pub dropped: u64,
+    /// Packets destroyed by the channel so far.
+    pub corrupted: u64,
+    /// Bytes put on the wire so far.
+    pub sent_bytes: u64,
+}
+
+/// How much the engine may leave out; the outcome is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// Everything that no figure needs.
+    Fast,
+    /// An event for every arrival at every queue, so that snapshots are exact.
+    Snapshots,
+    /// An event for every departure too: the plain way, to check the others against.
+    #[cfg(test)]
+    Everything,
+}
+
+impl Simulation {
+    /// Sets the scenario up at time zero.
+    pub fn new(scenario: &Scenario) -> Self {
+        Self::with_detail(scenario, Detail::Fast)
+    }
+
+    /// As [`Simulation::new`], with snapshots of links exact at any instant; a little slower,
+    /// with the same outcome.
+    pub fn traced(scenario: &Scenario) -> Self {
+        Self::with_detail(scenario, Detail::Snapshots)
+    }
+
+    fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
+        let Scenario {
+            duration,
+            warmup,
+            seed,
+            bin,
+            links,
+            flows,
+            groups,
+        } = scenario;
+        let window = Window {
+            from: Time::ZERO + *warmup,
+            until: Time::ZERO + *duration,
+        };
+        let force_queued = match detail {
+            Detail::Fast | Detail::Snapshots => false,
+            #[cfg(test)]
+            Detail::Everything => true,
+        };
+        let mut hops: Vec<Hop> = links
+            .iter()
+            .map(|link| Hop::new(link, *seed, force_queued))
+            .collect();
+        if detail == Detail::Fast {
+            mark_express(&mut hops, flows);
+        }
+        let mut simulation = Simulation {
+            now: Time::ZERO,
+            window,
+            seed: *seed,
+            schedule: Schedule::default(),
+            components: Components {
+                links: links.len() as u32,
+                flows: flows.len() as u32,
+            },
+            slab: Slab::default(),
+            hops,
+            link_names: links.iter().map(|link| link.name.clone()).collect(),
+            flows: flows.iter().map(|flow| Flow::new(flow, *seed)).collect(),
+            transports: flows.iter().map(Transport::new).collect(),
+            groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
+            warmed_up: false,
+            events: 0,
+            fingerprint: 0,
+        };
+        for link in 0..links.len() as u32 {
+            simulation.schedule_router(link);
+        }
+        for flow in 0..flows.len() as u32 {
+            let state = &simulation.flows[flow as usize];
+            let first = state.source.as_ref().map_or(state.start, Source::next);
+            simulation.push(first, Component::Application(flow));
+        }
+        simulation
+    }
+
+    /// Virtual time reached so far.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Handles every event up to and including `until`, but none after the scenario's end.
+    pub fn advance(&mut self, until: Time) {
+        let until = until.min(self.window.until);
+        if !self.warmed_up && until >= self.window.from {
+            self.run_until(self.window.from);
+            self.end_warmup();
+        }
+        self.run_until(until);
+        self.now = self.now.max(until);
+    }
+
+    /// The connection with that index, or `None` for datagrams.
+    pub fn flow(&self, index: usize) -> Option<FlowSnapshot> {
+        let transport = self.transports[index].as_ref()?;
+        let delivered = transport.receiver.stats().unique * u64::from(transport.packet_size);
+        Some(FlowSnapshot {
+            cwnd: transport.sender.cwnd(),
+            ssthresh: transport.sender.ssthresh(),
+            srtt: transport.sender.rtt().srtt(),
+            in_flight: transport.sender.in_flight(),
+            delivered_bytes: delivered,
+            bottleneck_bytes: self.flows[index].bottleneck_bytes,
+        })
+    }
+
+    /// The link with that index. `queue_packets` is exact with [`Simulation::traced`] only.
+    pub fn link(&mut self, index: usize) -> LinkSnapshot {
+        let hop = &mut self.hops[index];
+        LinkSnapshot {
+            queue_packets: hop.waiting(self.now),
+            dropped: hop.books.dropped,
+            corrupted: hop.books.corrupted,
+            sent_bytes: hop.books.sent_bytes,
+        }
+    }
+
+    fn push(&mut self, time: Time, component: Component) {
+        if time <= self.window.until {
+            self.schedule.push(time, self.components.id(component));
+        }
+    }
+
+    fn run_until(&mut self, until: Time) {
+        while let Some((time, id)) = self.schedule.first()
+            && time <= until
+        {
+            debug_assert!(time >= self.now, "time ran back");
+            self.now = time;
+            self.events += 1;
+            match self.components.of(id) {
+                Component::Arrival(link) => self.on_arrival(link, id),
+                other => {
+                    self.schedule.pop_first();
+                    match other {
+                        Component::Queue(link) => self.serve(link),
+                        Component::Router(link) => self.on_router_timer(link),
+                        Component::SenderTimer(flow) => self.on_sender_timer(flow, time),
+                        Component::ReceiverTimer(flow) => self.on_receiver_timer(flow, time),
+                        Component::Application(flow) => self.on_application(flow),
+                        Component::Arrival(_) => unreachable!("handled above"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first packet on the wire reaches the far end of a link.
+    fn on_arrival(&mut self, link: u32, id: ComponentId) {
+        let hop = &mut self.hops[link as usize];
+        let Some((_, packet)) = hop.wire.pop_front() else {
+            unreachable!("an empty wire")
+        };
+        match hop.wire.front() {
+            Some((next, _)) => self.schedule.move_first(*next, id),
+            None => self.schedule.pop_first(),
+        }
+        let Packet {
+            flow, hop, kind, ..
+        } = self.slab[packet];
+        let route = &self.flows[flow as usize];
+        let route = if kind == PacketKind::Ack {
+            &route.reverse
+        } else {
+            &route.forward
+        };
+        if usize::from(hop) < route.len() {
+            self.forward(packet, self.now);
+        } else {
+            self.deliver(packet);
+        }
+    }
+
+    /// Offers a packet, at `at`, to the next link of its route and to those that follow
+    /// directly.
+    #[inline]
+    fn forward(&mut self, id: PacketId, mut at: Time) {
+        let window = self.window;
+        loop {
+            let packet = &mut self.slab[id];
+            let flow = &mut self.flows[packet.flow as usize];
+            let is_ack = packet.kind == PacketKind::Ack;
+            let route = if is_ack { &flow.reverse } else { &flow.forward };
+            let next = usize::from(packet.hop);
+            let (link, onward) = (route[next], route.get(next + 1).copied());
+            packet.hop += 1;
+            let hop = &mut self.hops[link as usize];
+            hop.books.arrived += 1;
+            let departure = match &mut hop.link {
+                Link::Fifo(fifo) => match fifo.offer(at, packet) {
+                    Offer::Accepted(departure) => departure,
+                    Offer::Dropped => {
+                        hop.books.dropped += 1;
+                        self.slab.give_back(id);
+                        return;
+                    }
+                },
+                Link::Queued(_) => {
+                    self.enqueue(link, id, at);
+                    return;
+                }
+            };
+            if !is_ack && flow.bottleneck == link && departure.end <= window.until {
+                flow.count(&mut self.groups, window, departure.end, packet.size);
+            }
+            if !hop.books.enter(window, at, packet.size, &departure) {
+                self.slab.give_back(id);
+                return;
+            }
+            match onward {
+                Some(onward) if self.hops[onward as usize].express => at = departure.arrival,
+                _ => return self.put_on_wire(link, id, departure.arrival),
+            }
+        }
+    }
+
+    fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
+        let wire = &mut self.hops[link as usize].wire;
+        wire.push_back((arrival, id));
+        if wire.len() == 1 {
+            self.push(arrival, Component::Arrival(link));
+        }
+    }
+
+    /// A packet joins a queue that is served by events.
+    fn enqueue(&mut self, link: u32, id: PacketId, at: Time) {
+        debug_assert_eq!(at, self.now, "only what has happened may be queued");
+        let hop = &mut self.hops[link as usize];
+        let Link::Queued(queue) = &mut hop.link else {
+            unreachable!("a FIFO queue has no events")
+        };
+        if let Err(id) = queue.offer(at, &mut self.slab[id], id) {
+            hop.books.dropped += 1;
+            self.slab.give_back(id);
+        } else if let (1, Some(start)) = (queue.waiting(), queue.next_start()) {
+            if start <= at {
+                self.serve(link);
+            } else {
+                self.push(start, Component::Queue(link));
+            }
+        }
+    }
+
+    /// The wire of a link is free: its queue sends the next packet.
+    fn serve(&mut self, link: u32) {
+        let hop = &mut self.hops[link as usize];
+        let Link::Queued(queue) = &mut hop.link else {
+            unreachable!("a FIFO queue has no events")
+        };
+        let Some((id, arrived)) = queue.take_next() else {
+            return;
+        };
+        let packet = &mut self.slab[id];
+        let departure = queue.depart(self.now, packet);
+        let next_start = queue.next_start();
+        let seen = hop
+            .books
+            .enter(self.window, arrived, packet.size, &departure);
+        let flow = &mut self.flows[packet.flow as usize];
+        let is_ack = packet.kind == PacketKind::Ack;
+        if !is_ack && flow.bottleneck == link && departure.end <= self.window.until {
+            flow.count(&mut self.groups, self.window, departure.end, packet.size);
+        }
+        let route = if is_ack { &flow.reverse } else { &flow.forward };
+        let onward = route.get(usize::from(packet.hop)).copied();
+        if let Some(start) = next_start {
+            self.push(start, Component::Queue(link));
+        }
+        if !seen {
+            self.slab.give_back(id);
+        } else if onward.is_some_and(|link| self.hops[link as usize].express) {
+            self.forward(id, departure.arrival);
+        } else {
+            self.put_on_wire(link, id, departure.arrival);
+        }
+    }
+
+    fn on_router_timer(&mut self, link: u32) {
+        if let Link::Queued(queue) = &mut self.hops[link as usize].link {
+            queue.on_timer(self.now);
+        }
+        self.schedule_router(link);
+    }
+
+    fn schedule_router(&mut self, link: u32) {
+        if let Link::Queued(queue) = &self.hops[link as usize].link
+            && queue.next_timer() != Time::NEVER
+        {
+            self.push(queue.next_timer(), Component::Router(link));
+        }
+    }
+
+    /// A packet reaches its endpoint.
+    #[inline]
+    fn deliver(&mut self, id: PacketId) {
+        let packet = &mut self.slab[id];
+        let index = packet.flow;
+        let mark = self.now.as_ps() ^ packet.seq.rotate_left(40) ^ u64::from(index).rotate_left(20);
+        self.fingerprint =
+            (self.fingerprint.rotate_left(5) ^ mark).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let Some(transport) = &mut self.transports[index as usize] else {
+            self.flows[index as usize].datagrams += 1;
+            self.slab.give_back(id);
+            return;
+        };
+        if packet.kind == PacketKind::Data {
+            if transport.receiver.on_data(self.now, packet) {
+                self.forward(id, self.now);
+            } else {
+                self.slab.give_back(id);
+            }
+            self.follow_receiver_timer(index);
+        } else {
+            transport.sender.on_ack(self.now, packet);
+            self.slab.give_back(id);
+            self.transmit(index);
+        }
+    }
+
+    /// Lets a sender send all it may, and looks after its timer.
+    fn transmit(&mut self, index: u32) {
+        loop {
+            let Some(transport) = &mut self.transports[index as usize] else {
+                return;
+            };
+            let id = self.slab.take();
+            let packet = &mut self.slab[id];
+            if !transport.sender.poll_transmit(self.now, packet) {
+                self.slab.give_back(id);
+                break;
+            }
+            packet.flow = index;
+            packet.hop = 0;
+            self.forward(id, self.now);
+        }
+        let Some(transport) = &mut self.transports[index as usize] else {
+            return;
+        };
+        if transport.completed.is_none() && transport.sender.is_done() {
+            transport.completed = transport.packets.map(|_| self.now);
+        }
+        let deadline = transport.sender.next_timer();
+        if deadline < transport.sender_timer.scheduled {
+            transport.sender_timer.scheduled = deadline;
+            self.push(deadline, Component::SenderTimer(index));
+        }
+    }
+
+    fn follow_receiver_timer(&mut self, index: u32) {
+        let Some(transport) = &mut self.transports[index as usize] else {
+            return;
+        };
+        let deadline = transport.receiver.next_timer();
+        if deadline < transport.receiver_timer.scheduled {
+            transport.receiver_timer.scheduled = deadline;
+            self.push(deadline, Component::ReceiverTimer(index));
+        }
+    }
+
+    fn on_sender_timer(&mut self, index: u32, time: Time) {
+        let Some(transport) = &mut self.transports[index as usize] else {
+            return;
+        };
+        if transport.sender_timer.scheduled != time {
+            return; // Left over: an earlier entry has taken its place.
+        }
+        transport.sender_timer.scheduled = Time::NEVER;
+        if transport.sender.next_timer() <= time {
+            transport.sender.on_timer(time);
+        }
+        self.transmit(index);
+    }
+
+    fn on_receiver_timer(&mut self, index: u32, time: Time) {
+        let Some(transport) = &mut self.transports[index as usize] else {
+            return;
+        };
+        if transport.receiver_timer.scheduled != time {
+            return;
+        }
+        transport.receiver_timer.scheduled = Time::NEVER;
+        let id = self.slab.take();
+        if transport.receiver.on_timer(time, &mut self.slab[id]) {
+            self.forward(id, time);
+        } else {
+            self.slab.give_back(id);
+        }
+        self.follow_receiver_timer(index);
+    }
+
+    /// An application starts or stops offering data, or a source sends a datagram.
+    fn on_application(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if let Some(source) = &mut flow.source {
+            source.emit();
+            let (size, next) = (source.packet_size, source.next());
+            let seq = source.sent;
+            self.push(next, Component::Application(index));
+            let id = self.slab.take();
+            let kind = PacketKind::Datagram;
+            self.slab[id] = Packet {
+                flow: index,
+                size,
+                kind,
+                seq,
+                ..Packet::default()
+            };
+            self.forward(id, self.now);
+            return;
+        }
+        let stop = flow.stop;
+        let Some(transport) = &mut self.transports[index as usize] else {
+            return;
+        };
+        if self.now < stop {
+            transport
+                .sender
+                .offer_until(transport.packets.unwrap_or(u64::MAX));
+            self.push(stop, Component::Application(index));
+        } else {
+            transport.sender.offer_until(0);
+        }
+        self.transmit(index);
+    }
+
+    /// Remembers what was counted before the figures begin.
+    fn end_warmup(&mut self) {
+        self.warmed_up = true;
+        let now = self.window.from;
+        for (flow, transport) in self.flows.iter_mut().zip(&mut self.transports) {
+            flow.datagrams_at_warmup = flow.datagrams;
+            flow.sent_at_warmup = flow.source.as_ref().map_or(0, |source| source.sent);
+            if let Some(transport) = transport {
+                let unique = transport.receiver.stats().unique;
+                transport.at_warmup = (transport.sender.stats(now), unique);
+            }
+        }
+    }
+
+    /// Runs to the end and adds up.
+    pub fn finish(mut self) -> Outcome {
+        self.advance(self.window.until);
+        let window = self.window;
+        let flows: Vec<FlowOutcome> = self
+            .flows
+            .iter()
+            .zip(&mut self.transports)
+            .map(|(flow, transport)| match transport {
+                Some(transport) => flow.transport_outcome(transport, window),
+                None => flow.datagram_outcome(window),
+            })
+            .collect();
+        let goodputs = flows
+            .iter()
+            .zip(&self.transports)
+            .filter(|(_, t)| t.is_some());
+        let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
+        let groups = self.groups.into_iter().enumerate();
+        let groups = groups
+            .map(|(i, group)| group.close(i, &flows, window))
+            .collect();
+        let hops = self.hops.into_iter().zip(&self.link_names);
+        let links: Vec<_> = hops.map(|(hop, name)| hop.close(name, window)).collect();
+        Outcome {
+            seed: self.seed,
+            duration: window.until.since(Time::ZERO),
+            warmup: window.from.since(Time::ZERO),
+            flows,
+            groups,
+            jain,
+            packet_hops: links.iter().map(|link| link.delivered).sum(),
+            links,
+            events: self.events,
+            fingerprint: self.fingerprint,
+        }
+    }
+}
+
+/// Runs a scenario from start to end.
+pub fn run(scenario: &Scenario) -> Outcome {
+    Simulation::new(scenario).finish()
+}
+
+/// Finds the links whose packets all come over one other link. A FIFO link passes packets on in
+/// order, and nobody can come between: they can be offered to the next as soon as their arrival
+/// is known.
+fn mark_express(hops: &mut [Hop], flows: &[FlowSpec]) {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Feeder {
+        Unknown,
+        Link(LinkId),
+        Several,
+    }
+    let mut feeders = vec![Feeder::Unknown; hops.len()];
+    let mut note = |link: LinkId, feeder: Feeder| {
+        let known = &mut feeders[link];
+        *known = if *known == Feeder::Unknown || *known == feeder {
+            feeder
+        } else {
+            Feeder::Several
+        };
+    };
+    for route in flows.iter().flat_map(|flow| [&flow.forward, &flow.reverse]) {
+        // An endpoint feeds the first link.
+        if let Some(first) = route.first() {
+            note(*first, Feeder::Several);
+        }
+        for pair in route.windows(2) {
+            note(pair[1], Feeder::Link(pair[0]));
+        }
+    }
+    for (hop, feeder) in hops.iter_mut().zip(feeders) {
+        hop.express = matches!((&hop.link, feeder), (Link::Fifo(_), Feeder::Link(_)));
+    }
+}
+
+/// Jain's fairness index (sum x)^2 / (n sum x^2); 1 for no flows or no traffic.
+fn jain(goodputs: impl Iterator<Item = f64>) -> f64 {
+    let (n, sum, squares) =
+        goodputs.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
+    if squares > 0.0 {
+        sum * sum / (n * squares)
+    } else {
+        1.0
+    }
+}
+
+impl Flow {
+    fn new(spec: &FlowSpec, seed: u64) -> Self {
+        let FlowSpec {
+            name,
+            group,
+            traffic,
+            forward,
+            reverse,
+            bottleneck,
+            start,
+            stop,
+        } = spec;
+        let mut stream = Stream::new(seed, "start", name);
+        let start = {
+            let (low, high) = (start.0.since(Time::ZERO), start.1.since(Time::ZERO));
+            Time::ZERO + stream.between(low, high)
+        };
+        let stop = stop.unwrap_or(Time::NEVER);
+        let source = match traffic {
+            Traffic::Transport { .. } => None,
+            Traffic::Datagrams {
+                packet_size,
+                pattern,
+            } => {
+                let stream = Stream::new(seed, "source", name);
+                Some(Source::new(pattern, *packet_size, start, stop, stream))
+            }
+        };
+        let route = |links: &[LinkId]| links.iter().map(|link| *link as u32).collect();
+        Flow {
+            forward: route(forward),
+            reverse: route(reverse),
+            bottleneck: *bottleneck as u32,
+            group: *group as u32,
+            name: name.clone(),
+            start,
+            stop,
+            source,
+            bottleneck_bytes: 0,
+            measured_bytes: 0,
+            datagrams: 0,
+            datagrams_at_warmup: 0,
+            sent_at_warmup: 0,
+        }
+    }
+
+    /// A packet of this flow has left its bottleneck.
+    #[inline]
+    fn count(&mut self, groups: &mut [Group], window: Window, at: Time, size: u32) {
+        let bytes = u64::from(size);
+        self.bottleneck_bytes += bytes;
+        if at > window.from {
+            self.measured_bytes += bytes;
+        }
+        groups[self.group as usize].add(at, bytes);
+    }
+
+    fn transport_outcome(&self, transport: &mut Transport, window: Window) -> FlowOutcome {
+        let length = window.until.since(window.from).as_secs_f64();
+        let after = transport.sender.stats(window.until);
+        let (before, unique_before) = transport.at_warmup;
+        let unique = transport.receiver.stats().unique - unique_before;
+        let samples = after.rtt_samples - before.rtt_samples;
+        let rtts = after.rtt_sum - before.rtt_sum;
+        FlowOutcome {
+            name: self.name.clone(),
+            group: self.group as usize,
+            protocol: transport.protocol,
+            goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
+            throughput_bps: self.measured_bytes as f64 * 8.0 / length,
+            packets_sent: after.sent - before.sent,
+            retransmissions: after.retransmissions - before.retransmissions,
+            timeouts: after.timeouts - before.timeouts,
+            mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
+            mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
+            completed: transport.completed,
+        }
+    }
+
+    fn datagram_outcome(&self, window: Window) -> FlowOutcome {
+        let length = window.until.since(window.from).as_secs_f64();
+        let (size, sent) = self
+            .source
+            .as_ref()
+            .map_or((0, 0), |s| (s.packet_size, s.sent));
+        let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
+        FlowOutcome {
+            name: self.name.clone(),
+            group: self.group as usize,
+            protocol: "datagrams",
+            goodput_bps: delivered as f64 * 8.0 / length,
+            throughput_bps: self.measured_bytes as f64 * 8.0 / length,
+            packets_sent: sent - self.sent_at_warmup,
+            retransmissions: 0,
+            timeouts: 0,
+            mean_rtt: Duration::ZERO,
+            mean_cwnd: 0.0,
+            completed: None,
+        }
+    }
+}
+
+impl Transport {
+    fn new(spec: &FlowSpec) -> Option<Self> {
+        let Traffic::Transport {
+            protocol,
+            config,
+            packets,
+        } = &spec.traffic
+        else {
+            return None;
+        };
+        Some(Transport {
+            sender: Sender::new(protocol, config),
+            receiver: Receiver::new(config),
+            protocol: protocol.name,
+            packet_size: config.packet_size,
+            packets: *packets,
+            completed: None,
+            sender_timer: Timer {
+                scheduled: Time::NEVER,
+            },
+            receiver_timer: Timer {
+                scheduled: Time::NEVER,
+            },
+            at_warmup: (SenderStats::default(), 0),
+        })
+    }
+}
+
+impl Group {
+    fn new(name: &str, bin: Duration) -> Self {
+        Group {
+            name: name.to_owned(),
+            bins: vec![0],
+            bin,
+            current: 0,
+            current_from: Time::ZERO,
+            current_until: Time::ZERO + bin,
+        }
+    }
+
+    fn close(mut self, index: usize, flows: &[FlowOutcome], window: Window) -> GroupOutcome {
+        let own = || flows.iter().filter(|flow| flow.group == index);
+        let count = own().count();
+        // Whole bins only: a last one that the run cuts short would look like a pause.
+        self.bins
+            .resize((window.until.as_ps() / self.bin.as_ps()) as usize, 0);
+        let seconds = self.bin.as_secs_f64();
+        GroupOutcome {
+            name: self.name,
+            flows: count,
+            goodput_bps: own().map(|flow| flow.goodput_bps).sum(),
+            throughput_bps: own().map(|flow| flow.throughput_bps).sum(),
+            packets_sent: own().map(|flow| flow.packets_sent).sum(),
+            retransmissions: own().map(|flow| flow.retransmissions).sum(),
+            timeouts: own().map(|flow| flow.timeouts).sum(),
+            mean_cwnd: own().map(|flow| flow.mean_cwnd).sum::<f64>() / count.max(1) as f64,
+            throughput_bins: self
+                .bins
+                .iter()
+                .map(|b| *b as f64 * 8.0 / seconds)
+                .collect(),
+            first_bin: window.from.as_ps().div_ceil(self.bin.as_ps()) as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
