@@ -1,1 +1,36 @@
-//! x
+//! Experiments on the simulator: sweeps, statistics, claims, charts, the report.
+//!
+//! An experiment is a file, an [`Experiment`]: a scenario with axes to sweep, metrics to
+//! compute, charts to draw and claims to check. [`Experiment::plan`] turns it into a [`Plan`],
+//! a list of runs; [`Plan::run`] simulates them on all cores and gives [`Results`], which
+//! write themselves as tables. [`reproduce`] does this for a list of experiments and writes
+//! a report with a chart per figure and a verdict per claim.
+//!
+//! From the bottom up: [`expression`] computes metrics and the two sides of a check;
+//! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
+//! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; `output`
+//! leaves nothing half-written; [`builtin`] holds the experiments of the papers.
+//!
+//! Nothing here looks at a clock: whoever shows progress brings one.
+
+pub mod builtin;
+pub mod claims;
+mod error;
+pub mod experiment;
+pub mod expression;
+mod output;
+mod palette;
+pub mod plot;
+pub mod report;
+mod reproduce;
+pub mod statistics;
+mod strict_toml;
+pub mod sweep;
+pub mod table;
+#[cfg(test)]
+mod testing;
+
+pub use error::LabError;
+pub use experiment::{Effort, Experiment};
+pub use reproduce::{ReproductionSummary, reproduce};
+pub use sweep::{Plan, Progress, Results, RunOptions};

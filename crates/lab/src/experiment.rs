@@ -1,0 +1,343 @@
+//! Experiments: what to sweep, what to compute, what to draw, what to check.
+//!
+//! An experiment file is a scenario file with one more table, `[experiment]`. The rest of
+//! the file is read by [`ScenarioFile`]; this module says what the table means and its
+//! `reader` reads it, strictly.
+
+use std::path::Path;
+
+use windward_sim::scenario::file::ScenarioFile;
+
+use crate::LabError;
+use crate::expression::{Cell, Comparison, Expression, Measure};
+
+mod reader;
+
+/// An experiment file, read and checked.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// The file as the user named it.
+    pub file: String,
+    /// Unique name; results and figures are called by it.
+    pub id: String,
+    /// Key of the paper it reproduces.
+    pub paper: Option<String>,
+    /// The paper's figure, as `Figure 3`.
+    pub figure: Option<String>,
+    /// What it shows.
+    pub title: String,
+    /// Topology and parameters in one sentence, shown under the chart.
+    pub setting: String,
+    /// What was chosen where the paper is silent, with the reason.
+    pub choices: Vec<String>,
+    /// How long a quick look takes.
+    pub quick: RunLength,
+    /// How long the full measurement takes.
+    pub full: RunLength,
+    /// What is varied; the cells are all combinations, the last axis fastest.
+    pub axes: Vec<Axis>,
+    /// What is computed from each run.
+    pub metrics: Vec<Metric>,
+    /// What is drawn.
+    pub plots: Vec<PlotSpec>,
+    /// What is checked.
+    pub claims: Vec<Claim>,
+    /// The scenario that the axes change.
+    pub scenario: ScenarioFile,
+    /// FNV-1a hash of the file's text: two results with the same hash and version came from
+    /// the same configuration.
+    pub configuration_hash: u64,
+}
+
+/// How much to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// The file's `quick`: minutes.
+    #[default]
+    Quick,
+    /// The file's `full`: enough repetitions to decide.
+    Full,
+    /// Something else; begin with [`Experiment::run_length`] and change it.
+    Custom(RunLength),
+}
+
+/// Repetitions of each cell, and how long each run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLength {
+    /// Runs of each cell, each with a seed of its own.
+    pub repetitions: u32,
+    /// Replaces the scenario's duration.
+    pub duration: Option<String>,
+    /// Replaces the scenario's warm-up.
+    pub warmup: Option<String>,
+}
+
+/// Something that is varied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// Name, a column in the tables of results.
+    pub name: String,
+    /// How charts call it.
+    pub title: String,
+    /// The values it takes.
+    pub points: Vec<Point>,
+}
+
+/// One value of an axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// How tables, charts and checks call it.
+    pub label: String,
+    /// What it sets in the scenario: key and value.
+    pub set: Vec<(String, String)>,
+}
+
+impl Point {
+    /// The number its label begins with, and what follows it: `5%` is 5 of `%`, `20 ms` is 20
+    /// of `ms`. `None` for labels that are words.
+    pub fn quantity(&self) -> Option<(f64, &str)> {
+        let label = self.label.trim();
+        let end = label
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
+            .unwrap_or(label.len());
+        let number = label[..end].parse().ok()?;
+        Some((number, label[end..].trim()))
+    }
+}
+
+/// A number computed from each run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// Name, a column in the tables of results.
+    pub name: String,
+    /// How it is computed.
+    pub expression: Expression<Measure>,
+    pub(crate) line: usize,
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlotSpec {
+    /// What is drawn.
+    pub kind: PlotKind,
+    /// Above the chart, if there are several.
+    pub title: Option<String>,
+    /// Label of the vertical axis, without its unit.
+    pub y_title: String,
+    /// Unit of the vertical axis; values are converted to it.
+    pub unit: Unit,
+    /// Fixed bounds of the vertical axis, in its unit.
+    pub y: Option<(f64, f64)>,
+    /// Only the cells with these labels on these axes.
+    pub only: Vec<(usize, Vec<String>)>,
+    /// Horizontal lines to compare with.
+    pub references: Vec<Reference>,
+}
+
+/// What a chart draws.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlotKind {
+    /// Metrics against a numeric axis, one series for each combination of the other axes.
+    Lines {
+        /// Index of the axis.
+        x: usize,
+        /// Is it logarithmic?
+        log: bool,
+        /// Indices of the metrics.
+        metrics: Vec<usize>,
+    },
+    /// The same for an axis of words, without lines between.
+    Dots {
+        /// Index of the axis.
+        x: usize,
+        /// Indices of the metrics.
+        metrics: Vec<usize>,
+    },
+    /// Throughput of groups over time, one panel a cell.
+    Time {
+        /// Names of the groups.
+        groups: Vec<String>,
+        /// The first repetition alone instead of the mean of all with its band.
+        single: bool,
+    },
+}
+
+/// A horizontal line to compare with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Where, in the unit of the axis.
+    pub y: f64,
+    /// What it means.
+    pub label: String,
+}
+
+/// The unit of a chart's vertical axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// As shown.
+    pub name: &'static str,
+    /// What a metric is multiplied by.
+    pub factor: f64,
+}
+
+impl Unit {
+    /// Numbers as they are.
+    pub const NONE: Unit = unit("", 1.0);
+    /// Every unit.
+    pub const ALL: [Unit; 9] = [
+        Unit::NONE,
+        unit("%", 100.0),
+        unit("kbit/s", 1e-3),
+        unit("Mbit/s", 1e-6),
+        unit("Gbit/s", 1e-9),
+        unit("s", 1.0),
+        unit("ms", 1e3),
+        unit("packets", 1.0),
+        unit("per run", 1.0),
+    ];
+}
+
+const fn unit(name: &'static str, factor: f64) -> Unit {
+    Unit { name, factor }
+}
+
+/// Something the paper says, with what would show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// `L3`.
+    pub id: String,
+    /// The claim.
+    pub claim: String,
+    /// When it holds, fixed before anything was measured.
+    pub expected: String,
+    /// The same as comparisons; all must hold.
+    pub checks: Vec<Check>,
+    /// Why it does not hold; shown only if it does not.
+    pub explanation: Option<String>,
+}
+
+/// One thing that must be so for a claim to hold: one of these comparisons, mostly only one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// Each as written, with `*` replaced, and as read.
+    pub any: Vec<(String, Comparison)>,
+    pub(crate) line: usize,
+}
+
+impl Check {
+    /// All cells that it compares.
+    pub fn cells(&self) -> Vec<&Cell> {
+        self.any.iter().flat_map(|(_, c)| c.cells()).collect()
+    }
+}
+
+impl Experiment {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or anything in it is wrong.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = std::fs::read_to_string(path).map_err(|e| LabError::io("read", path, e))?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Parses a text; `name` stands for the file in errors.
+    ///
+    /// # Errors
+    /// If anything in it is wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
+        reader::parse(name, text)
+    }
+
+    /// What the file says about an effort.
+    pub fn run_length(&self, effort: &Effort) -> RunLength {
+        match effort {
+            Effort::Quick => self.quick.clone(),
+            Effort::Full => self.full.clone(),
+            Effort::Custom(length) => length.clone(),
+        }
+    }
+
+    /// How many combinations of the axes there are.
+    pub fn cells(&self) -> usize {
+        let sizes = self.axes.iter().map(|a| a.points.len());
+        sizes.fold(1, usize::saturating_mul)
+    }
+
+    /// The points of a cell, one per axis.
+    pub fn points(&self, cell: usize) -> Vec<&Point> {
+        let mut rest = cell;
+        let from_last = self.axes.iter().rev().map(|axis| {
+            let point = &axis.points[rest % axis.points.len()];
+            rest /= axis.points.len();
+            point
+        });
+        let mut points: Vec<&Point> = from_last.collect();
+        points.reverse();
+        points
+    }
+
+    /// How errors and tables call a cell: its labels.
+    pub fn cell_name(&self, cell: usize) -> String {
+        let labels = self.points(cell).into_iter().map(|p| p.label.as_str());
+        labels.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The metric and cell, as indices, that a check of this experiment names.
+    ///
+    /// # Errors
+    /// If there is no such metric or label, with the nearest one.
+    pub fn find(&self, cell: &Cell) -> Result<(usize, usize), String> {
+        use crate::error::nearest;
+        let metric = self.metrics.iter().position(|m| m.name == cell.metric);
+        let metric = metric.ok_or_else(|| {
+            let names = self.metrics.iter().map(|m| m.name.as_str());
+            let hint = nearest(&cell.metric, names);
+            format!("unknown metric `{}` in `{cell}`{hint}", cell.metric)
+        })?;
+        if cell.labels.len() != self.axes.len() {
+            let axes: Vec<&str> = self.axes.iter().map(|a| a.name.as_str()).collect();
+            return Err(format!(
+                "`{cell}` has {} labels and `{}` {} axes ({})",
+                cell.labels.len(),
+                self.id,
+                axes.len(),
+                axes.join(", "),
+            ));
+        }
+        let mut index = 0;
+        for (axis, label) in self.axes.iter().zip(&cell.labels) {
+            let point = axis.points.iter().position(|p| p.label == *label);
+            let point = point.ok_or_else(|| {
+                let hint = nearest(label, axis.points.iter().map(|p| p.label.as_str()));
+                format!(
+                    "`{label}` in `{cell}` is no label of the axis `{}`{hint}",
+                    axis.name
+                )
+            })?;
+            index = index * axis.points.len() + point;
+        }
+        Ok((metric, index))
+    }
+
+    /// The ids of other experiments that its checks refer to.
+    pub fn references(&self) -> Vec<&str> {
+        let checks = self.claims.iter().flat_map(|c| &c.checks);
+        let cells = checks.flat_map(Check::cells);
+        let ids = cells.filter_map(|c| c.experiment.as_deref());
+        ids.filter(|id| *id != self.id).collect()
+    }
+
+    /// The text of the command that runs it again.
+    pub fn command(&self, effort: &Effort) -> String {
+        let flag = match effort {
+            Effort::Quick => " --quick",
+            Effort::Full => " --full",
+            Effort::Custom(_) => "",
+        };
+        match self.paper {
+            Some(_) => format!("windward reproduce {}{flag}", self.id),
+            None => format!("windward sweep {}{flag}", self.file),
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! Reads the `[experiment]` table of a file, strictly.
+
+use toml_edit::{Document, Item, Value};
+use windward_sim::scenario::file::ScenarioFile;
+
+use super::{
+    Axis, Check, Claim, Experiment, Metric, PlotKind, PlotSpec, Point, Reference, RunLength, Unit,
+};
+use crate::LabError;
+use crate::error::nearest;
+use crate::expression::{Cell, Comparison, Expression};
+use crate::strict_toml::{At, Section, Source};
+
+/// The name of the reserved table.
+const TABLE: &str = "experiment";
+
+/// More points than this on one axis are a mistake.
+const MAX_POINTS: usize = 10_000;
+
+pub(super) fn parse(name: &str, text: &str) -> Result<Experiment, LabError> {
+    let source = Source { name, text };
+    let document =
+        Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
+    let item = document.as_table().get(TABLE).ok_or_else(|| {
+        let message = "no [experiment] table: this is a scenario, which `windward run` runs";
+        source.error(0, message)
+    })?;
+    let inline = !item.is_table() || item.as_table().is_some_and(toml_edit::Table::is_dotted);
+    if inline {
+        let line = source.line(item.span());
+        return Err(source.error(line, "write `experiment` as a table: [experiment]"));
+    }
+    // The scenario reader knows the table as reserved and leaves it alone.
+    let scenario = ScenarioFile::parse(name, text)
+        .map_err(|error| LabError::Scenario { cell: None, error })?;
+    let section = Section::new(source, TABLE, item)?;
+    let experiment = read(source, &section, scenario)?;
+    section.finish()?;
+    check_cells(source, &experiment)?;
+    Ok(experiment)
+}
+
+fn read(
+    source: Source<'_>,
+    section: &Section<'_>,
+    scenario: ScenarioFile,
+) -> Result<Experiment, LabError> {
+    let id = section.needed_text("id")?;
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if id.value.is_empty() || !id.value.chars().all(valid) {
+        let message = format!(
+            "`id` names files: letters, digits, `-` and `_` only, not `{}`",
+            id.value
+        );
+        return Err(source.error(id.line, message));
+    }
+    let optional = |key| Ok::<_, LabError>(section.text(key)?.map(|t| t.value));
+    let texts = section.texts("choices")?;
+    let axes = axes(source, section)?;
+    let metrics = metrics(source, section)?;
+    let plots = section.sections("plots")?;
+    let plots = plots.into_iter().map(|s| plot(source, s, &axes, &metrics));
+    let plots = plots.collect::<Result<_, _>>()?;
+    let claims = section.sections("claims")?;
+    let claims = claims.into_iter().map(|s| claim(source, s, &axes));
+    Ok(Experiment {
+        file: source.name.to_owned(),
+        id: id.value,
+        paper: optional("paper")?,
+        figure: optional("figure")?,
+        title: section.needed_text("title")?.value,
+        setting: optional("setting")?.unwrap_or_default(),
+        choices: texts.into_iter().map(|t| t.value).collect(),
+        quick: run_length(section, "quick", 5)?,
+        full: run_length(section, "full", 30)?,
+        claims: claims.collect::<Result<_, _>>()?,
+        axes,
+        metrics,
+        plots,
+        scenario,
+        configuration_hash: fnv1a(source.text.as_bytes()),
+    })
+}
+
+fn run_length(
+    section: &Section<'_>,
+    key: &'static str,
+    repetitions: u32,
+) -> Result<RunLength, LabError> {
+    let mut length = RunLength {
+        repetitions,
+        duration: None,
+        warmup: None,
+    };
+    if let Some(table) = section.section(key)? {
+        if let Some(n) = table.count("repetitions", 1)? {
+            length.repetitions = n.value;
+        }
+        length.duration = table.text("duration")?.map(|t| t.value);
+        length.warmup = table.text("warmup")?.map(|t| t.value);
+        table.finish()?;
+    }
+    Ok(length)
+}
+
+fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for table in section.sections("axes")? {
+        let name = table.needed_text("name")?;
+        if axes.iter().any(|a| a.name == name.value) {
+            let message = format!("there are two axes `{}`", name.value);
+            return Err(source.error(name.line, message));
+        }
+        let title = table
+            .text("title")?
+            .map_or_else(|| name.value.clone(), |t| t.value);
+        let mut points = swept_values(source, &table)?;
+        for point in table.sections("points")? {
+            let label = point.needed_text("label")?.value;
+            let set = match point.section("set")? {
+                Some(set) => settings(source, &set)?,
+                None => return Err(point.missing("set")),
+            };
+            point.finish()?;
+            points.push(Point { label, set });
+        }
+        if points.is_empty() || points.len() > MAX_POINTS {
+            let message = format!(
+                "the axis `{}` needs 1 to {MAX_POINTS} `values` (with a `key`) or `points`, not {}",
+                name.value,
+                points.len()
+            );
+            return Err(table.error(message));
+        }
+        for (i, point) in points.iter().enumerate() {
+            let forbidden = ['[', ']', ',', '*'];
+            if point.label.contains(forbidden) || point.label.trim() != point.label {
+                let message = format!(
+                    "the label `{}` may not contain `[`, `]`, `,`, `*`, or spaces at its ends",
+                    point.label
+                );
+                return Err(table.error(message));
+            }
+            if points[..i].iter().any(|p| p.label == point.label) {
+                let message = format!("the axis has two points `{}`", point.label);
+                return Err(table.error(message));
+            }
+        }
+        table.finish()?;
+        axes.push(Axis {
+            name: name.value,
+            title,
+            points,
+        });
+    }
+    Ok(axes)
+}
+
+/// `key = ".."` or several of them, `values = [..]` and, if they shall be called otherwise,
+/// `labels = [..]`.
+fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, LabError> {
+    let keys = table.texts("key")?;
+    let labels = table.texts("labels")?;
+    let values = table.values("values")?;
+    if keys.is_empty() != values.is_empty() {
+        return Err(table.missing(if keys.is_empty() { "key" } else { "values" }));
+    }
+    if !labels.is_empty() && labels.len() != values.len() {
+        let message = format!("{} labels for {} values", labels.len(), values.len());
+        return Err(source.error(labels[0].line, message));
+    }
+    let point = |(i, value): (usize, &&Value)| {
+        let text = setting(value);
+        let set = keys.iter().map(|k| (k.value.clone(), text.clone()));
+        Point {
+            label: labels
+                .get(i)
+                .map_or_else(|| text.clone(), |l| l.value.clone()),
+            set: set.collect(),
+        }
+    };
+    Ok(values.iter().enumerate().map(point).collect())
+}
+
+fn settings(source: Source<'_>, set: &Section<'_>) -> Result<Vec<(String, String)>, LabError> {
+    let mut settings = Vec::new();
+    for (key, item) in set.free_keys() {
+        match item.as_value() {
+            Some(value) => settings.push((key.value, setting(value))),
+            None => {
+                let message = format!("put the dotted key `{}` in quotes", key.value);
+                return Err(source.error(key.line, message));
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// A value as `--set` would be given it: a text without its quotes, all else as in TOML.
+fn setting(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.clone().decorated("", "").to_string(),
+    }
+}
+
+fn metrics(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Metric>, LabError> {
+    let Some(table) = section.section("metrics")? else {
+        return Err(section.missing("metrics"));
+    };
+    let mut metrics = Vec::new();
+    for (At { line, value: name }, item) in table.free_keys() {
+        let word = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let starts = name.starts_with(|c: char| c.is_alphabetic());
+        if !(word && starts) || ["abs", "min", "max"].contains(&name.as_str()) {
+            let message = format!("`{name}` cannot name a metric: it must be a word");
+            return Err(source.error(line, message));
+        }
+        let text = item.as_str().ok_or_else(|| {
+            let message = format!("`{name}` must be an expression in quotes");
+            source.error(line, message)
+        })?;
+        let expression =
+            Expression::parse(text).map_err(|e| source.error(line, format!("`{name}`: {e}")))?;
+        metrics.push(Metric {
+            name,
+            expression,
+            line,
+        });
+    }
+    if metrics.is_empty() {
+        return Err(table.error("`experiment.metrics` is empty: there is nothing to measure"));
+    }
+    Ok(metrics)
+}
+
+fn plot(
+    source: Source<'_>,
+    table: Section<'_>,
+    axes: &[Axis],
+    metrics: &[Metric],
+) -> Result<PlotSpec, LabError> {
+    let kind = table.needed_text("kind")?;
+    let axis = |name: &At<String>| {
+        let found = axes.iter().position(|a| a.name == name.value);
+        found.ok_or_else(|| {
+            let hint = nearest(&name.value, axes.iter().map(|a| a.name.as_str()));
+            source.error(name.line, format!("no axis `{}`{hint}", name.value))
+        })
+    };
+    let x = || axis(&table.needed_text("x")?);
+    let drawn = || {
+        let names = table.texts("metrics")?;
+        if names.is_empty() {
+            return Err(table.missing("metrics"));
+        }
+        let index = |name: &At<String>| {
+            let found = metrics.iter().position(|m| m.name == name.value);
+            found.ok_or_else(|| {
+                let hint = nearest(&name.value, metrics.iter().map(|m| m.name.as_str()));
+                source.error(name.line, format!("no metric `{}`{hint}", name.value))
+            })
+        };
+        names.iter().map(index).collect::<Result<Vec<_>, _>>()
+    };
+    let mut default_title = String::new();
+    let mut default_unit = Unit::NONE;
+    let spec_kind = match kind.value.as_str() {
+        "lines" => {
+            let log = table.flag("log")?.is_some_and(|l| l.value);
+            let (x, metrics) = (x()?, drawn()?);
+            let numbers = axes[x].points.iter().filter_map(Point::quantity);
+            let usable = numbers.filter(|(x, _)| !log || *x > 0.0).count();
+            if usable == 0 {
+                let message = format!("no label of the axis `{}` is a number", axes[x].name);
+                return Err(table.error(message));
+            }
+            PlotKind::Lines { x, log, metrics }
+        }
+        "dots" => PlotKind::Dots {
+            x: x()?,
+            metrics: drawn()?,
+        },
+        "time" => {
+            default_title = "Throughput".to_owned();
+            default_unit = Unit::ALL[3];
+            let groups: Vec<_> = table.texts("groups")?;
+            if groups.is_empty() {
+                return Err(table.missing("groups"));
+            }
+            PlotKind::Time {
+                groups: groups.into_iter().map(|g| g.value).collect(),
+                single: table.flag("single")?.is_some_and(|s| s.value),
+            }
+        }
+        other => {
+            let hint = nearest(other, ["lines", "dots", "time"]);
+            return Err(source.error(kind.line, format!("unknown kind `{other}`{hint}")));
+        }
+    };
+    if let PlotKind::Lines { metrics: drawn, .. } | PlotKind::Dots { metrics: drawn, .. } =
+        &spec_kind
+    {
+        default_title = metrics[drawn[0]].name.clone();
+    }
+    let unit = match table.text("unit")? {
+        None => default_unit,
+        Some(name) => {
+            let found = Unit::ALL.into_iter().find(|u| u.name == name.value);
+            found.ok_or_else(|| {
+                let hint = nearest(&name.value, Unit::ALL.map(|u| u.name));
+                source.error(name.line, format!("unknown unit `{}`{hint}", name.value))
+            })?
+        }
+    };
+    let mut references = Vec::new();
+    for reference in table.sections("references")? {
+        let y = reference
+            .number("y")?
+            .ok_or_else(|| reference.missing("y"))?;
+        let label = reference.needed_text("label")?.value;
+        references.push(Reference { y: y.value, label });
+        reference.finish()?;
+    }
+    let spec = PlotSpec {
+        kind: spec_kind,
+        title: table.text("title")?.map(|t| t.value),
+        y_title: table.text("y_title")?.map_or(default_title, |t| t.value),
+        unit,
+        y: table.bounds("y")?,
+        only: only(source, &table, axes)?,
+        references,
+    };
+    table.finish()?;
+    Ok(spec)
+}
+
+/// `only = { axis = ["label", ..] }`
+fn only(
+    source: Source<'_>,
+    table: &Section<'_>,
+    axes: &[Axis],
+) -> Result<Vec<(usize, Vec<String>)>, LabError> {
+    let mut only = Vec::new();
+    let Some(table) = table.section("only")? else {
+        return Ok(only);
+    };
+    for (key, item) in table.free_keys() {
+        let Some(axis) = axes.iter().position(|a| a.name == key.value) else {
+            let hint = nearest(&key.value, axes.iter().map(|a| a.name.as_str()));
+            let message = format!("no axis `{}`{hint}", key.value);
+            return Err(source.error(key.line, message));
+        };
+        let texts: Vec<&str> = match item {
+            Item::Value(Value::Array(array)) => array.iter().filter_map(Value::as_str).collect(),
+            item => item.as_str().into_iter().collect(),
+        };
+        let labels = || axes[axis].points.iter().map(|p| p.label.as_str());
+        if let Some(unknown) = texts.iter().find(|t| !labels().any(|l| l == **t)) {
+            let hint = nearest(unknown, labels());
+            let message = format!("`{unknown}` is no label of the axis `{}`{hint}", key.value);
+            return Err(source.error(key.line, message));
+        }
+        if texts.is_empty() {
+            let message = format!("`only.{}` must list labels in quotes", key.value);
+            return Err(source.error(key.line, message));
+        }
+        only.push((axis, texts.into_iter().map(str::to_owned).collect()));
+    }
+    Ok(only)
+}
+
+fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim, LabError> {
+    let mut checks = Vec::new();
+    for value in table.values("checks")? {
+        let line = source.line(value.span());
+        match value {
+            Value::String(text) => checks.extend(expand(source, line, text.value(), None, axes)?),
+            Value::InlineTable(_) => {
+                let item = Item::Value(value.clone());
+                let inner = Section::new(source, "experiment.claims.checks", &item)?;
+                let any = inner.texts("any")?;
+                if any.is_empty() {
+                    let text = inner.needed_text("check")?.value;
+                    let at = inner.texts("at")?;
+                    let at: Vec<String> = at.into_iter().map(|t| t.value).collect();
+                    checks.extend(expand(source, line, &text, Some(&at), axes)?);
+                } else {
+                    checks.push(alternatives(source, line, any)?);
+                }
+                inner.finish()?;
+            }
+            _ => {
+                let message = "a check is a text in quotes, { check = \"..\", at = [..] } or \
+                               { any = [..] }";
+                return Err(source.error(line, message));
+            }
+        }
+    }
+    if checks.is_empty() {
+        return Err(table.missing("checks"));
+    }
+    let claim = Claim {
+        id: table.needed_text("id")?.value,
+        claim: table.needed_text("claim")?.value,
+        expected: table.needed_text("expected")?.value,
+        checks,
+        explanation: table.text("explanation")?.map(|t| t.value),
+    };
+    table.finish()?;
+    Ok(claim)
+}
+
+/// A check that contains `*` as a label stands for one check per label in `at`, or per label
+/// of the axis.
+fn expand(
+    source: Source<'_>,
+    line: usize,
+    text: &str,
+    at: Option<&[String]>,
+    axes: &[Axis],
+) -> Result<Vec<Check>, LabError> {
+    let error = |message: String| source.error(line, format!("`{text}`: {message}"));
+    let pattern = Comparison::parse(text).map_err(&error)?;
+    let stars = |cell: &Cell| cell.labels.iter().position(|l| l == "*");
+    let star = pattern.cells().into_iter().find_map(stars);
+    let labels = match (star, at) {
+        (None, None) => {
+            let any = vec![(text.to_owned(), pattern)];
+            return Ok(vec![Check { any, line }]);
+        }
+        (None, Some(_)) => return Err(error("`at` is for checks with a `*`".to_owned())),
+        (Some(_), Some([])) => return Err(error("`at` is empty".to_owned())),
+        (Some(_), Some(at)) => at.to_vec(),
+        (Some(axis), None) => match axes.get(axis) {
+            Some(axis) => axis.points.iter().map(|p| p.label.clone()).collect(),
+            None => return Err(error("there is no axis for `*`".to_owned())),
+        },
+    };
+    let checks = labels.into_iter().map(|label| {
+        let comparison = pattern.map(&|cell| {
+            let mut cell = cell.clone();
+            for l in &mut cell.labels {
+                if l == "*" {
+                    l.clone_from(&label);
+                }
+            }
+            cell
+        });
+        Check {
+            any: vec![(with_label(text, &label), comparison)],
+            line,
+        }
+    });
+    Ok(checks.collect())
+}
+
+/// `any = ["..", ".."]`: one of them must hold.
+fn alternatives(
+    source: Source<'_>,
+    line: usize,
+    texts: Vec<At<String>>,
+) -> Result<Check, LabError> {
+    let parse = |text: At<String>| match Comparison::parse(&text.value) {
+        Ok(comparison) => Ok((text.value, comparison)),
+        Err(e) => Err(source.error(text.line, format!("`{}`: {e}", text.value))),
+    };
+    let any = texts.into_iter().map(parse).collect::<Result<_, _>>()?;
+    Ok(Check { any, line })
+}
+
+/// The text with every `*` that stands as a label replaced.
+fn with_label(text: &str, label: &str) -> String {
+    let mut out = String::new();
+    let mut inside = false;
+    for c in text.chars() {
+        match c {
+            '[' => inside = true,
+            ']' => inside = false,
+            '*' if inside => {
+                out.push_str(label);
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Every check names cells that exist, as far as they are in this experiment.
+fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabError> {
+    for check in experiment.claims.iter().flat_map(|c| &c.checks) {
+        for cell in check.cells() {
+            let own = cell
+                .experiment
+                .as_ref()
+                .is_none_or(|id| *id == experiment.id);
+            if own {
+                let found = experiment.find(cell);
+                found.map_err(|message| source.error(check.line, message))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// FNV-1a with 64 bits.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+use crate::LabError;
+use crate::experiment::{Experiment, PlotKind};
+
+const SCENARIO: &str = r#"duration = "10s"
+[dumbbell]
+bottleneck = { rate = "5Mbit", delay = "20ms", queue = "50p" }
+access = { rate = "5Mbit", delay = "20ms" }
+[[flows]]
+group = "clean"
+protocol = "newreno"
+[[flows]]
+group = "lossy"
+protocol = "newreno"
+last_hop = { loss = 0.05 }
+"#;
+
+const EXPERIMENT: &str = r#"[experiment]
+id = "mine"
+title = "Mine"
+quick = { repetitions = 2, duration = "5s" }
+[[experiment.axes]]
+name = "protocol"
+key = "flows.*.protocol"
+values = ["newreno", "sack"]
+[[experiment.axes]]
+name = "loss"
+key = "flows.lossy.last_hop.loss"
+values = [0.01, 0.05]
+labels = ["1%", "5%"]
+[experiment.metrics]
+ratio = "goodput(lossy) / goodput(clean)"
+[[experiment.plots]]
+kind = "lines"
+metrics = "ratio"
+x = "loss"
+[[experiment.claims]]
+id = "C1"
+claim = "sack helps"
+expected = "ratio higher"
+checks = ["ratio[sack, *] > ratio[newreno, *]", { any = ["ratio[sack, 1%] > 2", "ratio[sack, 5%] > 2"] }]
+"#;
+
+fn parse(experiment: &str) -> Result<Experiment, LabError> {
+    Experiment::parse("f.toml", &format!("{SCENARIO}{experiment}"))
+}
+
+fn error(from: &str, to: &str) -> String {
+    assert!(EXPERIMENT.contains(from), "{from}");
+    parse(&EXPERIMENT.replacen(from, to, 1))
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn a_whole_file_is_read() {
+    let e = parse(EXPERIMENT).unwrap();
+    assert_eq!((e.id.as_str(), e.cells()), ("mine", 4));
+    assert_eq!(e.quick.repetitions, 2);
+    assert_eq!(e.quick.duration.as_deref(), Some("5s"));
+    assert_eq!(e.full.repetitions, 30);
+    // The last axis runs fastest: 0 newreno 1%, 1 newreno 5%, 2 sack 1%, 3 sack 5%.
+    assert_eq!(e.cell_name(2), "sack, 1%");
+    let set = &e.points(3)[1].set;
+    assert_eq!(set[0], ("flows.lossy.last_hop.loss".into(), "0.05".into()));
+    assert_eq!(e.axes[1].points[0].quantity(), Some((1.0, "%")));
+    assert_eq!(e.axes[0].points[0].quantity(), None);
+    let PlotKind::Lines {
+        x: 1,
+        log: false,
+        ref metrics,
+    } = e.plots[0].kind
+    else {
+        panic!("{:?}", e.plots[0].kind)
+    };
+    assert_eq!(metrics[..], [0]);
+}
+
+#[test]
+fn a_star_stands_for_every_label_and_any_for_alternatives() {
+    let e = parse(EXPERIMENT).unwrap();
+    let checks = &e.claims[0].checks;
+    assert_eq!(checks.len(), 3);
+    assert_eq!(checks[0].any[0].0, "ratio[sack, 1%] > ratio[newreno, 1%]");
+    assert_eq!(checks[1].any[0].0, "ratio[sack, 5%] > ratio[newreno, 5%]");
+    assert_eq!(checks[2].any.len(), 2);
+    let cell = checks[1].any[0].1.cells()[0];
+    assert_eq!(e.find(cell), Ok((0, 3)));
+}
+
+#[test]
+fn errors_name_the_line_and_the_nearest_word() {
+    // The scenario has 11 lines: [experiment] is line 12, `quick` 15, the metric 26, the
+    // checks 35.
+    let cases = [
+        (
+            "title =",
+            "titel =",
+            "f.toml:12: `experiment` needs the key `title`",
+        ),
+        (
+            "quick =",
+            "qick =",
+            "f.toml:15: unknown key `qick` in `experiment`; did you mean `quick`?",
+        ),
+        (
+            "goodput(lossy)",
+            "godput(lossy)",
+            "f.toml:26: `ratio`: unknown function `godput`; did you mean `goodput`?",
+        ),
+        (
+            "x = \"loss\"",
+            "x = \"lost\"",
+            "f.toml:30: no axis `lost`; did you mean `loss`?",
+        ),
+        (
+            "ratio[newreno, *]\"",
+            "ratio[newrenno, *]\"",
+            "f.toml:35: `newrenno` in `ratio[newrenno, 1%]` is no label of the axis `protocol`; \
+             did you mean `newreno`?",
+        ),
+        (
+            "ratio[sack, 1%] > 2",
+            "ratio[sack] > 2",
+            "f.toml:35: `ratio[sack]` has 1 labels and `mine` 2 axes (protocol, loss)",
+        ),
+        (
+            "repetitions = 2",
+            "repetitions = 0",
+            "f.toml:15: `repetitions` must be a whole number from 1 to 1000000, not 0",
+        ),
+        (
+            "labels = [\"1%\", \"5%\"]",
+            "labels = [\"1%\"]",
+            "f.toml:24: 1 labels for 2 values",
+        ),
+        (
+            "id = \"mine\"",
+            "id = \"../mine\"",
+            "f.toml:13: `id` names files: letters, digits, `-` and `_` only, not `../mine`",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        assert_eq!(error(from, to), expected);
+    }
+}
+
+#[test]
+fn a_plain_scenario_is_no_experiment() {
+    let error = parse("").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "f.toml: no [experiment] table: this is a scenario, which `windward run` runs"
+    );
+    let error = parse("[[experiment]]\nid = \"x\"\n")
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "f.toml:12: write `experiment` as a table: [experiment]"
+    );
+}

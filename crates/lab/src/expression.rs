@@ -1,0 +1,655 @@
+//! Arithmetic over measurements: the metrics of an experiment and the two sides of a check.
+//!
+//! ```text
+//! sum    = term { ("+" | "-") term }
+//! term   = factor { ("*" | "/") factor }
+//! factor = number | "-" factor | "(" sum ")" | ("abs" | "min" | "max") "(" sum {"," sum} ")"
+//!        | leaf
+//! ```
+//!
+//! What a leaf is depends on where the expression stands. In a metric it is a [`Measure`] of
+//! one run, `throughput(lossy)`. In a check it is a [`Cell`] of a table of results, a metric
+//! at one label of each axis: `fairness[lr-xcp, 5%]`, or `lr2008-fig3:fairness[lr-xcp, 5%]`
+//! for the results of another experiment.
+
+use std::fmt;
+
+use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
+
+use crate::error::nearest;
+
+/// An expression with leaves of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expression<L> {
+    root: Node<L>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node<L> {
+    Number(f64),
+    Leaf(L),
+    Negate(Box<Node<L>>),
+    Binary(Operator, Box<Node<L>>, Box<Node<L>>),
+    Call(Function, Vec<Node<L>>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Abs,
+    Min,
+    Max,
+}
+
+impl<L: Leaf> Expression<L> {
+    /// Parses a whole text.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut cursor = Cursor::new(text);
+        let root = cursor.sum()?;
+        cursor.end()?;
+        Ok(Expression { root })
+    }
+
+    /// The value, given that of each leaf. May be infinite or not a number: 1/0, 0/0.
+    pub fn evaluate(&self, leaf: &impl Fn(&L) -> f64) -> f64 {
+        self.root.evaluate(leaf)
+    }
+
+    /// All leaves, from left to right.
+    pub fn leaves(&self) -> Vec<&L> {
+        let mut leaves = Vec::new();
+        self.root.collect(&mut leaves);
+        leaves
+    }
+
+    /// The number, if the expression has no leaves.
+    pub fn constant(&self) -> Option<f64> {
+        let none = self.leaves().is_empty();
+        none.then(|| self.evaluate(&|_| f64::NAN))
+    }
+
+    /// The same expression with other leaves.
+    pub(crate) fn map(&self, change: &impl Fn(&L) -> L) -> Self {
+        let root = self.root.map(change);
+        Expression { root }
+    }
+}
+
+impl<L> Node<L> {
+    fn evaluate(&self, leaf: &impl Fn(&L) -> f64) -> f64 {
+        match self {
+            Node::Number(x) => *x,
+            Node::Leaf(l) => leaf(l),
+            Node::Negate(x) => -x.evaluate(leaf),
+            Node::Binary(operator, a, b) => {
+                let (a, b) = (a.evaluate(leaf), b.evaluate(leaf));
+                match operator {
+                    Operator::Add => a + b,
+                    Operator::Subtract => a - b,
+                    Operator::Multiply => a * b,
+                    Operator::Divide => a / b,
+                }
+            }
+            Node::Call(function, arguments) => {
+                let values = arguments.iter().map(|a| a.evaluate(leaf));
+                // f64::min and max drop a NaN; a metric that has no value must stay without.
+                let pick = |a: f64, b: f64, smaller: bool| match (a.is_nan(), b.is_nan()) {
+                    (false, false) if smaller => a.min(b),
+                    (false, false) => a.max(b),
+                    _ => f64::NAN,
+                };
+                match function {
+                    Function::Abs => values.map(f64::abs).sum(),
+                    Function::Min => values.reduce(|a, b| pick(a, b, true)).unwrap_or(f64::NAN),
+                    Function::Max => values.reduce(|a, b| pick(a, b, false)).unwrap_or(f64::NAN),
+                }
+            }
+        }
+    }
+
+    fn collect<'a>(&'a self, leaves: &mut Vec<&'a L>) {
+        match self {
+            Node::Number(_) => {}
+            Node::Leaf(l) => leaves.push(l),
+            Node::Negate(x) => x.collect(leaves),
+            Node::Binary(_, a, b) => {
+                a.collect(leaves);
+                b.collect(leaves);
+            }
+            Node::Call(_, arguments) => arguments.iter().for_each(|a| a.collect(leaves)),
+        }
+    }
+
+    fn map(&self, change: &impl Fn(&L) -> L) -> Node<L> {
+        match self {
+            Node::Number(x) => Node::Number(*x),
+            Node::Leaf(l) => Node::Leaf(change(l)),
+            Node::Negate(x) => Node::Negate(Box::new(x.map(change))),
+            Node::Binary(operator, a, b) => {
+                Node::Binary(*operator, Box::new(a.map(change)), Box::new(b.map(change)))
+            }
+            Node::Call(function, arguments) => {
+                Node::Call(*function, arguments.iter().map(|a| a.map(change)).collect())
+            }
+        }
+    }
+}
+
+/// What an expression is made of besides numbers.
+pub trait Leaf: Sized {
+    /// Reads the rest of a leaf that begins with `name`.
+    #[doc(hidden)]
+    fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String>;
+}
+
+/// One number out of one run: a quantity and, for most, whose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    quantity: &'static Quantity,
+    name: String,
+}
+
+#[derive(Debug)]
+struct Quantity {
+    name: &'static str,
+    of: Of,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Whose quantity it is, and where it stands in an outcome.
+#[derive(Debug)]
+enum Of {
+    Run(fn(&Outcome) -> f64),
+    Group(fn(&GroupOutcome) -> f64),
+    /// The mean over the flows of a group.
+    Flows(fn(&FlowOutcome) -> f64),
+    Link(fn(&LinkOutcome) -> f64),
+}
+
+/// Every quantity a metric can use.
+static QUANTITIES: &[Quantity] = &[
+    group("throughput", |g| g.throughput_bps),
+    group("goodput", |g| g.goodput_bps),
+    group("cv", GroupOutcome::throughput_cv),
+    group("cwnd", |g| g.mean_cwnd),
+    group("timeouts", |g| g.timeouts as f64),
+    group("retransmissions", |g| g.retransmissions as f64),
+    group("packets_sent", |g| g.packets_sent as f64),
+    Quantity {
+        name: "mean_rtt",
+        of: Of::Flows(|f| f.mean_rtt.as_secs_f64()),
+    },
+    link("utilization", |l| l.utilization),
+    link("mean_queue", |l| l.mean_queue_packets),
+    link("max_queue", |l| l.max_queue_packets as f64),
+    link("drops", |l| l.dropped as f64),
+    link("corrupted", |l| l.corrupted as f64),
+    link("marks", |l| l.marked as f64),
+    Quantity {
+        name: "jain",
+        of: Of::Run(|o| o.jain),
+    },
+];
+
+const fn group(name: &'static str, read: fn(&GroupOutcome) -> f64) -> Quantity {
+    let of = Of::Group(read);
+    Quantity { name, of }
+}
+
+const fn link(name: &'static str, read: fn(&LinkOutcome) -> f64) -> Quantity {
+    let of = Of::Link(read);
+    Quantity { name, of }
+}
+
+impl Measure {
+    /// Is there such a group or link?
+    ///
+    /// # Errors
+    /// If not, with the nearest name that there is.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        let names: Vec<&str> = match self.quantity.of {
+            Of::Run(_) => return Ok(()),
+            Of::Group(_) | Of::Flows(_) => scenario.groups.iter().map(String::as_str).collect(),
+            Of::Link(_) => scenario.links.iter().map(|l| l.name.as_str()).collect(),
+        };
+        if names.contains(&self.name.as_str()) {
+            return Ok(());
+        }
+        let kind = match self.quantity.of {
+            Of::Link(_) => "link",
+            _ => "group",
+        };
+        let hint = nearest(&self.name, names);
+        Err(format!("no {kind} `{}` in `{self}`{hint}", self.name))
+    }
+
+    /// The number; not a number if there is no such group or link.
+    pub fn of(&self, outcome: &Outcome) -> f64 {
+        let group = || outcome.groups.iter().position(|g| g.name == self.name);
+        match self.quantity.of {
+            Of::Run(read) => read(outcome),
+            Of::Group(read) => group().map_or(f64::NAN, |g| read(&outcome.groups[g])),
+            Of::Flows(read) => {
+                let group = group();
+                let flows = outcome.flows.iter().filter(|f| Some(f.group) == group);
+                let values: Vec<f64> = flows.map(read).collect();
+                values.iter().sum::<f64>() / values.len() as f64
+            }
+            Of::Link(read) => {
+                let link = outcome.links.iter().find(|l| l.name == self.name);
+                link.map_or(f64::NAN, read)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.quantity.name, self.name)
+    }
+}
+
+impl Leaf for Measure {
+    fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String> {
+        let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
+            let functions = ["abs", "min", "max"];
+            let known = QUANTITIES.iter().map(|q| q.name).chain(functions);
+            return Err(format!("unknown function `{name}`{}", nearest(name, known)));
+        };
+        if !cursor.eat('(') {
+            return Err(format!("`{name}` needs parentheses: `{name}(..)`"));
+        }
+        let names = cursor.names(')')?;
+        match (&quantity.of, &names[..]) {
+            (Of::Run(_), []) => Ok(Measure {
+                quantity,
+                name: String::new(),
+            }),
+            (Of::Run(_), _) => Err(format!("`{name}()` takes nothing in its parentheses")),
+            (Of::Link(_), [link]) => Ok(Measure {
+                quantity,
+                name: link.clone(),
+            }),
+            (Of::Link(_), _) => Err(format!("`{name}(..)` takes the name of one link")),
+            (Of::Group(_) | Of::Flows(_), [group]) => Ok(Measure {
+                quantity,
+                name: group.clone(),
+            }),
+            _ => Err(format!("`{name}(..)` takes the name of one group")),
+        }
+    }
+}
+
+/// A metric at one cell of a table of results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// Another experiment than the one the check stands in.
+    pub experiment: Option<String>,
+    /// Name of the metric.
+    pub metric: String,
+    /// One label per axis, in order.
+    pub labels: Vec<String>,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(experiment) = &self.experiment {
+            write!(f, "{experiment}:")?;
+        }
+        f.write_str(&self.metric)?;
+        match self.labels.is_empty() {
+            true => Ok(()),
+            false => write!(f, "[{}]", self.labels.join(", ")),
+        }
+    }
+}
+
+impl Leaf for Cell {
+    fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String> {
+        let (experiment, metric) = match cursor.eat(':') {
+            true => (Some(name.to_owned()), cursor.word()),
+            false => (None, name.to_owned()),
+        };
+        if metric.is_empty() {
+            return Err(format!("a metric must follow `{name}:`"));
+        }
+        let labels = match cursor.eat('[') {
+            true => cursor.names(']')?,
+            false => Vec::new(),
+        };
+        Ok(Cell {
+            experiment,
+            metric,
+            labels,
+        })
+    }
+}
+
+/// Which way a comparison points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+}
+
+/// `left >= right`, and the like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Left of the relation.
+    pub left: Expression<Cell>,
+    /// How they shall compare.
+    pub relation: Relation,
+    /// Right of the relation.
+    pub right: Expression<Cell>,
+}
+
+impl Comparison {
+    /// Parses a whole text.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut cursor = Cursor::new(text);
+        let left = cursor.sum()?;
+        let relation = match (cursor.eat('>'), cursor.eat('<')) {
+            (true, _) if cursor.eat_next('=') => Relation::AtLeast,
+            (true, _) => Relation::Above,
+            (_, true) if cursor.eat_next('=') => Relation::AtMost,
+            (_, true) => Relation::Below,
+            _ => return Err(cursor.expected("one of `>=`, `<=`, `>`, `<`")),
+        };
+        let right = cursor.sum()?;
+        cursor.end()?;
+        Ok(Comparison {
+            left: Expression { root: left },
+            relation,
+            right: Expression { root: right },
+        })
+    }
+
+    /// All cells of both sides.
+    pub fn cells(&self) -> Vec<&Cell> {
+        let mut cells = self.left.leaves();
+        cells.extend(self.right.leaves());
+        cells
+    }
+
+    /// The same comparison of other cells.
+    pub(crate) fn map(&self, change: &impl Fn(&Cell) -> Cell) -> Self {
+        Comparison {
+            left: self.left.map(change),
+            relation: self.relation,
+            right: self.right.map(change),
+        }
+    }
+}
+
+/// A place in the text of an expression.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    text: &'a str,
+    rest: &'a str,
+    depth: u32,
+}
+
+/// Parentheses and signs nest at most this deep, so that no text can exhaust the stack.
+const MAX_DEPTH: u32 = 64;
+
+impl<'a> Cursor<'a> {
+    fn new(text: &'a str) -> Self {
+        Cursor {
+            text,
+            rest: text,
+            depth: 0,
+        }
+    }
+
+    fn sum<L: Leaf>(&mut self) -> Result<Node<L>, String> {
+        let mut left = self.term()?;
+        loop {
+            let operator = match (self.eat('+'), self.eat('-')) {
+                (true, _) => Operator::Add,
+                (_, true) => Operator::Subtract,
+                _ => return Ok(left),
+            };
+            left = Node::Binary(operator, Box::new(left), Box::new(self.term()?));
+        }
+    }
+
+    fn term<L: Leaf>(&mut self) -> Result<Node<L>, String> {
+        let mut left = self.factor()?;
+        loop {
+            let operator = match (self.eat('*'), self.eat('/')) {
+                (true, _) => Operator::Multiply,
+                (_, true) => Operator::Divide,
+                _ => return Ok(left),
+            };
+            left = Node::Binary(operator, Box::new(left), Box::new(self.factor()?));
+        }
+    }
+
+    fn factor<L: Leaf>(&mut self) -> Result<Node<L>, String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err("the expression nests too deeply".to_owned());
+        }
+        let node = self.factor_inside();
+        self.depth -= 1;
+        node
+    }
+
+    fn factor_inside<L: Leaf>(&mut self) -> Result<Node<L>, String> {
+        if self.eat('-') {
+            return Ok(Node::Negate(Box::new(self.factor()?)));
+        }
+        if self.eat('(') {
+            let inside = self.sum()?;
+            return self.close(')').map(|()| inside);
+        }
+        self.skip_space();
+        if self
+            .rest
+            .starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        {
+            return self.number();
+        }
+        let word = self.word_or_id();
+        let function = match word.as_str() {
+            "" => return Err(self.expected("a number, a name or `(`")),
+            "abs" => Function::Abs,
+            "min" => Function::Min,
+            "max" => Function::Max,
+            _ => return L::parse(&word, self).map(Node::Leaf),
+        };
+        if !self.eat('(') {
+            return Err(self.expected(&format!("`(` after `{word}`")));
+        }
+        let mut arguments = vec![self.sum()?];
+        while self.eat(',') {
+            arguments.push(self.sum()?);
+        }
+        self.close(')')?;
+        if function == Function::Abs && arguments.len() != 1 {
+            return Err("`abs(..)` takes one expression".to_owned());
+        }
+        Ok(Node::Call(function, arguments))
+    }
+
+    fn number<L>(&mut self) -> Result<Node<L>, String> {
+        let mut end = 0;
+        let mut previous = ' ';
+        for c in self.rest.chars() {
+            let sign_of_exponent = matches!(c, '+' | '-') && matches!(previous, 'e' | 'E');
+            if !(c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E') || sign_of_exponent) {
+                break;
+            }
+            end += c.len_utf8();
+            previous = c;
+        }
+        let (digits, rest) = self.rest.split_at(end);
+        let value = digits.parse::<f64>().ok().filter(|x| x.is_finite());
+        let value = value.ok_or_else(|| format!("`{digits}` is not a number"))?;
+        self.rest = rest;
+        Ok(Node::Number(value))
+    }
+
+    /// Letters, digits and underscores.
+    fn word(&mut self) -> String {
+        self.skip_space();
+        self.take(|c| c.is_alphanumeric() || c == '_')
+    }
+
+    /// A word or, before a colon, the id of an experiment, which may contain hyphens.
+    fn word_or_id(&mut self) -> String {
+        let before = self.rest;
+        let id = self.take(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        if self.rest.starts_with(':') {
+            return id;
+        }
+        self.rest = before;
+        self.word()
+    }
+
+    /// Names separated by commas up to `close`: anything but commas and `close` itself.
+    fn names(&mut self, close: char) -> Result<Vec<String>, String> {
+        let Some((inside, rest)) = self.rest.split_once(close) else {
+            return Err(self.expected(&format!("`{close}`")));
+        };
+        self.rest = rest;
+        if inside.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(inside.split(',').map(|n| n.trim().to_owned()).collect())
+    }
+
+    fn take(&mut self, belongs: impl Fn(char) -> bool) -> String {
+        let end = self.rest.find(|c| !belongs(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        word.to_owned()
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.skip_space();
+        self.eat_next(c)
+    }
+
+    fn eat_next(&mut self, c: char) -> bool {
+        let rest = self.rest.strip_prefix(c);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn close(&mut self, c: char) -> Result<(), String> {
+        match self.eat(c) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("`{c}`"))),
+        }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        self.skip_space();
+        match self.rest.is_empty() {
+            true => Ok(()),
+            false => Err(self.expected("an operator or the end")),
+        }
+    }
+
+    fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn expected(&self, what: &str) -> String {
+        match self.rest.trim() {
+            "" => format!("`{}` ends where {what} is expected", self.text.trim()),
+            rest => format!("expected {what} before `{rest}`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every cell is worth the number of its labels plus ten.
+    fn value(text: &str) -> f64 {
+        let expression = Expression::<Cell>::parse(text).unwrap();
+        expression.evaluate(&|cell| 10.0 + cell.labels.len() as f64)
+    }
+
+    #[test]
+    fn arithmetic_by_hand() {
+        assert_eq!(value("1 + 2 * 3"), 7.0);
+        assert_eq!(value("(1 + 2) * 3"), 9.0);
+        assert_eq!(value("8 - 3 - 2"), 3.0); // from the left: (8 - 3) - 2
+        assert_eq!(value("16 / 4 / 2"), 2.0);
+        assert_eq!(value("2e-1 * 10"), 2.0);
+        assert_eq!(value("-2 - -3"), 1.0);
+        assert_eq!(value("abs(1 - 4) + min(5, 2, 9) + max(1, 7)"), 12.0); // 3 + 2 + 7
+        assert_eq!(value("fairness[lr-xcp, 5%] - x[1]"), 1.0); // 12 - 11
+        assert_eq!(value("other-fig:fairness[a, b] - 1"), 11.0);
+    }
+
+    #[test]
+    fn what_has_no_value_keeps_none() {
+        assert!(value("min(0/0, 1)").is_nan());
+        assert!(value("max(1, 0/0)").is_nan());
+        assert_eq!(value("1/0"), f64::INFINITY);
+    }
+
+    #[test]
+    fn labels_may_contain_operators() {
+        let comparison = Comparison::parse("x[a->b, >= 3] >= y[-]").unwrap();
+        assert_eq!(comparison.relation, Relation::AtLeast);
+        assert_eq!(comparison.cells()[0].labels, ["a->b", ">= 3"]);
+        assert_eq!(comparison.cells()[1].labels, ["-"]);
+    }
+
+    #[test]
+    fn errors_say_what_is_expected() {
+        let error = |text| Expression::<Measure>::parse(text).unwrap_err();
+        assert_eq!(
+            error("troughput(lossy)"),
+            "unknown function `troughput`; did you mean `throughput`?"
+        );
+        assert_eq!(error("(1 + 2"), "`(1 + 2` ends where `)` is expected");
+        assert_eq!(error("1 2"), "expected an operator or the end before `2`");
+        assert_eq!(error("1.2.3"), "`1.2.3` is not a number");
+        assert_eq!(
+            error("jain(x)"),
+            "`jain()` takes nothing in its parentheses"
+        );
+        assert_eq!(
+            error("utilization(a, b)"),
+            "`utilization(..)` takes the name of one link"
+        );
+        let deep = "(".repeat(100_000);
+        assert_eq!(error(&deep), "the expression nests too deeply");
+        let comparison = Comparison::parse("a[1] = 2").unwrap_err();
+        assert_eq!(
+            comparison,
+            "expected one of `>=`, `<=`, `>`, `<` before `= 2`"
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Charts of results.
+//!
+//! A [`PlotSpec`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG
+//! is dark on white, scales with the page and names its series beside their last point.
+
+use crate::experiment::{Experiment, PlotKind, PlotSpec, Point};
+use crate::palette::{Style, protocol_style, style, variant_dash};
+use crate::statistics::{Estimate, estimate};
+use crate::sweep::Results;
+
+mod panel;
+
+pub(crate) use panel::escape;
+use panel::{Mark, Panel, Scale, Series};
+
+/// One chart: its panels share their axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// Above it, if there are several.
+    pub title: Option<String>,
+    /// Each a complete SVG document.
+    pub panels: Vec<String>,
+}
+
+/// Every chart of an experiment.
+pub fn charts(results: &Results) -> Vec<Chart> {
+    let plots = results.plan.experiment.plots.iter();
+    let chart = |spec: &PlotSpec| {
+        let panels = match &spec.kind {
+            PlotKind::Lines { x, log, metrics } => {
+                vec![cells(results, spec, *x, metrics, Some(*log))]
+            }
+            PlotKind::Dots { x, metrics } => vec![cells(results, spec, *x, metrics, None)],
+            PlotKind::Time { groups, single } => time(results, spec, groups, *single),
+        };
+        Chart {
+            title: spec.title.clone(),
+            panels: panels.iter().map(Panel::svg).collect(),
+        }
+    };
+    plots.map(chart).collect()
+}
+
+/// All panels of all charts below each other as one SVG document.
+pub fn stacked(charts: &[Chart]) -> Option<String> {
+    let panels: Vec<&String> = charts.iter().flat_map(|c| &c.panels).collect();
+    match panels[..] {
+        [] => None,
+        [one] => Some(one.clone()),
+        _ => Some(panel::stack(&panels)),
+    }
+}
+
+/// Is the cell among those the chart shows?
+fn shown(experiment: &Experiment, spec: &PlotSpec, cell: usize) -> bool {
+    let points = experiment.points(cell);
+    let fits = |(axis, labels): &(usize, Vec<String>)| labels.contains(&points[*axis].label);
+    spec.only.iter().all(fits)
+}
+
+/// Metrics against one axis. `log` is `None` for an axis of words.
+fn cells(
+    results: &Results,
+    spec: &PlotSpec,
+    x: usize,
+    metrics: &[usize],
+    log: Option<bool>,
+) -> Panel {
+    let experiment = &results.plan.experiment;
+    let axis = &experiment.axes[x];
+    let place = |point: &Point| match log {
+        None => axis
+            .points
+            .iter()
+            .position(|p| p == point)
+            .map(|i| i as f64),
+        Some(log) => point.quantity().map(|q| q.0).filter(|x| !log || *x > 0.0),
+    };
+    // A series is a metric at one label of every other axis.
+    let mut series: Vec<(Vec<&str>, usize, Vec<Mark>)> = Vec::new();
+    for &metric in metrics {
+        for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
+            let points = experiment.points(cell);
+            let Some(at) = place(points[x]) else { continue };
+            let others = points.iter().enumerate().filter(|(a, _)| *a != x);
+            let labels: Vec<&str> = others.map(|(_, p)| p.label.as_str()).collect();
+            let Some(e) = estimate(&results.samples(metric, cell)) else {
+                continue;
+            };
+            let mark = mark(at, e, spec.unit.factor);
+            let known = series
+                .iter_mut()
+                .find(|(l, m, _)| (l, m) == (&labels, &metric));
+            match known {
+                Some((_, _, marks)) => marks.push(mark),
+                None => series.push((labels, metric, vec![mark])),
+            }
+        }
+    }
+    for (_, _, marks) in &mut series {
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    let units = axis.points.iter().filter_map(Point::quantity);
+    let unit = units.map(|(_, unit)| unit).find(|u| !u.is_empty());
+    let words = || axis.points.iter().map(|p| p.label.clone()).collect();
+    let keys: Vec<(Vec<&str>, usize)> = series.iter().map(|(l, m, _)| (l.clone(), *m)).collect();
+    let drawn = series
+        .into_iter()
+        .enumerate()
+        .map(|(n, (_, _, marks))| Series {
+            label: series_label(experiment, &keys, n),
+            style: series_style(&keys, n),
+            marks,
+            connected: log.is_some(),
+        });
+    Panel {
+        title: spec.title.clone(),
+        description: format!(
+            "{}: {} against {}",
+            experiment.title, spec.y_title, axis.title
+        ),
+        x_title: titled(
+            &axis.title,
+            unit.filter(|_| log.is_some()).unwrap_or_default(),
+        ),
+        y_title: titled(&spec.y_title, spec.unit.name),
+        x: match log {
+            None => Scale::Words(words()),
+            Some(false) => Scale::Linear,
+            Some(true) => Scale::Log,
+        },
+        y: spec.y,
+        series: drawn.collect(),
+        references: spec.references.clone(),
+    }
+}
+
+fn mark(x: f64, e: Estimate, factor: f64) -> Mark {
+    Mark {
+        x,
+        y: e.mean * factor,
+        low: e.low * factor,
+        high: e.high * factor,
+    }
+}
+
+fn titled(title: &str, unit: &str) -> String {
+    match unit {
+        "" => title.to_owned(),
+        _ => format!("{title} ({unit})"),
+    }
+}
+
+/// Only what tells the series of a chart apart.
+fn series_label(experiment: &Experiment, keys: &[(Vec<&str>, usize)], n: usize) -> String {
+    let (labels, metric) = &keys[n];
+    let mut parts: Vec<&str> = Vec::new();
+    for (i, label) in labels.iter().enumerate() {
+        if keys.iter().any(|(l, _)| l[i] != *label) {
+            parts.push(label);
+        }
+    }
+    if keys.iter().any(|(_, m)| m != metric) {
+        parts.push(&experiment.metrics[*metric].name);
+    }
+    match parts[..] {
+        [] => labels.join(", "),
+        _ => parts.join(", "),
+    }
+}
+
+/// A protocol's own colour and marker; variants of it differ in their dash.
+fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
+    let protocol = |key: &(Vec<&str>, usize)| key.0.iter().find_map(|l| protocol_style(l));
+    match protocol(&keys[n]) {
+        None => style(n + 1),
+        Some(own) => {
+            let alike = keys.iter().filter(|k| protocol(k) == Some(own)).count();
+            let before = keys[..n]
+                .iter()
+                .filter(|k| protocol(k) == Some(own))
+                .count();
+            Style {
+                dash: if alike > 1 {
+                    variant_dash(before)
+                } else {
+                    own.dash
+                },
+                ..own
+            }
+        }
+    }
+}
+
+/// Throughput of groups over time, one panel a cell, all with the same bounds.
+fn time(results: &Results, spec: &PlotSpec, groups: &[String], single: bool) -> Vec<Panel> {
+    let experiment = &results.plan.experiment;
+    let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
+    let mut panels: Vec<Panel> = cells
+        .map(|c| trace(results, spec, groups, single, c))
+        .collect();
+    let highest = panels.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks);
+    let highest = highest.map(|m| if m.high.is_finite() { m.high } else { m.y });
+    let highest = highest.fold(0.0, f64::max);
+    for panel in &mut panels {
+        panel.y = panel.y.or((highest > 0.0).then_some((0.0, highest * 1.05)));
+    }
+    panels
+}
+
+fn trace(
+    results: &Results,
+    spec: &PlotSpec,
+    groups: &[String],
+    single: bool,
+    cell: usize,
+) -> Panel {
+    let experiment = &results.plan.experiment;
+    let width = results.plan.scenarios[cell].bin.as_secs_f64();
+    let runs = results.cell_runs(cell);
+    let runs = &runs[..if single { 1 } else { runs.len() }];
+    let series = groups.iter().enumerate().map(|(n, name)| {
+        let traces = runs.iter().filter_map(|r| {
+            let group = r.outcome.groups.iter().find(|g| g.name == *name);
+            group.map(|g| &g.throughput_bins)
+        });
+        let traces: Vec<&Vec<f64>> = traces.collect();
+        let bins = traces.iter().map(|t| t.len()).min().unwrap_or(0);
+        let at = |bin: usize| {
+            let values: Vec<f64> = traces.iter().map(|t| t[bin]).collect();
+            let e = estimate(&values)?;
+            Some(mark((bin as f64 + 0.5) * width, e, spec.unit.factor))
+        };
+        let look = style(n * 3 + 1);
+        Series {
+            label: name.clone(),
+            style: Style {
+                dash: variant_dash(n),
+                ..look
+            },
+            marks: (0..bins).filter_map(at).collect(),
+            connected: true,
+        }
+    });
+    let name = experiment.cell_name(cell);
+    let title = match experiment.axes.is_empty() {
+        true => spec.title.clone(),
+        false => Some(name.clone()),
+    };
+    let which = if single {
+        "first seed"
+    } else {
+        "mean of all seeds"
+    };
+    Panel {
+        title,
+        description: format!(
+            "{}: {} over time, {name}, {which}",
+            experiment.title, spec.y_title
+        ),
+        x_title: "Time (s)".to_owned(),
+        y_title: titled(&spec.y_title, spec.unit.name),
+        x: Scale::Linear,
+        y: spec.y,
+        series: series.collect(),
+        references: spec.references.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

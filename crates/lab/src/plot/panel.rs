@@ -1,0 +1,503 @@
+//! One panel as SVG, written directly: dashes, markers and labels beside the lines are what
+//! a chart library's SVG output lacks, and all that is needed are lines and text.
+
+use std::fmt::Write;
+
+use crate::experiment::Reference;
+use crate::palette::{Marker, Style};
+
+/// Width and height of a panel in its own units; a page scales it.
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 400.0;
+/// About the width of a character of a series label.
+const LABEL_CHARACTER: f64 = 7.0;
+/// Distance of series labels, one above the other.
+const LABEL_PITCH: f64 = 18.0;
+
+const INK: &str = "#222";
+const GRID: &str = "#e2e2e2";
+const REFERENCE: &str = "#777";
+
+/// What a panel shows, in the units of its axes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Panel {
+    pub(super) title: Option<String>,
+    /// For those who cannot see it.
+    pub(super) description: String,
+    pub(super) x_title: String,
+    pub(super) y_title: String,
+    pub(super) x: Scale,
+    /// Bounds, or those of the data.
+    pub(super) y: Option<(f64, f64)>,
+    pub(super) series: Vec<Series>,
+    pub(super) references: Vec<Reference>,
+}
+
+/// The horizontal axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scale {
+    Linear,
+    Log,
+    /// Places 0, 1, 2.. with a name each.
+    Words(Vec<String>),
+}
+
+/// Points that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Series {
+    pub(super) label: String,
+    pub(super) style: Style,
+    pub(super) marks: Vec<Mark>,
+    /// By a line with a band around it; else each point has its own bar.
+    pub(super) connected: bool,
+}
+
+/// A point with its interval, which may be infinite: then it is not drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Mark {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// Where the axes are on the sheet, and what they span.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x: (f64, f64),
+    y: (f64, f64),
+    log: bool,
+}
+
+impl Frame {
+    fn x(&self, x: f64) -> f64 {
+        let of = |v: f64| if self.log { v.log10() } else { v };
+        let share = (of(x) - of(self.x.0)) / (of(self.x.1) - of(self.x.0));
+        self.left + share * (self.right - self.left)
+    }
+
+    fn y(&self, y: f64) -> f64 {
+        let share = (y - self.y.0) / (self.y.1 - self.y.0);
+        self.bottom - share * (self.bottom - self.top)
+    }
+}
+
+impl Panel {
+    /// The panel as an SVG document.
+    pub(super) fn svg(&self) -> String {
+        let mut svg = open(WIDTH, HEIGHT, &self.description);
+        let frame = self.frame();
+        self.draw(&mut svg, &frame);
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn frame(&self) -> Frame {
+        let longest = self.series.iter().map(|s| s.label.chars().count()).max();
+        let labels = longest.unwrap_or(0) as f64 * LABEL_CHARACTER + 44.0;
+        let xs = || self.series.iter().flat_map(|s| &s.marks).map(|m| m.x);
+        let (low, high) = (
+            xs().fold(f64::INFINITY, f64::min),
+            xs().fold(f64::NEG_INFINITY, f64::max),
+        );
+        let x = match &self.x {
+            Scale::Words(words) => (-0.5, words.len() as f64 - 0.5),
+            _ if low > high => (0.0, 1.0),
+            Scale::Log if low == high => (low / 2.0, high * 2.0),
+            Scale::Log => (low, high),
+            Scale::Linear if low == high => (low - 1.0, high + 1.0),
+            // An axis from nearly zero begins at zero.
+            Scale::Linear if low > 0.0 && low < 0.15 * high => (0.0, high),
+            Scale::Linear => (low, high),
+        };
+        Frame {
+            left: 66.0,
+            right: WIDTH - labels.clamp(30.0, 240.0),
+            top: if self.title.is_some() { 36.0 } else { 14.0 },
+            bottom: HEIGHT - 54.0,
+            x,
+            y: self.y.unwrap_or_else(|| self.data_bounds()),
+            log: self.x == Scale::Log,
+        }
+    }
+
+    /// Bounds around all points and intervals; from zero unless that would flatten them.
+    fn data_bounds(&self) -> (f64, f64) {
+        let marks = || self.series.iter().flat_map(|s| &s.marks);
+        let ends = || {
+            marks()
+                .flat_map(|m| [m.y, m.low, m.high])
+                .filter(|v| v.is_finite())
+        };
+        let values = || ends().chain(self.references.iter().map(|r| r.y));
+        let low = values().fold(f64::INFINITY, f64::min);
+        let high = values().fold(f64::NEG_INFINITY, f64::max);
+        if low > high {
+            return (0.0, 1.0);
+        }
+        let margin = 0.06 * (high - low).max(1e-3 * high.abs()).max(1e-12);
+        let from_zero = low >= 0.0 && (high - low) > 0.3 * high;
+        (if from_zero { 0.0 } else { low - margin }, high + margin)
+    }
+
+    fn draw(&self, svg: &mut String, frame: &Frame) {
+        if let Some(title) = &self.title {
+            let x = frame.left;
+            text(
+                svg,
+                (x, 22.0),
+                title,
+                "font-weight=\"600\" font-size=\"15\"",
+            );
+        }
+        self.draw_axes(svg, frame);
+        for reference in &self.references {
+            if (frame.y.0..=frame.y.1).contains(&reference.y) {
+                let y = frame.y(reference.y);
+                line(
+                    svg,
+                    (frame.left, y),
+                    (frame.right, y),
+                    &format!("stroke=\"{REFERENCE}\" stroke-dasharray=\"4 4\""),
+                );
+                let place = (frame.right - 4.0, y - 5.0);
+                let look = format!("text-anchor=\"end\" fill=\"{REFERENCE}\" font-size=\"12\"");
+                text(svg, place, &reference.label, &look);
+            }
+        }
+        // What a fixed bound cuts off must not spill over the titles.
+        let (x, y) = (frame.left, frame.top);
+        let (w, h) = (frame.right - frame.left, frame.bottom - frame.top);
+        let _ = writeln!(
+            svg,
+            "<svg x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" \
+             viewBox=\"{x:.1} {y:.1} {w:.1} {h:.1}\">"
+        );
+        for series in self.series.iter().filter(|s| s.connected) {
+            draw_band(svg, frame, series);
+        }
+        svg.push_str("</svg>\n");
+        for (n, series) in self.series.iter().enumerate() {
+            if series.connected {
+                draw_line(svg, frame, series);
+            } else {
+                self.draw_dots(svg, frame, n);
+            }
+        }
+        self.draw_labels(svg, frame);
+    }
+
+    fn draw_axes(&self, svg: &mut String, frame: &Frame) {
+        let tick = "font-size=\"13\" text-anchor";
+        for (y, label) in ticks(frame.y, 6) {
+            let at = frame.y(y);
+            let grid = format!("stroke=\"{GRID}\"");
+            line(svg, (frame.left, at), (frame.right, at), &grid);
+            let place = (frame.left - 8.0, at + 4.5);
+            text(svg, place, &label, &format!("{tick}=\"end\""));
+        }
+        for (x, label) in self.x_ticks(frame) {
+            let at = frame.x(x);
+            let ink = format!("stroke=\"{INK}\"");
+            line(svg, (at, frame.bottom), (at, frame.bottom + 5.0), &ink);
+            let place = (at, frame.bottom + 19.0);
+            text(svg, place, &label, &format!("{tick}=\"middle\""));
+        }
+        let ink = format!("stroke=\"{INK}\" stroke-width=\"1.2\"");
+        let corner = (frame.left, frame.bottom);
+        line(svg, corner, (frame.right, frame.bottom), &ink);
+        line(svg, (frame.left, frame.top), corner, &ink);
+        let middle = f64::midpoint(frame.left, frame.right);
+        let place = (middle, HEIGHT - 12.0);
+        let look = "font-size=\"14\" text-anchor=\"middle\"";
+        text(svg, place, &self.x_title, look);
+        let (x, y) = (17.0, f64::midpoint(frame.top, frame.bottom));
+        let turned = format!("{look} transform=\"rotate(-90 {x} {y:.1})\"");
+        text(svg, (x, y), &self.y_title, &turned);
+    }
+
+    fn x_ticks(&self, frame: &Frame) -> Vec<(f64, String)> {
+        match &self.x {
+            Scale::Linear => ticks(frame.x, 7),
+            Scale::Words(words) => {
+                let numbered = words.iter().enumerate();
+                numbered.map(|(i, w)| (i as f64, w.clone())).collect()
+            }
+            // The values that were measured, as far as their labels do not touch.
+            Scale::Log => {
+                let mut xs: Vec<f64> = self
+                    .series
+                    .iter()
+                    .flat_map(|s| &s.marks)
+                    .map(|m| m.x)
+                    .collect();
+                xs.sort_by(f64::total_cmp);
+                let mut kept: Vec<f64> = Vec::new();
+                for x in xs {
+                    if kept
+                        .last()
+                        .is_none_or(|last| frame.x(x) - frame.x(*last) > 30.0)
+                    {
+                        kept.push(x);
+                    }
+                }
+                kept.into_iter().map(|x| (x, format!("{x}"))).collect()
+            }
+        }
+    }
+
+    /// Points with their bars; the series of one word stand side by side.
+    fn draw_dots(&self, svg: &mut String, frame: &Frame, n: usize) {
+        let series = &self.series[n];
+        let offset = (n as f64 + 0.5) / self.series.len() as f64 - 0.5;
+        for mark in &series.marks {
+            let x = frame.x(mark.x + 0.6 * offset);
+            let y = frame.y(mark.y);
+            if mark.low.is_finite() && mark.high.is_finite() {
+                let (low, high) = (frame.y(mark.low), frame.y(mark.high));
+                let look = format!("stroke=\"{}\" stroke-width=\"1.6\"", series.style.color);
+                line(svg, (x, low), (x, high), &look);
+                for end in [low, high] {
+                    line(svg, (x - 4.0, end), (x + 4.0, end), &look);
+                }
+            }
+            marker(svg, (x, y), series.style);
+        }
+    }
+
+    /// Names every series at the right edge, near its last point and in its order, each with
+    /// a sample of its line.
+    fn draw_labels(&self, svg: &mut String, frame: &Frame) {
+        let mut wanted: Vec<(f64, &Series)> = Vec::new();
+        for series in &self.series {
+            // The last third of noisy traces tells better where a line ends than one point.
+            let tail = &series.marks[series.marks.len() - series.marks.len().div_ceil(9)..];
+            if tail.is_empty() {
+                continue;
+            }
+            let mean = tail.iter().map(|m| m.y).sum::<f64>() / tail.len() as f64;
+            wanted.push((frame.y(mean).clamp(frame.top, frame.bottom), series));
+        }
+        wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let places = spread(
+            &wanted.iter().map(|w| w.0).collect::<Vec<_>>(),
+            (frame.top + 4.0, frame.bottom - 4.0),
+        );
+        for ((_, series), y) in wanted.iter().zip(places) {
+            let x = frame.right + 8.0;
+            let look = stroke(series.style);
+            line(svg, (x, y), (x + 24.0, y), &look);
+            if series.marks.len() <= MARKED {
+                marker(svg, (x + 12.0, y), series.style);
+            }
+            text(svg, (x + 29.0, y + 4.5), &series.label, "font-size=\"13\"");
+        }
+    }
+}
+
+/// Lines of more points than this have no markers: they would be a smear.
+const MARKED: usize = 30;
+
+fn stroke(style: Style) -> String {
+    let dash = match style.dash {
+        "" => String::new(),
+        dash => format!(" stroke-dasharray=\"{dash}\""),
+    };
+    format!("stroke=\"{}\" stroke-width=\"2\"{dash}", style.color)
+}
+
+fn draw_band(svg: &mut String, frame: &Frame, series: &Series) {
+    let bounded = series
+        .marks
+        .iter()
+        .filter(|m| m.low.is_finite() && m.high.is_finite());
+    let bounded: Vec<&Mark> = bounded.collect();
+    let upper = bounded.iter().map(|m| (m.x, m.high));
+    let lower = bounded.iter().rev().map(|m| (m.x, m.low));
+    let points = points(frame, upper.chain(lower));
+    let color = series.style.color;
+    let _ = writeln!(
+        svg,
+        "<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"0.16\"/>"
+    );
+}
+
+fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
+    let inside = |y: f64| y.clamp(frame.y.0, frame.y.1);
+    let places = series.marks.iter().map(|m| (m.x, inside(m.y)));
+    let points = points(frame, places.clone());
+    let look = stroke(series.style);
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{points}\" fill=\"none\" {look} stroke-linejoin=\"round\"/>"
+    );
+    if series.marks.len() <= MARKED {
+        for (x, y) in places {
+            marker(svg, (frame.x(x), frame.y(y)), series.style);
+        }
+    }
+}
+
+fn points(frame: &Frame, places: impl Iterator<Item = (f64, f64)>) -> String {
+    let texts = places.map(|(x, y)| format!("{:.1},{:.1}", frame.x(x), frame.y(y)));
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+fn marker(svg: &mut String, (x, y): (f64, f64), style: Style) {
+    let color = style.color;
+    let r = 4.2;
+    let path = |steps: &str| format!("<path d=\"M{x:.1} {y:.1}{steps}\" fill=\"{color}\"/>");
+    let shape = match style.marker {
+        Marker::Circle => {
+            format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\" fill=\"{color}\"/>")
+        }
+        Marker::Ring => format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\" fill=\"#fff\" stroke=\"{color}\" \
+             stroke-width=\"1.8\"/>"
+        ),
+        Marker::Square => path("m-3.8 -3.8h7.6v7.6h-7.6z"),
+        Marker::Triangle => path("m0 -5.2l4.8 8.6h-9.6z"),
+        Marker::Diamond => path("m0 -5.6l5 5.6l-5 5.6l-5 -5.6z"),
+        Marker::Cross => format!(
+            "<path d=\"M{x:.1} {y:.1}m-4 -4l8 8m0 -8l-8 8\" stroke=\"{color}\" \
+             stroke-width=\"2.2\" fill=\"none\"/>"
+        ),
+    };
+    svg.push_str(&shape);
+    svg.push('\n');
+}
+
+/// Places at least a pitch apart, in order, as near to those wanted as that allows.
+fn spread(wanted: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
+    // From the top down push apart, then from the bottom up push back.
+    let pitch = LABEL_PITCH.min((bottom - top) / wanted.len().max(1) as f64);
+    let mut places = wanted.to_vec();
+    let mut least = top;
+    for place in &mut places {
+        *place = place.max(least);
+        least = *place + pitch;
+    }
+    let mut most = bottom;
+    for place in places.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - pitch;
+    }
+    places
+}
+
+/// About `count` round numbers within the bounds, as texts of equal precision.
+fn ticks((low, high): (f64, f64), count: usize) -> Vec<(f64, String)> {
+    let rough = (high - low) / count as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power);
+    let step = steps
+        .into_iter()
+        .find(|s| *s >= rough * 0.999)
+        .unwrap_or(10.0 * power);
+    // As many decimals as the step itself needs.
+    let exact = |d: &usize| (step * 10f64.powi(*d as i32)).fract().abs() < 1e-6;
+    let decimals = (0..9).find(exact).unwrap_or(9);
+    let first = (low / step - 1e-9).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    let tick = |i: i64| {
+        let value = i as f64 * step;
+        (value, format!("{value:.decimals$}"))
+    };
+    (first..=last).map(tick).collect()
+}
+
+fn line(svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), look: &str) {
+    let _ = writeln!(
+        svg,
+        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {look}/>"
+    );
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), content: &str, look: &str) {
+    let content = escape(content);
+    let fill = if look.contains("fill=") {
+        String::new()
+    } else {
+        format!(" fill=\"{INK}\"")
+    };
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\"{fill} {look}>{content}</text>"
+    );
+}
+
+fn open(width: f64, height: f64, description: &str) -> String {
+    let title = escape(description);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+         width=\"100%\" role=\"img\" aria-label=\"{title}\" \
+         font-family=\"system-ui, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+    )
+}
+
+/// Whole SVG documents below each other in one.
+pub(super) fn stack(panels: &[&String]) -> String {
+    let mut svg = open(
+        WIDTH,
+        HEIGHT * panels.len() as f64,
+        "Panels from top to bottom",
+    );
+    for (i, panel) in panels.iter().enumerate() {
+        let y = HEIGHT * i as f64;
+        let place = format!("<svg y=\"{y}\" height=\"{HEIGHT}\" ");
+        svg.push_str(&panel.replacen("<svg ", &place, 1));
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// A text as the content or an attribute of XML.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            // XML has no place for control characters.
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_of_equal_precision() {
+        let labels =
+            |bounds, n| -> Vec<String> { ticks(bounds, n).into_iter().map(|t| t.1).collect() };
+        assert_eq!(
+            labels((0.0, 1.0), 5),
+            ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
+        );
+        assert_eq!(labels((0.0, 100.0), 4), ["0", "25", "50", "75", "100"]);
+        assert_eq!(labels((0.93, 1.01), 4), ["0.94", "0.96", "0.98", "1.00"]);
+    }
+
+    #[test]
+    fn labels_spread_but_keep_their_order() {
+        // Three at 100 with a pitch of 18, room enough: 100, 118, 136.
+        assert_eq!(spread(&[100.0; 3], (0.0, 300.0)), [100.0, 118.0, 136.0]);
+        // At the lower edge they are pushed up: 300, 282.
+        assert_eq!(spread(&[300.0; 2], (0.0, 300.0)), [282.0, 300.0]);
+    }
+
+    #[test]
+    fn texts_cannot_break_out() {
+        assert_eq!(escape("a<b & \"c\"\u{7}"), "a&lt;b &amp; &quot;c&quot; ");
+    }
+}

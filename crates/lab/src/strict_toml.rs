@@ -1,0 +1,263 @@
+//! Tables of a TOML file read key by key. Whatever nobody asked for is an error that names
+//! the line and the nearest key that would have been read.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use toml_edit::{Item, TableLike, Value};
+
+use crate::LabError;
+use crate::error::nearest;
+
+/// The file that is being read: its name and its text, for errors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Source<'_> {
+    /// The line of a byte offset, counted from one.
+    pub(crate) fn line(&self, span: Option<Range<usize>>) -> usize {
+        span.map_or(0, |s| {
+            let before = self.text.as_bytes().iter().take(s.start);
+            1 + before.filter(|b| **b == b'\n').count()
+        })
+    }
+
+    pub(crate) fn error(&self, line: usize, message: impl Into<String>) -> LabError {
+        LabError::Experiment {
+            file: self.name.to_owned(),
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+/// A value with the line it stands on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct At<T> {
+    pub(crate) line: usize,
+    pub(crate) value: T,
+}
+
+/// One table: `[a]`, `{ .. }` or one element of `[[a]]`.
+pub(crate) struct Section<'a> {
+    source: Source<'a>,
+    /// How errors call it.
+    name: String,
+    pub(crate) line: usize,
+    table: &'a dyn TableLike,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Section<'a> {
+    pub(crate) fn new(source: Source<'a>, name: &str, item: &'a Item) -> Result<Self, LabError> {
+        let line = source.line(item.span());
+        match item.as_table_like() {
+            Some(table) => Ok(Self::of(source, name, line, table)),
+            None => Err(source.error(line, format!("`{name}` must be a table"))),
+        }
+    }
+
+    fn of(source: Source<'a>, name: &str, line: usize, table: &'a dyn TableLike) -> Self {
+        Section {
+            source,
+            name: name.to_owned(),
+            line,
+            table,
+            asked: RefCell::default(),
+        }
+    }
+
+    /// Call it last: every key must have been asked for.
+    pub(crate) fn finish(self) -> Result<(), LabError> {
+        let asked = self.asked.borrow();
+        for (key, _) in self.table.iter() {
+            if !asked.contains(&key) {
+                let hint = nearest(key, asked.iter().copied());
+                let line = self.key_line(key);
+                let message = format!("unknown key `{key}` in `{}`{hint}", self.name);
+                return Err(self.source.error(line, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys and values of a table whose keys the user chooses.
+    pub(crate) fn free_keys(&self) -> Vec<(At<String>, &'a Item)> {
+        let rows = self.table.iter().map(|(key, item)| {
+            let at = At {
+                line: self.key_line(key),
+                value: key.to_owned(),
+            };
+            (at, item)
+        });
+        rows.collect()
+    }
+
+    pub(crate) fn missing(&self, key: &str) -> LabError {
+        let message = format!("`{}` needs the key `{key}`", self.name);
+        self.source.error(self.line, message)
+    }
+
+    pub(crate) fn text(&self, key: &'static str) -> Result<Option<At<String>>, LabError> {
+        let parse = |v: &Value| v.as_str().map(str::to_owned);
+        self.typed(key, "a text in quotes", parse)
+    }
+
+    pub(crate) fn needed_text(&self, key: &'static str) -> Result<At<String>, LabError> {
+        self.text(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    pub(crate) fn flag(&self, key: &'static str) -> Result<Option<At<bool>>, LabError> {
+        self.typed(key, "true or false", Value::as_bool)
+    }
+
+    pub(crate) fn number(&self, key: &'static str) -> Result<Option<At<f64>>, LabError> {
+        self.typed(key, "a number", number)
+    }
+
+    /// A whole number from `least` to a million.
+    pub(crate) fn count(&self, key: &'static str, least: u32) -> Result<Option<At<u32>>, LabError> {
+        let parse = |v: &Value| {
+            let n = u32::try_from(v.as_integer()?).ok()?;
+            (least..=1_000_000).contains(&n).then_some(n)
+        };
+        let wanted = format!("a whole number from {least} to 1000000");
+        self.typed(key, &wanted, parse)
+    }
+
+    /// Two numbers, the first below the second.
+    pub(crate) fn bounds(&self, key: &'static str) -> Result<Option<(f64, f64)>, LabError> {
+        let parse = |v: &Value| match v.as_array()?.iter().map(number).collect::<Vec<_>>()[..] {
+            [Some(low), Some(high)] if low < high => Some((low, high)),
+            _ => None,
+        };
+        let found = self.typed(key, "two numbers, the lower first, as [0, 1]", parse)?;
+        Ok(found.map(|at| at.value))
+    }
+
+    /// A list of texts, or one text alone.
+    pub(crate) fn texts(&self, key: &'static str) -> Result<Vec<At<String>>, LabError> {
+        let mut texts = Vec::new();
+        for value in self.values(key)? {
+            let line = self.source.line(value.span());
+            match value.as_str() {
+                Some(text) => texts.push(At {
+                    line,
+                    value: text.to_owned(),
+                }),
+                None => {
+                    let message = format!("`{key}` must list texts in quotes");
+                    return Err(self.source.error(line, message));
+                }
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The elements of an array, or the value alone; nothing if the key is missing.
+    pub(crate) fn values(&self, key: &'static str) -> Result<Vec<&'a Value>, LabError> {
+        let Some(item) = self.item(key) else {
+            return Ok(Vec::new());
+        };
+        match item {
+            Item::Value(Value::Array(array)) => Ok(array.iter().collect()),
+            Item::Value(value) => Ok(vec![value]),
+            _ => Err(self.wrong(key, item, "a list")),
+        }
+    }
+
+    /// The table at a key.
+    pub(crate) fn section(&self, key: &'static str) -> Result<Option<Section<'a>>, LabError> {
+        let name = format!("{}.{key}", self.name);
+        let item = self.item(key);
+        item.map(|item| Section::new(self.source, &name, item))
+            .transpose()
+    }
+
+    /// The tables at a key: `[[name.key]]` or `key = [{ .. }, { .. }]`.
+    pub(crate) fn sections(&self, key: &'static str) -> Result<Vec<Section<'a>>, LabError> {
+        let name = format!("{}.{key}", self.name);
+        let Some(item) = self.item(key) else {
+            return Ok(Vec::new());
+        };
+        if let Some(tables) = item.as_array_of_tables() {
+            let section = |t: &'a toml_edit::Table| {
+                Section::of(self.source, &name, self.source.line(t.span()), t)
+            };
+            return Ok(tables.iter().map(section).collect());
+        }
+        let mut sections = Vec::new();
+        for value in item.as_array().into_iter().flatten() {
+            let line = self.source.line(value.span());
+            match value.as_inline_table() {
+                Some(table) => sections.push(Section::of(self.source, &name, line, table)),
+                None => {
+                    let message = format!("`{key}` must list tables");
+                    return Err(self.source.error(line, message));
+                }
+            }
+        }
+        if item.is_array() {
+            Ok(sections)
+        } else {
+            Err(self.wrong(key, item, &format!("tables: [[{name}]]")))
+        }
+    }
+
+    /// An error about this table.
+    pub(crate) fn error(&self, message: impl Into<String>) -> LabError {
+        self.source.error(self.line, message)
+    }
+
+    /// The line of a key.
+    pub(crate) fn key_line(&self, key: &str) -> usize {
+        let spans = self.table.get_key_value(key).map(|(k, item)| {
+            let of_key = k.span();
+            of_key.or_else(|| item.span())
+        });
+        self.source.line(spans.flatten())
+    }
+
+    fn item(&self, key: &'static str) -> Option<&'a Item> {
+        self.asked.borrow_mut().push(key);
+        self.table.get(key)
+    }
+
+    fn typed<T>(
+        &self,
+        key: &'static str,
+        wanted: &str,
+        parse: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<At<T>>, LabError> {
+        let Some(item) = self.item(key) else {
+            return Ok(None);
+        };
+        let line = self.source.line(item.span());
+        match item.as_value().and_then(parse) {
+            Some(value) => Ok(Some(At { line, value })),
+            None => Err(self.wrong(key, item, wanted)),
+        }
+    }
+
+    fn wrong(&self, key: &str, item: &Item, wanted: &str) -> LabError {
+        let line = self.source.line(item.span());
+        let found = item.to_string();
+        let found = found.trim();
+        let message = if found.is_empty() || found.contains('\n') {
+            format!("`{key}` must be {wanted}")
+        } else {
+            format!("`{key}` must be {wanted}, not {found}")
+        };
+        self.source.error(line, message)
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    let integer = value.as_integer().map(|i| i as f64);
+    integer
+        .or_else(|| value.as_float())
+        .filter(|x| x.is_finite())
+}

@@ -1,0 +1,259 @@
+//! Sweeps: every cell of an experiment times its repetitions, on all cores.
+//!
+//! Repetition r of every cell uses the seed `base + r`: cells are compared under common
+//! random numbers, and `windward run --seed` repeats any row of the table. A run depends on
+//! its scenario alone, and results are kept by index, so neither the number of threads nor
+//! the order of completion can be seen in them.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use windward_core::units::{Duration, Time};
+use windward_sim::{Outcome, Scenario, Simulation};
+
+use crate::LabError;
+use crate::experiment::{Effort, Experiment, RunLength};
+
+/// More runs than this are a mistake.
+const MAX_RUNS: usize = 10_000_000;
+
+/// An experiment with every scenario built and checked, ready to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What is measured.
+    pub experiment: Experiment,
+    /// How much of it.
+    pub effort: Effort,
+    /// The same, resolved.
+    pub length: RunLength,
+    /// One scenario per cell.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// How to run.
+#[derive(Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// Worker threads; zero means one per core.
+    pub threads: usize,
+    /// Set it to stop: checked between runs and within.
+    pub cancel: &'a AtomicBool,
+    /// Called after each run, by one thread at a time.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// How far a sweep is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Runs that are done.
+    pub done: usize,
+    /// Runs in all.
+    pub total: usize,
+    /// Share of the estimated work that is done, 0 to 1.
+    pub work: f64,
+}
+
+/// What a plan measured.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// What was run.
+    pub plan: Plan,
+    /// One row a run: cell after cell, repetition after repetition.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Which combination of the axes.
+    pub cell: usize,
+    /// Which repetition, from zero.
+    pub repetition: u32,
+    /// One value per metric of the experiment.
+    pub metrics: Vec<f64>,
+    /// Everything that was measured.
+    pub outcome: Outcome,
+}
+
+impl Experiment {
+    /// Builds the scenario of every cell.
+    ///
+    /// # Errors
+    /// If one of them is impossible, or a metric names a group or link that is not there.
+    pub fn plan(&self, effort: &Effort) -> Result<Plan, LabError> {
+        let length = self.run_length(effort);
+        let runs = self.cells().saturating_mul(length.repetitions as usize);
+        if runs == 0 || runs > MAX_RUNS {
+            return Err(LabError::Experiment {
+                file: self.file.clone(),
+                line: 0,
+                message: format!(
+                    "{} cells times {} repetitions are {runs} runs; 1 to {MAX_RUNS} are possible",
+                    self.cells(),
+                    length.repetitions
+                ),
+            });
+        }
+        let scenarios = (0..self.cells()).map(|cell| self.scenario(cell, &length));
+        Ok(Plan {
+            experiment: self.clone(),
+            effort: effort.clone(),
+            scenarios: scenarios.collect::<Result<_, _>>()?,
+            length,
+        })
+    }
+
+    fn scenario(&self, cell: usize, length: &RunLength) -> Result<Scenario, LabError> {
+        let mut file = self.scenario.clone();
+        let lengths = [("duration", &length.duration), ("warmup", &length.warmup)];
+        let lengths = lengths.into_iter();
+        let lengths = lengths.filter_map(|(key, value)| Some((key, value.as_deref()?)));
+        let points = self.points(cell);
+        let of_axes = points.iter().flat_map(|p| &p.set);
+        let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
+        let fail = |error| LabError::Scenario {
+            cell: (!self.axes.is_empty()).then(|| self.cell_name(cell)),
+            error,
+        };
+        for (key, value) in lengths.chain(of_axes) {
+            file.set(key, value).map_err(fail)?;
+        }
+        let scenario = file.build().map_err(fail)?;
+        for metric in &self.metrics {
+            for measure in metric.expression.leaves() {
+                measure
+                    .check(&scenario)
+                    .map_err(|message| LabError::Experiment {
+                        file: self.file.clone(),
+                        line: metric.line,
+                        message,
+                    })?;
+            }
+        }
+        Ok(scenario)
+    }
+}
+
+impl Plan {
+    /// Number of runs.
+    pub fn runs(&self) -> usize {
+        self.scenarios.len() * self.length.repetitions as usize
+    }
+
+    /// Runs them.
+    ///
+    /// # Errors
+    /// If it was cancelled, or the threads cannot be had.
+    pub fn run(self, options: &RunOptions<'_>) -> Result<Results, LabError> {
+        let results = run_all(vec![self], options, &simulate)?;
+        // One plan in, one result out.
+        results.into_iter().next().ok_or(LabError::Cancelled)
+    }
+}
+
+impl Results {
+    /// The values of a metric in a cell, one per repetition.
+    pub fn samples(&self, metric: usize, cell: usize) -> Vec<f64> {
+        let runs = self.cell_runs(cell).iter();
+        runs.map(|r| r.metrics[metric]).collect()
+    }
+
+    /// The runs of a cell, in the order of repetitions.
+    pub fn cell_runs(&self, cell: usize) -> &[Run] {
+        let n = self.plan.length.repetitions as usize;
+        &self.runs[cell * n..(cell + 1) * n]
+    }
+}
+
+/// Runs several plans as one pool of work. `simulate` runs one scenario, or gives up when it
+/// sees the flag.
+pub(crate) fn run_all(
+    plans: Vec<Plan>,
+    options: &RunOptions<'_>,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
+) -> Result<Vec<Results>, LabError> {
+    let mut jobs: Vec<(usize, usize, u32)> = Vec::new();
+    for (p, plan) in plans.iter().enumerate() {
+        for cell in 0..plan.scenarios.len() {
+            jobs.extend((0..plan.length.repetitions).map(|r| (p, cell, r)));
+        }
+    }
+    let weights: Vec<Vec<f64>> = plans
+        .iter()
+        .map(|p| p.scenarios.iter().map(work).collect())
+        .collect();
+    let all_work: f64 = jobs.iter().map(|(p, cell, _)| weights[*p][*cell]).sum();
+    let so_far = Mutex::new((0, 0.0));
+    let one = |&(p, cell, repetition): &(usize, usize, u32)| {
+        if options.cancel.load(Ordering::Relaxed) {
+            return None;
+        }
+        let plan = &plans[p];
+        let mut scenario = plan.scenarios[cell].clone();
+        scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
+        let outcome = simulate(&scenario, options.cancel)?;
+        let metrics = plan.experiment.metrics.iter();
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&outcome)));
+        let run = Run {
+            cell,
+            repetition,
+            metrics: metrics.collect(),
+            outcome,
+        };
+        if let Ok(mut so_far) = so_far.lock() {
+            so_far.0 += 1;
+            so_far.1 += weights[p][cell];
+            (options.progress)(Progress {
+                done: so_far.0,
+                total: jobs.len(),
+                work: (so_far.1 / all_work).clamp(0.0, 1.0),
+            });
+        }
+        Some(run)
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads)
+        .build();
+    let pool = pool.map_err(|e| LabError::Threads(e.to_string()))?;
+    let runs: Option<Vec<Run>> =
+        pool.install(|| jobs.par_iter().with_max_len(1).map(one).collect());
+    let mut runs = runs.ok_or(LabError::Cancelled)?.into_iter();
+    let results = plans.into_iter().map(|plan| {
+        let runs = runs.by_ref().take(plan.runs()).collect();
+        Results { plan, runs }
+    });
+    Ok(results.collect())
+}
+
+/// How many looks at the cancel flag a run takes.
+const SLICES: u64 = 200;
+
+/// Runs a scenario to its end, or to the moment `cancel` is set.
+pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Option<Outcome> {
+    let mut simulation = Simulation::new(scenario);
+    let slice = Duration::from_ps(scenario.duration.as_ps() / SLICES + 1);
+    let mut until = Time::ZERO;
+    for _ in 0..SLICES {
+        if cancel.load(Ordering::Relaxed) {
+            return None;
+        }
+        until += slice;
+        simulation.advance(until);
+    }
+    Some(simulation.finish())
+}
+
+/// About how long a run takes: the packets that its bottlenecks can carry.
+fn work(scenario: &Scenario) -> f64 {
+    let mut bottlenecks: Vec<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
+    bottlenecks.sort_unstable();
+    bottlenecks.dedup();
+    let rates = bottlenecks
+        .iter()
+        .map(|l| scenario.links[*l].rate.bytes_per_s());
+    // A run that carries nothing still takes its moment.
+    1.0 + scenario.duration.as_secs_f64() * rates.sum::<f64>() / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

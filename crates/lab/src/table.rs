@@ -1,0 +1,390 @@
+//! Tables of results as CSV and Parquet: the same columns in both.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use serde_json::json;
+
+use crate::LabError;
+use crate::output::Staging;
+use crate::sweep::{Results, Run};
+
+/// Columns of equal length.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    /// From left to right.
+    pub columns: Vec<Column>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Its header.
+    pub name: String,
+    /// Its cells.
+    pub values: Values,
+}
+
+/// The cells of a column. `None` is an empty field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Words.
+    Text(Vec<String>),
+    /// Whole numbers.
+    Count(Vec<Option<u64>>),
+    /// Real numbers; those without a value (0/0) are empty.
+    Real(Vec<Option<f64>>),
+}
+
+impl Table {
+    fn push(&mut self, name: impl Into<String>, values: Values) {
+        self.columns.push(Column {
+            name: name.into(),
+            values,
+        });
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |c| match &c.values {
+            Values::Text(v) => v.len(),
+            Values::Count(v) => v.len(),
+            Values::Real(v) => v.len(),
+        })
+    }
+
+    /// Writes it with a header, one line a row.
+    ///
+    /// # Errors
+    /// If `out` does not take it.
+    pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
+        let mut csv = csv::Writer::from_writer(out);
+        csv.write_record(self.columns.iter().map(|c| &c.name))?;
+        for row in 0..self.rows() {
+            let field = |c: &Column| match &c.values {
+                Values::Text(v) => v[row].clone(),
+                Values::Count(v) => v[row].map_or_else(String::new, |n| n.to_string()),
+                Values::Real(v) => v[row].map_or_else(String::new, |x| x.to_string()),
+            };
+            csv.write_record(self.columns.iter().map(field))?;
+        }
+        csv.flush()
+    }
+
+    /// Writes it as one row group.
+    ///
+    /// # Errors
+    /// If `out` does not take it.
+    pub fn write_parquet(&self, out: impl Write + Send) -> io::Result<()> {
+        self.parquet(out).map_err(|e| match e {
+            parquet::errors::ParquetError::External(inner) => io::Error::other(inner),
+            other => io::Error::other(other),
+        })
+    }
+
+    fn parquet(&self, out: impl Write + Send) -> parquet::errors::Result<()> {
+        let field = |c: &Column| {
+            let (physical, converted, repetition) = match c.values {
+                Values::Text(_) => (
+                    Physical::BYTE_ARRAY,
+                    ConvertedType::UTF8,
+                    Repetition::REQUIRED,
+                ),
+                Values::Count(_) => (
+                    Physical::INT64,
+                    ConvertedType::UINT_64,
+                    Repetition::OPTIONAL,
+                ),
+                Values::Real(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
+            };
+            let field = Type::primitive_type_builder(&c.name, physical)
+                .with_converted_type(converted)
+                .with_repetition(repetition);
+            field.build().map(Arc::new)
+        };
+        let fields = self.columns.iter().map(field).collect::<Result<_, _>>()?;
+        let schema = Type::group_type_builder("results")
+            .with_fields(fields)
+            .build()?;
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+        let properties = Arc::new(properties.build());
+        let mut file = SerializedFileWriter::new(out, Arc::new(schema), properties)?;
+        let mut group = file.next_row_group()?;
+        for column in &self.columns {
+            let Some(mut writer) = group.next_column()? else {
+                break;
+            };
+            match &column.values {
+                Values::Text(v) => {
+                    let bytes: Vec<ByteArray> = v.iter().map(|t| t.as_str().into()).collect();
+                    writer
+                        .typed::<ByteArrayType>()
+                        .write_batch(&bytes, None, None)?;
+                }
+                Values::Count(v) => {
+                    // Parquet keeps an unsigned 64-bit number as the signed one of its bits.
+                    let values: Vec<i64> = v.iter().flatten().map(|n| n.cast_signed()).collect();
+                    let levels: Vec<i16> = v.iter().map(|n| i16::from(n.is_some())).collect();
+                    let typed = writer.typed::<Int64Type>();
+                    typed.write_batch(&values, Some(&levels), None)?;
+                }
+                Values::Real(v) => {
+                    let values: Vec<f64> = v.iter().copied().flatten().collect();
+                    let levels: Vec<i16> = v.iter().map(|x| i16::from(x.is_some())).collect();
+                    let typed = writer.typed::<DoubleType>();
+                    typed.write_batch(&values, Some(&levels), None)?;
+                }
+            }
+            writer.close()?;
+        }
+        group.close()?;
+        file.close()?;
+        Ok(())
+    }
+}
+
+fn real(x: f64) -> Option<f64> {
+    x.is_finite().then_some(x)
+}
+
+impl Results {
+    /// One row a run: labels, seed, metrics, then the sums of each group and link.
+    pub fn run_table(&self) -> Table {
+        let mut table = self.keys(&self.runs.iter().collect::<Vec<_>>());
+        for (m, metric) in self.plan.experiment.metrics.iter().enumerate() {
+            let values = self.runs.iter().map(|r| real(r.metrics[m]));
+            table.push(&metric.name, Values::Real(values.collect()));
+        }
+        // Groups and links may differ from cell to cell; a row has those that it has.
+        let mut groups: BTreeMap<&str, ()> = BTreeMap::new();
+        let mut links: BTreeMap<&str, ()> = BTreeMap::new();
+        for outcome in self.runs.iter().map(|r| &r.outcome) {
+            groups.extend(outcome.groups.iter().map(|g| (g.name.as_str(), ())));
+            links.extend(outcome.links.iter().map(|l| (l.name.as_str(), ())));
+        }
+        for name in groups.into_keys() {
+            let row = |r: &'_ Run| r.outcome.groups.iter().find(|g| g.name == name).cloned();
+            let rows: Vec<_> = self.runs.iter().map(row).collect();
+            let mut reals = |column: &str, read: &dyn Fn(&windward_sim::GroupOutcome) -> f64| {
+                let values = rows.iter().map(|g| g.as_ref().and_then(|g| real(read(g))));
+                table.push(format!("{name}.{column}"), Values::Real(values.collect()));
+            };
+            reals("throughput_bps", &|g| g.throughput_bps);
+            reals("goodput_bps", &|g| g.goodput_bps);
+            reals("throughput_cv", &|g| g.throughput_cv());
+            reals("mean_cwnd_packets", &|g| g.mean_cwnd);
+            let mut counts = |column: &str, read: &dyn Fn(&windward_sim::GroupOutcome) -> u64| {
+                let values = rows.iter().map(|g| g.as_ref().map(read));
+                table.push(format!("{name}.{column}"), Values::Count(values.collect()));
+            };
+            counts("packets_sent", &|g| g.packets_sent);
+            counts("retransmissions", &|g| g.retransmissions);
+            counts("timeouts", &|g| g.timeouts);
+        }
+        for name in links.into_keys() {
+            let row = |r: &'_ Run| r.outcome.links.iter().find(|l| l.name == name).cloned();
+            let rows: Vec<_> = self.runs.iter().map(row).collect();
+            let used: u64 = rows.iter().flatten().map(|l| l.arrived).sum();
+            if used == 0 {
+                continue;
+            }
+            let utilization = rows
+                .iter()
+                .map(|l| l.as_ref().and_then(|l| real(l.utilization)));
+            let queue = rows
+                .iter()
+                .map(|l| l.as_ref().and_then(|l| real(l.mean_queue_packets)));
+            let dropped = rows.iter().map(|l| l.as_ref().map(|l| l.dropped));
+            let corrupted = rows.iter().map(|l| l.as_ref().map(|l| l.corrupted));
+            table.push(
+                format!("{name}.utilization"),
+                Values::Real(utilization.collect()),
+            );
+            table.push(
+                format!("{name}.mean_queue_packets"),
+                Values::Real(queue.collect()),
+            );
+            table.push(format!("{name}.dropped"), Values::Count(dropped.collect()));
+            table.push(
+                format!("{name}.corrupted"),
+                Values::Count(corrupted.collect()),
+            );
+        }
+        let jain = self.runs.iter().map(|r| real(r.outcome.jain)).collect();
+        table.push("run.jain", Values::Real(jain));
+        let hash = self
+            .runs
+            .iter()
+            .map(|r| format!("{:016x}", r.outcome.fingerprint))
+            .collect();
+        table.push("run.fingerprint", Values::Text(hash));
+        table
+    }
+
+    /// One row a flow of each run.
+    pub fn flow_table(&self) -> Table {
+        let rows = self
+            .runs
+            .iter()
+            .flat_map(|r| r.outcome.flows.iter().map(move |f| (r, f)));
+        let rows: Vec<_> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let group = |(r, f): &(&Run, &windward_sim::FlowOutcome)| {
+            let group = r.outcome.groups.get(f.group);
+            group.map_or_else(String::new, |g| g.name.clone())
+        };
+        let text = |read: &dyn Fn(&windward_sim::FlowOutcome) -> String| {
+            Values::Text(rows.iter().map(|(_, f)| read(f)).collect())
+        };
+        let count = |read: &dyn Fn(&windward_sim::FlowOutcome) -> u64| {
+            Values::Count(rows.iter().map(|(_, f)| Some(read(f))).collect())
+        };
+        let reals = |read: &dyn Fn(&windward_sim::FlowOutcome) -> Option<f64>| {
+            Values::Real(rows.iter().map(|(_, f)| read(f).and_then(real)).collect())
+        };
+        table.push("flow", text(&|f| f.name.clone()));
+        table.push("group", Values::Text(rows.iter().map(group).collect()));
+        table.push("protocol", text(&|f| f.protocol.to_owned()));
+        table.push("goodput_bps", reals(&|f| Some(f.goodput_bps)));
+        table.push("throughput_bps", reals(&|f| Some(f.throughput_bps)));
+        table.push("packets_sent", count(&|f| f.packets_sent));
+        table.push("retransmissions", count(&|f| f.retransmissions));
+        table.push("timeouts", count(&|f| f.timeouts));
+        table.push("mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
+        table.push("mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
+        table.push(
+            "completed_s",
+            reals(&|f| f.completed.map(|t| t.as_secs_f64())),
+        );
+        table
+    }
+
+    /// One row a bin of time of each run: the throughput of every group.
+    pub fn series_table(&self) -> Table {
+        let bins = |r: &Run| {
+            r.outcome
+                .groups
+                .iter()
+                .map(|g| g.throughput_bins.len())
+                .max()
+        };
+        let rows = self.runs.iter();
+        let rows = rows.flat_map(|r| (0..bins(r).unwrap_or(0)).map(move |bin| (r, bin)));
+        let rows: Vec<(&Run, usize)> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let start = |(r, bin): &(&Run, usize)| {
+            let width = self.plan.scenarios[r.cell].bin.as_secs_f64();
+            Some(width * *bin as f64)
+        };
+        table.push(
+            "bin_start_s",
+            Values::Real(rows.iter().map(start).collect()),
+        );
+        let mut names: Vec<&str> = Vec::new();
+        for group in self.runs.iter().flat_map(|r| &r.outcome.groups) {
+            if !names.contains(&group.name.as_str()) {
+                names.push(&group.name);
+            }
+        }
+        for name in names {
+            let value = |(r, bin): &(&Run, usize)| {
+                let group = r.outcome.groups.iter().find(|g| g.name == name)?;
+                group.throughput_bins.get(*bin).copied().and_then(real)
+            };
+            let values = rows.iter().map(value).collect();
+            table.push(format!("{name}.throughput_bps"), Values::Real(values));
+        }
+        table
+    }
+
+    /// The columns that say which run a row belongs to.
+    fn keys(&self, rows: &[&Run]) -> Table {
+        let mut table = Table::default();
+        let experiment = &self.plan.experiment;
+        for (a, axis) in experiment.axes.iter().enumerate() {
+            let label = |r: &&Run| experiment.points(r.cell)[a].label.clone();
+            table.push(&axis.name, Values::Text(rows.iter().map(label).collect()));
+        }
+        let repetition = rows.iter().map(|r| Some(u64::from(r.repetition)));
+        table.push("repetition", Values::Count(repetition.collect()));
+        let seed = rows.iter().map(|r| Some(r.outcome.seed)).collect();
+        table.push("seed", Values::Count(seed));
+        table
+    }
+
+    /// Writes `<id>.csv`, `<id>.parquet` (a row a run), `<id>-flows.csv` and `.parquet` (a
+    /// row a flow), `<id>-series.csv` if a chart shows time, and `manifest.json`.
+    ///
+    /// # Errors
+    /// If the folder does not take them; then none of them is there.
+    pub fn write_tables(&self, dir: &Path) -> Result<(), LabError> {
+        let mut staging = Staging::new(dir)?;
+        self.stage_tables(&mut staging, true)?;
+        let manifest = manifest(std::slice::from_ref(self));
+        staging.write("manifest.json", |out| write_json(out, &manifest))?;
+        staging.commit()
+    }
+
+    pub(crate) fn stage_tables(&self, staging: &mut Staging, every: bool) -> Result<(), LabError> {
+        let experiment = &self.plan.experiment;
+        let id = &experiment.id;
+        let runs = self.run_table();
+        staging.write(&format!("{id}.csv"), |out| runs.write_csv(out))?;
+        if every {
+            let flows = self.flow_table();
+            staging.write(&format!("{id}.parquet"), |out| runs.write_parquet(out))?;
+            staging.write(&format!("{id}-flows.csv"), |out| flows.write_csv(out))?;
+            staging.write(&format!("{id}-flows.parquet"), |out| {
+                flows.write_parquet(out)
+            })?;
+        }
+        let time = |p: &crate::experiment::PlotSpec| {
+            matches!(p.kind, crate::experiment::PlotKind::Time { .. })
+        };
+        if experiment.plots.iter().any(time) {
+            let series = self.series_table();
+            staging.write(&format!("{id}-series.csv"), |out| series.write_csv(out))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is needed to get the same results again.
+pub(crate) fn manifest(results: &[Results]) -> serde_json::Value {
+    let experiments = results.iter().map(|r| {
+        let plan = &r.plan;
+        let seed = r.runs.first().map(|run| run.outcome.seed);
+        json!({
+            "id": plan.experiment.id,
+            "file": plan.experiment.file,
+            "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
+            "seed": seed,
+            "repetitions": plan.length.repetitions,
+            "duration": plan.length.duration,
+            "warmup": plan.length.warmup,
+            "cells": plan.scenarios.len(),
+            "runs": r.runs.len(),
+            "command": plan.experiment.command(&plan.effort),
+        })
+    });
+    json!({
+        "program": "windward",
+        "version": env!("CARGO_PKG_VERSION"),
+        "experiments": experiments.collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn write_json(out: &mut impl Write, value: &serde_json::Value) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests;
