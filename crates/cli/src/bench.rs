@@ -128,7 +128,7 @@ fn measure(
 
 fn report(measurements: &[Measurement]) -> String {
     let unknown = || "n/a".to_owned();
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "scenario",
         ">packet-hops",
         ">per CPU second",

@@ -31,8 +31,7 @@ impl Driver {
             now: Time::ZERO,
             slice: Duration::from_micros(1),
             end: Time::ZERO + duration,
-            // Virtual time is counted in picoseconds; a bar needs no finer steps than these.
-            progress: Progress::new(1000, quiet),
+            progress: Progress::new(quiet),
         }
     }
 
@@ -50,7 +49,7 @@ impl Driver {
                 self.slice = self.slice.saturating_mul(2);
             }
             let share = self.now.as_secs_f64() / self.end.as_secs_f64();
-            self.progress.set((share * 1000.0) as u64);
+            self.progress.set(share, "");
         }
         Ok(())
     }

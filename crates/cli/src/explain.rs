@@ -40,7 +40,7 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
             args.name
         ))
     })?;
-    let mut table = Table::new(&["axis", "part", "what it does", "source"]);
+    let mut table = Table::new(["axis", "part", "what it does", "source"]);
     for (axis, part) in parts(protocol) {
         table.row([axis, part.name, part.what, part.source].map(str::to_owned));
     }

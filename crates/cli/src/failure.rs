@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use windward_lab::LabError;
 use windward_sim::scenario::file::ScenarioError;
 
 /// Why a command stopped.
@@ -42,6 +43,19 @@ impl Failure {
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {
         Failure::Input(error.to_string())
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let message = error.to_string();
+        match error {
+            LabError::Experiment { .. } | LabError::Scenario { .. } => Failure::Input(message),
+            // A file that is not there was misspelt.
+            LabError::Io { verb: "read", .. } => Failure::Input(message),
+            LabError::Io { .. } | LabError::Threads(_) => Failure::Failed(message),
+            LabError::Cancelled => Failure::Interrupted,
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
     if args.json {
         return output::print_json(&rows);
     }
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "name",
         "window",
         "recovery",

@@ -3,7 +3,7 @@
 //!
 //! One file a command ([`list`], [`explain`], [`run`], [`sweep`], [`reproduce`], [`bench`]);
 //! what they share stands beside them: [`failure`] (exit codes), [`output`] (standard output
-//! and tables), [`progress`], [`signals`], [`staged`] (files that appear whole or not at all).
+//! and tables), [`effort`] (sweeps), [`progress`], [`signals`], [`staged`] (files that appear whole or not at all).
 
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod bench;
 mod clock;
 mod drive;
+mod effort;
 mod explain;
 mod failure;
 mod list;

@@ -34,19 +34,20 @@ pub(crate) enum Align {
 /// Rows of text under a header.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table: the heading `>sent` makes a column of numbers, aligned right.
-    pub(crate) fn new(headings: &[&'static str]) -> Self {
+    pub(crate) fn new<H: Into<String>>(headings: impl IntoIterator<Item = H>) -> Self {
+        let column = |heading: String| match heading.strip_prefix('>') {
+            Some(heading) => (heading.to_owned(), Align::Right),
+            None => (heading, Align::Left),
+        };
         let columns = headings
-            .iter()
-            .map(|heading| match heading.strip_prefix('>') {
-                Some(heading) => (heading, Align::Right),
-                None => (*heading, Align::Left),
-            })
+            .into_iter()
+            .map(|heading| column(heading.into()))
             .collect();
         Table {
             columns,
@@ -63,7 +64,7 @@ impl Table {
 
     /// For a terminal: columns two spaces apart.
     pub(crate) fn text(&self) -> String {
-        let headings: Vec<String> = self.columns.iter().map(|c| c.0.to_owned()).collect();
+        let headings: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
         let lines = || std::iter::once(&headings).chain(&self.rows);
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|i| {
@@ -76,7 +77,7 @@ impl Table {
         let mut text = String::new();
         for line in lines() {
             let mut padded = String::new();
-            for ((cell, &(_, align)), &width) in line.iter().zip(&self.columns).zip(&widths) {
+            for ((cell, (_, align)), &width) in line.iter().zip(&self.columns).zip(&widths) {
                 // Writing to a String cannot fail.
                 let _ = match align {
                     Align::Left => write!(padded, "{cell:<width$}  "),
@@ -92,7 +93,7 @@ impl Table {
     /// For a document.
     pub(crate) fn markdown(&self) -> String {
         let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
-        let mut text = line(self.columns.iter().map(|c| c.0).collect());
+        let mut text = line(self.columns.iter().map(|c| c.0.as_str()).collect());
         text += &line(
             self.columns
                 .iter()
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn tables_align_and_have_no_trailing_blanks() {
-        let mut table = Table::new(&["name", ">sent", "note"]);
+        let mut table = Table::new(["name", ">sent", "note"]);
         table.row(["a".into(), "12345".into(), String::new()]);
         table.row(["longer".into(), "1".into(), "x".into()]);
         assert_eq!(

@@ -9,7 +9,10 @@ use crate::clock::Stopwatch;
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Progress from 0 to a total, drawn when it is worth it.
+/// A bar needs no finer steps than a thousandth.
+const STEPS: f64 = 1000.0;
+
+/// Progress from 0 to 1, drawn when it is worth it.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -18,9 +21,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar that will count to `total`.
-    pub(crate) fn new(total: u64, quiet: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+    /// A bar at its beginning.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let hidden = ProgressDrawTarget::hidden();
+        let bar = ProgressBar::with_draw_target(Some(STEPS as u64), hidden);
         if let Ok(style) = ProgressStyle::with_template(
             "{wide_bar} {percent:>3} %  {elapsed} so far, {eta} left  {msg}",
         ) {
@@ -33,13 +37,14 @@ impl Progress {
         }
     }
 
-    /// The work has come this far.
-    pub(crate) fn set(&self, done: u64) {
+    /// This share of the work is done; `message` stands at the end of the bar.
+    pub(crate) fn set(&self, share: f64, message: &str) {
         if !self.quiet && self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
             // Stays hidden when standard error is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.set_position(done);
+        self.bar.set_message(message.to_owned());
+        self.bar.set_position((share * STEPS) as u64);
     }
 }
 

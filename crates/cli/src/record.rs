@@ -2,6 +2,7 @@
 //! never renamed.
 
 use serde::Serialize;
+use windward_core::units::Time;
 use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome};
 
 /// One run.
@@ -110,7 +111,7 @@ impl<'a> FlowRecord<'a> {
             timeouts: flow.timeouts,
             mean_rtt_s: flow.mean_rtt.as_secs_f64(),
             mean_cwnd_packets: flow.mean_cwnd,
-            completed_s: flow.completed.map(|time| time.as_secs_f64()),
+            completed_s: flow.completed.map(Time::as_secs_f64),
         }
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn simulate(
     if let Some(tracer) = &mut tracer {
         while let Some(instant) = tracer.next_sample() {
             driver.advance(&mut sim, instant)?;
-            tracer.sample(&sim)?;
+            tracer.sample(&mut sim)?;
         }
     }
     driver.advance(&mut sim, end)?;
@@ -110,7 +110,7 @@ fn summary(scenario: &Scenario, outcome: &Outcome, cpu_s: f64) -> String {
 }
 
 fn groups(outcome: &Outcome) -> Table {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "group",
         ">flows",
         ">goodput",
@@ -151,7 +151,7 @@ fn flows(outcome: &Outcome) -> Table {
     if transfers {
         headings.push(">completed");
     }
-    let mut table = Table::new(&headings);
+    let mut table = Table::new(headings);
     for flow in &outcome.flows {
         let mut cells = vec![
             flow.name.clone(),
@@ -185,7 +185,7 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> String {
         })
         .collect();
     notable.truncate(MAX_LINK_ROWS);
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "link",
         ">busy",
         ">arrived",

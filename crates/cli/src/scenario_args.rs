@@ -53,11 +53,10 @@ impl Changes {
         if let Some(duration) = &self.duration {
             file.set("duration", duration)?;
         }
-        let mut scenario = file.build()?;
         if let Some(seed) = self.seed {
-            scenario.seed = seed;
+            file.set("seed", &seed.to_string())?;
         }
-        Ok(scenario)
+        Ok(file.build()?)
     }
 }
 

@@ -147,7 +147,7 @@ impl Tracer {
     }
 
     /// Writes a row for each connection and each link.
-    pub(crate) fn sample(&mut self, sim: &Simulation) -> Result<(), Failure> {
+    pub(crate) fn sample(&mut self, sim: &mut Simulation) -> Result<(), Failure> {
         let Some(now) = self.next else {
             return Ok(());
         };

@@ -65,6 +65,7 @@ delay = "5ms"
 queue = "50p"
 
 [[flows]]
+group = "bulk"
 protocol = "newreno"
 from = "a"
 to = "nowhere"
@@ -114,7 +115,7 @@ fn bad_options_are_refused() {
     run(&["--duration", "3"], &["3"]);
     run(&["--trace-interval", "1s"], &["--trace"]);
     run(&["--sed", "1"], &["--seed"]);
-    refused(&["rnu"], &["run"]);
+    refused(&["swep"], &["`sweep`", "swep"]);
     refused(&["run"], &["FILE"]);
     refused(&["bench", "--runs", "0"], &["--runs"]);
 }

@@ -10,6 +10,7 @@ mod help;
 mod interrupt;
 mod readme;
 mod run;
+mod sweep;
 mod trace;
 
 /// The binary, without standard input and not on a terminal.
