@@ -32,7 +32,7 @@ fn in_a_run_with_a_trace() {
     let sandbox = Sandbox::new(SMALL);
     let scenario = sandbox.scenario().display().to_string();
     let trace = sandbox.path("made/for/trace").display().to_string();
-    let args = ["run", &scenario, "--duration", "2000h", "--trace", &trace];
+    let args = ["run", &scenario, "--duration", "250h", "--trace", &trace];
     let mut child = quietly(args).spawn().unwrap();
     assert_eq!(interrupt(&mut child).code(), Some(130));
     assert_eq!(sandbox.names(), ["scenario.toml"]);
