@@ -14,7 +14,7 @@ use crate::staged::OutputDir;
 
 /// Run an experiment of your own on all cores
 ///
-/// An experiment is a scenario file with one more table, [experiment]: axes to sweep,
+/// An experiment is a scenario file with one more table, `[experiment]`: axes to sweep,
 /// metrics to compute, claims to check. Rows are written as CSV and Parquet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
