@@ -1,9 +1,10 @@
 //! The `windward` command line: thin. It reads arguments, calls the simulator or the lab,
 //! and writes what they found.
 //!
-//! One file a command ([`list`], [`explain`], [`run`], [`sweep`], [`mod@reproduce`], [`mod@bench`]);
-//! what they share stands beside them: [`failure`] (exit codes), [`output`] (standard output
-//! and tables), [`effort`] (sweeps), [`progress`], [`signals`], [`staged`] (files that appear whole or not at all).
+//! One file a command ([`list`], [`explain`], [`run`], [`sweep`], [`mod@reproduce`],
+//! [`mod@bench`]); what they share stands beside them: [`failure`] (exit codes), [`output`]
+//! (standard output and tables), [`effort`] (sweeps), [`progress`], [`signals`], [`staged`]
+//! (files that appear whole or not at all).
 
 use std::process::ExitCode;
 
