@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Every check of the project as a named step: what CI runs, and what you run before you push.
+#
+#   ./ci.sh                 all steps
+#   ./ci.sh format clippy   these steps
+#
+# Needs a Rust toolchain and, on a fresh machine, the Debian and crates.io registries. The
+# last line is `N passed, N failed`: each test of each test runner counts one, and so does
+# each command of README.md and each other step.
+
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+exec </dev/null
+
+# README.md names target/release/windward; it has to be there.
+export CARGO_TARGET_DIR=$PWD/target
+export CARGO_TERM_COLOR=never CARGO_NET_RETRY=10
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+passed=0
+failed=0
+failures=()
+
+pass() { passed=$((passed + ${1:-1})); }
+fail() { failed=$((failed + 1)); failures+=("$1"); echo "FAILED: $1"; }
+
+# check NAME COMMAND...: one check, passed if the command succeeds.
+check() {
+    local name=$1
+    shift
+    if "$@"; then pass; else fail "$name"; fi
+}
+
+# --- the steps ---------------------------------------------------------------------------
+
+# What the others need. Counts only if it fails.
+step_setup() {
+    if ! command -v cargo >/dev/null; then
+        fail "setup: no cargo; install Rust from https://rustup.rs"
+        return
+    fi
+    if ! command -v cc >/dev/null; then
+        # The linker of rustc.
+        local sudo=()
+        [ "$(id -u)" -eq 0 ] || sudo=(sudo)
+        "${sudo[@]}" apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -qy gcc libc6-dev ||
+            fail "setup: a C compiler"
+    fi
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 && continue
+        rustup component add "${component/#fmt/rustfmt}" || fail "setup: cargo $component"
+    done
+    cargo fetch --locked || fail "setup: dependencies"
+}
+
+step_format() {
+    check format cargo fmt --all --check
+}
+
+step_clippy() {
+    check clippy cargo clippy --workspace --all-targets --locked -- -D warnings
+}
+
+# In the test profile: optimised, with overflow checks and debug assertions on.
+step_tests() {
+    local log=$scratch/tests.log status tests
+    cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    tests=$(sum_of passed "$log")
+    pass "$tests"
+    local broken
+    broken=$(sum_of failed "$log")
+    # A runner that did not compile or was killed reports no failed test.
+    if [ "$status" -ne 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
+    if [ "$tests" -eq 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
+    failed=$((failed + broken))
+    [ "$broken" -eq 0 ] || failures+=("tests: $broken")
+}
+
+# sum_of passed|failed LOG: over the `test result:` lines of all runners.
+sum_of() {
+    sed -n "s/^test result: .* \([0-9][0-9]*\) $1;.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+step_docs() {
+    check docs env RUSTDOCFLAGS="-D warnings" \
+        cargo doc --workspace --no-deps --document-private-items --locked
+}
+
+step_build() {
+    check build cargo build --release --locked
+}
+
+# The first command of README.md, exactly as printed, and what it leaves.
+step_reproduce() {
+    rm -rf report
+    check "reproduce" cargo run --release -- reproduce
+    check "reproduce: a page" test -s report/index.html
+    check "reproduce: nothing fetched from elsewhere" page_is_self_contained report/index.html
+    check "reproduce: a verdict on each claim" has_all_claims report/claims.json
+}
+
+page_is_self_contained() {
+    ! grep -nE '(src|href)="(https?:)?//|@import|url\(["'\'']?https?:' "$1"
+}
+
+has_all_claims() {
+    local missing=0 n
+    for n in $(seq 1 14); do
+        grep -q "\"L$n\"" "$1" || { echo "no verdict on L$n"; missing=1; }
+    done
+    return $missing
+}
+
+# Every command of README.md's `console` blocks, in order. Those that are steps of their own
+# are not run a second time.
+step_readme() {
+    local command count=0
+    while IFS= read -r command; do
+        count=$((count + 1))
+        case $command in
+            ./ci.sh | "cargo run --release -- reproduce") continue ;;
+        esac
+        echo "\$ $command"
+        check "readme: $command" bash -c "$command"
+    done < <(awk '/^```console$/ { on = 1; next } /^```/ { on = 0 } on && sub(/^\$ /, "")' README.md)
+    # Should the blocks ever be written differently, say so instead of testing nothing.
+    check "readme: it has commands" test "$count" -ge 8
+}
+
+# --- running them ------------------------------------------------------------------------
+
+all=(setup format clippy tests docs build reproduce readme)
+steps=("${@:-${all[@]}}")
+for step in "${steps[@]}"; do
+    if [[ " ${all[*]} " != *" $step "* ]]; then
+        echo "there is no step $step; the steps are: ${all[*]}" >&2
+        exit 2
+    fi
+done
+
+for step in "${steps[@]}"; do
+    printf '\n=== %s\n' "$step"
+    since=$SECONDS
+    "step_$step"
+    echo "=== $step: $((SECONDS - since)) s"
+done
+
+echo
+for failure in "${failures[@]+"${failures[@]}"}"; do echo "failed: $failure"; done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

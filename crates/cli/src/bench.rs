@@ -1,0 +1,155 @@
+//! `windward bench`: how fast the simulator is on this machine.
+
+use windward_sim::Scenario;
+use windward_sim::scenario::file::ScenarioFile;
+
+use serde::Serialize;
+use std::path::PathBuf;
+
+use crate::clock::CpuStopwatch;
+use crate::failure::Failure;
+use crate::output::{self, Table, si};
+use crate::record::fingerprint;
+use crate::run::simulate;
+use crate::scenario_args::Changes;
+
+mod counters;
+use counters::Instructions;
+
+/// Measure the speed of the simulator
+///
+/// Without a file: N = 10 and N = 100 `sack` flows over one bottleneck of 1 Gbit/s, the
+/// scenario of experiments/speed/dumbbell.toml. A packet-hop is a packet, data or
+/// acknowledgment, that enters a link.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A scenario of your own
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    changes: Changes,
+
+    /// How often each scenario is run; the fastest counts
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// One array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+/// The reference scenario, compiled in so that the binary needs no files.
+const REFERENCE: &str = include_str!("../../../experiments/speed/dumbbell.toml");
+/// Its numbers of flows.
+const REFERENCE_FLOWS: [&str; 2] = ["10", "100"];
+
+#[derive(Debug, Serialize)]
+struct Measurement {
+    scenario: String,
+    flows: usize,
+    runs: u32,
+    packet_hops: u64,
+    events_per_packet_hop: f64,
+    /// CPU time of the fastest run.
+    cpu_s: f64,
+    packet_hops_per_cpu_s: f64,
+    /// `null` where the processor's counters cannot be read.
+    instructions_per_packet_hop: Option<f64>,
+    /// Peak of the process in these runs; `null` where the system does not tell.
+    peak_memory_bytes: Option<u64>,
+    fingerprint: String,
+}
+
+pub(crate) fn bench(args: &Args, quiet: bool) -> Result<(), Failure> {
+    let mut measurements = Vec::new();
+    for (name, scenario) in scenarios(args)? {
+        measurements.push(measure(name, &scenario, args.runs, quiet)?);
+    }
+    if args.json {
+        return output::print_json(&measurements);
+    }
+    output::print(&report(&measurements))
+}
+
+fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
+    if let Some(path) = &args.file {
+        let scenario = args.changes.apply(ScenarioFile::read(path)?)?;
+        return Ok(vec![(path.display().to_string(), scenario)]);
+    }
+    REFERENCE_FLOWS
+        .into_iter()
+        .map(|n| {
+            let mut file = ScenarioFile::parse("experiments/speed/dumbbell.toml", REFERENCE)?;
+            file.set("flows.*.count", n)?;
+            Ok((format!("dumbbell, N = {n}"), args.changes.apply(file)?))
+        })
+        .collect()
+}
+
+fn measure(
+    name: String,
+    scenario: &Scenario,
+    runs: u32,
+    quiet: bool,
+) -> Result<Measurement, Failure> {
+    counters::reset_peak_memory();
+    let mut best: Option<(f64, Option<u64>)> = None;
+    let mut last = None;
+    for _ in 0..runs {
+        let instructions = Instructions::start();
+        let cpu = CpuStopwatch::start();
+        let (outcome, _) = simulate(scenario, None, quiet)?;
+        let run = (cpu.seconds(), instructions.and_then(Instructions::stop));
+        if best.is_none_or(|(fastest, _)| run.0 < fastest) {
+            best = Some(run);
+        }
+        last = Some(outcome);
+    }
+    let (Some((cpu_s, instructions)), Some(outcome)) = (best, last) else {
+        return Err(Failure::Input("--runs must be at least 1".to_owned()));
+    };
+    // A scenario may be so short that no packet moves, or no time passes.
+    let hops = outcome.packet_hops.max(1) as f64;
+    Ok(Measurement {
+        scenario: name,
+        flows: outcome.flows.len(),
+        runs,
+        packet_hops: outcome.packet_hops,
+        events_per_packet_hop: outcome.events as f64 / hops,
+        cpu_s,
+        packet_hops_per_cpu_s: outcome.packet_hops as f64 / cpu_s.max(1e-9),
+        instructions_per_packet_hop: instructions.map(|n| n as f64 / hops),
+        peak_memory_bytes: counters::peak_memory_bytes(),
+        fingerprint: fingerprint(&outcome),
+    })
+}
+
+fn report(measurements: &[Measurement]) -> String {
+    let unknown = || "n/a".to_owned();
+    let mut table = Table::new([
+        "scenario",
+        ">packet-hops",
+        ">per CPU second",
+        ">events per hop",
+        ">instructions per hop",
+        ">peak memory",
+    ]);
+    for m in measurements {
+        table.row([
+            m.scenario.clone(),
+            m.packet_hops.to_string(),
+            si(m.packet_hops_per_cpu_s),
+            format!("{:.3}", m.events_per_packet_hop),
+            m.instructions_per_packet_hop.map_or_else(unknown, |n| format!("{n:.0}")),
+            m.peak_memory_bytes.map_or_else(unknown, |bytes| format!("{}B", si(bytes as f64))),
+        ]);
+    }
+    let mut text = table.text();
+    if measurements.iter().any(|m| m.instructions_per_packet_hop.is_none()) {
+        text += "\ninstructions: n/a (no hardware counters here; \
+                 use valgrind --tool=callgrind)\n";
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! The only place in Windward that looks at a clock: for progress bars and `bench`, never for
+//! results.
+
+use std::time::{Duration, Instant};
+
+use cpu_time::ThreadTime;
+
+/// Wall time since a start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "this is the cli's one clock")]
+    pub(crate) fn start() -> Self {
+        Stopwatch(Instant::now())
+    }
+
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// CPU time of this thread since a start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuStopwatch(ThreadTime);
+
+impl CpuStopwatch {
+    pub(crate) fn start() -> Self {
+        CpuStopwatch(ThreadTime::now())
+    }
+
+    pub(crate) fn seconds(self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}

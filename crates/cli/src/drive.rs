@@ -1,0 +1,56 @@
+//! Moves a simulation through virtual time in slices short enough to notice Ctrl-C.
+
+use std::time::Duration as WallTime;
+
+use windward_core::units::{Duration, Time};
+use windward_sim::Simulation;
+
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::signals;
+
+/// A slice that takes longer than this is halved ...
+const LONG: WallTime = WallTime::from_millis(20);
+/// ... and one that is shorter than this is doubled.
+const SHORT: WallTime = WallTime::from_millis(5);
+
+/// Drives one simulation.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    now: Time,
+    slice: Duration,
+    end: Time,
+    progress: Progress,
+}
+
+impl Driver {
+    /// For a simulation at time zero that ends after `duration`.
+    pub(crate) fn new(duration: Duration, quiet: bool) -> Self {
+        Driver {
+            now: Time::ZERO,
+            slice: Duration::from_micros(1),
+            end: Time::ZERO + duration,
+            progress: Progress::new(quiet),
+        }
+    }
+
+    /// Handles every event up to and including `until`.
+    pub(crate) fn advance(&mut self, sim: &mut Simulation, until: Time) -> Result<(), Failure> {
+        while self.now < until {
+            signals::check()?;
+            let slice = Stopwatch::start();
+            self.now = until.min(self.now + self.slice);
+            sim.advance(self.now);
+            let took = slice.elapsed();
+            if took > LONG {
+                self.slice = Duration::from_ps((self.slice.as_ps() / 2).max(1));
+            } else if took < SHORT {
+                self.slice = self.slice.saturating_mul(2);
+            }
+            let share = self.now.as_secs_f64() / self.end.as_secs_f64();
+            self.progress.set(share, "");
+        }
+        Ok(())
+    }
+}

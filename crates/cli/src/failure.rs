@@ -1,0 +1,71 @@
+//! How a command ends when it does not end well, and the exit status for each way.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use windward_lab::LabError;
+use windward_sim::scenario::file::ScenarioError;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was asked for makes no sense: a bad file, an unknown name. Exit status 2.
+    Input(String),
+    /// What was asked for could not be done, or a claim is not held. Exit status 1.
+    Failed(String),
+    /// Ctrl-C. Exit status 130, as shells have it.
+    Interrupted,
+    /// Whoever read standard output has read enough (`| head`). Not an error.
+    ReaderLeft,
+}
+
+impl Failure {
+    /// An operation on a file went wrong: `cannot {what} {path}: {why}`.
+    pub(crate) fn file(what: &str, path: &Path, error: impl Display) -> Self {
+        Failure::Failed(format!("cannot {what} {}: {error}", path.display()))
+    }
+
+    /// Says it on standard error and gives the exit status.
+    pub(crate) fn report(self) -> ExitCode {
+        let (message, status) = match self {
+            Failure::Input(message) => (message, 2),
+            Failure::Failed(message) => (message, 1),
+            Failure::Interrupted => ("interrupted".to_owned(), 130),
+            Failure::ReaderLeft => return ExitCode::SUCCESS,
+        };
+        eprintln!("error: {message}");
+        ExitCode::from(status)
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Failure::Input(error.to_string())
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let message = error.to_string();
+        match error {
+            LabError::Experiment { .. } | LabError::Scenario { .. } => Failure::Input(message),
+            // A file that is not there was misspelt.
+            LabError::Io { verb: "read", .. } => Failure::Input(message),
+            LabError::Io { .. } | LabError::Threads(_) => Failure::Failed(message),
+            LabError::Cancelled => Failure::Interrupted,
+        }
+    }
+}
+
+/// An error of standard output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Failure::ReaderLeft
+        } else {
+            Failure::Failed(format!("cannot write to standard output: {error}"))
+        }
+    }
+}

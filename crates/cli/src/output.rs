@@ -1,0 +1,170 @@
+//! Standard output: text in one piece, aligned tables, numbers as people read them.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Writes `text` to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes `value` to standard output as indented JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Failure::Failed(format!("cannot write the result as JSON: {e}")))?;
+    print(&text)
+}
+
+/// How a column is aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows of text under a header.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table: the heading `>sent` makes a column of numbers, aligned right.
+    pub(crate) fn new<H: Into<String>>(headings: impl IntoIterator<Item = H>) -> Self {
+        let column = |heading: String| match heading.strip_prefix('>') {
+            Some(heading) => (heading.to_owned(), Align::Right),
+            None => (heading, Align::Left),
+        };
+        let columns = headings.into_iter().map(|heading| column(heading.into())).collect();
+        Table { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row; a cell for each column.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<String> = cells.into_iter().collect();
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
+    }
+
+    /// For a terminal: columns two spaces apart.
+    pub(crate) fn text(&self) -> String {
+        let headings: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
+        let lines = || std::iter::once(&headings).chain(&self.rows);
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|i| lines().map(|line| line[i].chars().count()).max().unwrap_or(0))
+            .collect();
+        let mut text = String::new();
+        for line in lines() {
+            let mut padded = String::new();
+            for ((cell, (_, align)), &width) in line.iter().zip(&self.columns).zip(&widths) {
+                // Writing to a String cannot fail.
+                let _ = match align {
+                    Align::Left => write!(padded, "{cell:<width$}  "),
+                    Align::Right => write!(padded, "{cell:>width$}  "),
+                };
+            }
+            text.push_str(padded.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// For a document.
+    pub(crate) fn markdown(&self) -> String {
+        let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+        let mut text = line(self.columns.iter().map(|c| c.0.as_str()).collect());
+        text += &line(
+            self.columns.iter().map(|c| if c.1 == Align::Left { "---" } else { "--:" }).collect(),
+        );
+        for row in &self.rows {
+            text += &line(row.iter().map(String::as_str).collect());
+        }
+        text
+    }
+}
+
+/// `4.87 Mbit/s`.
+pub(crate) fn rate(bps: f64) -> String {
+    format!("{}bit/s", si(bps))
+}
+
+/// `4.87 M`, three significant digits before an SI prefix.
+pub(crate) fn si(value: f64) -> String {
+    const STEPS: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
+    // 999.5 would be rounded to 1000: it belongs to the next prefix.
+    let (unit, prefix) =
+        STEPS.into_iter().find(|(unit, _)| value.abs() >= unit * 0.9995).unwrap_or((1.0, ""));
+    format!("{} {prefix}", significant(value / unit))
+}
+
+/// `87.5 ms`.
+pub(crate) fn seconds(s: f64) -> String {
+    let (value, unit) = match s.abs() {
+        0.0 => return "0 s".to_owned(),
+        x if x < 0.9995e-6 => (s * 1e9, "ns"),
+        x if x < 0.9995e-3 => (s * 1e6, "us"),
+        x if x < 0.9995 => (s * 1e3, "ms"),
+        _ => (s, "s"),
+    };
+    format!("{} {unit}", significant(value))
+}
+
+/// Three significant digits, without a fraction from 100 on and without trailing zeros.
+fn significant(value: f64) -> String {
+    let decimals = match value.abs() {
+        x if x >= 99.95 => 0,
+        x if x >= 9.995 => 1,
+        x if x >= 0.9995 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!(rate(4_870_000.0), "4.87 Mbit/s");
+        assert_eq!(rate(999_700.0), "1 Mbit/s");
+        assert_eq!(rate(1.0), "1 bit/s");
+        assert_eq!(rate(0.0), "0 bit/s");
+        assert_eq!(rate(1e12), "1 Tbit/s");
+        assert_eq!(rate(123_456.0), "123 kbit/s");
+        assert_eq!(seconds(0.0875), "87.5 ms");
+        assert_eq!(seconds(3600.0), "3600 s");
+        assert_eq!(seconds(2e-6), "2 us");
+    }
+
+    #[test]
+    fn tables_align_and_have_no_trailing_blanks() {
+        let mut table = Table::new(["name", ">sent", "note"]);
+        table.row(["a".into(), "12345".into(), String::new()]);
+        table.row(["longer".into(), "1".into(), "x".into()]);
+        assert_eq!(
+            table.text(),
+            "name     sent  note\n\
+             a       12345\n\
+             longer      1  x\n"
+        );
+        assert_eq!(
+            table.markdown(),
+            "| name | sent | note |\n| --- | --: | --- |\n| a | 12345 |  |\n| longer | 1 | x |\n"
+        );
+    }
+}

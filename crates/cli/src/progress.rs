@@ -1,0 +1,51 @@
+//! A bar with the time left, on standard error: only on a terminal, only for long work.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::clock::Stopwatch;
+
+/// Work shorter than this shows nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A bar needs no finer steps than a thousandth.
+const STEPS: f64 = 1000.0;
+
+/// Progress from 0 to 1, drawn when it is worth it.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    since: Stopwatch,
+    quiet: bool,
+}
+
+impl Progress {
+    /// A bar at its beginning.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let hidden = ProgressDrawTarget::hidden();
+        let bar = ProgressBar::with_draw_target(Some(STEPS as u64), hidden);
+        if let Ok(style) = ProgressStyle::with_template(
+            "{wide_bar} {percent:>3} %  {elapsed} so far, {eta} left  {msg}",
+        ) {
+            bar.set_style(style);
+        }
+        Progress { bar, since: Stopwatch::start(), quiet }
+    }
+
+    /// This share of the work is done; `message` stands at the end of the bar.
+    pub(crate) fn set(&self, share: f64, message: &str) {
+        if !self.quiet && self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
+            // Stays hidden when standard error is not a terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_message(message.to_owned());
+        self.bar.set_position((share * STEPS) as u64);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,76 @@
+//! A scenario file with the changes the command line makes to it.
+
+use std::path::PathBuf;
+
+use windward_sim::Scenario;
+use windward_sim::scenario::file::ScenarioFile;
+
+use crate::failure::Failure;
+
+/// Changes to a scenario, in the order in which they are made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Changes {
+    /// Change a value of the file; may be given again
+    ///
+    /// Keys are written with dots: duration, dumbbell.bottleneck.rate, flows.lossy.protocol
+    /// (the flows of group `lossy`), flows.*.dupack_threshold (all flows).
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
+    pub(crate) set: Vec<(String, String)>,
+
+    /// Seed of all random streams, instead of the file's
+    #[arg(long, value_name = "N", value_parser = parse_seed, allow_hyphen_values = true)]
+    pub(crate) seed: Option<u64>,
+
+    /// Length of the run, instead of the file's, such as 30s
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) duration: Option<String>,
+}
+
+/// One scenario file with changes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ScenarioArgs {
+    /// The scenario, a TOML file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+}
+
+impl ScenarioArgs {
+    /// Reads, changes and checks the scenario.
+    pub(crate) fn load(&self) -> Result<Scenario, Failure> {
+        self.changes.apply(ScenarioFile::read(&self.file)?)
+    }
+}
+
+impl Changes {
+    /// Changes the file and checks the scenario it then describes.
+    pub(crate) fn apply(&self, mut file: ScenarioFile) -> Result<Scenario, Failure> {
+        for (key, value) in &self.set {
+            file.set(key, value)?;
+        }
+        if let Some(duration) = &self.duration {
+            file.set("duration", duration)?;
+        }
+        if let Some(seed) = self.seed {
+            file.set("seed", &seed.to_string())?;
+        }
+        Ok(file.build()?)
+    }
+}
+
+/// `KEY=VALUE`.
+pub(crate) fn parse_change(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write KEY=VALUE, such as flows.lossy.protocol=lr-lmxtcp".to_owned()),
+    }
+}
+
+/// A seed: any 64-bit number.
+pub(crate) fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}

@@ -1,0 +1,109 @@
+//! What people get wrong: exit status 2, one clear message, no panic, nothing on standard
+//! output.
+
+use std::fs;
+
+use crate::{SMALL, Sandbox, stderr, windward};
+
+/// Runs `windward` with bad input; the message must contain all of `words`.
+#[track_caller]
+fn refused(args: &[&str], words: &[&str]) {
+    let output = windward(args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}\n{said}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    assert!(said.starts_with("error: "), "{args:?}\n{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    for word in words {
+        assert!(said.contains(word), "no `{word}` in the message to {args:?}:\n{said}");
+    }
+}
+
+/// Runs the small scenario with `from` replaced by `to`; the message must name the file and
+/// contain all of `words`.
+#[track_caller]
+fn bad_file(from: &str, to: &str, words: &[&str]) {
+    assert!(SMALL.contains(from), "{from}");
+    let sandbox = Sandbox::new(&SMALL.replacen(from, to, 1));
+    let path = sandbox.scenario().display().to_string();
+    refused(&["run", &path], &[&["scenario.toml"], words].concat());
+}
+
+#[test]
+fn unknown_words_get_the_nearest_one() {
+    bad_file("\"newreno\"", "\"newrneo\"", &["newrneo", "newreno"]);
+    bad_file("count = 1", "cuont = 1", &["cuont", "count"]);
+    bad_file("duration", "durration", &["durration", "duration"]);
+    bad_file("last_hop", "last_hopp", &["last_hopp", "last_hop"]);
+}
+
+#[test]
+fn bad_units_and_values_are_named() {
+    bad_file("\"5Mbit\"", "\"5 Mbits\"", &["5 Mbits", "rate", "Mbit"]);
+    bad_file("\"5ms\"", "\"-5ms\"", &["-5ms", "delay"]);
+    bad_file("loss = 0.05", "loss = 1.5", &["1.5", "loss"]);
+    bad_file("\"50p\"", "\"0p\"", &["0p", "queue"]);
+    bad_file("count = 1", "count = 0", &["count", "0"]);
+    bad_file("count = 1", "count = 1000000000", &["count", "1000000000"]);
+    bad_file("seed = 7", "seed = -7", &["seed", "-7"]);
+}
+
+#[test]
+fn a_route_to_nowhere_is_named() {
+    let sandbox = Sandbox::new(
+        r#"
+duration = "2s"
+
+[[links]]
+from = "a"
+to = "b"
+rate = "5Mbit"
+delay = "5ms"
+queue = "50p"
+
+[[flows]]
+group = "bulk"
+protocol = "newreno"
+from = "a"
+to = "nowhere"
+"#,
+    );
+    refused(&["run", sandbox.scenario().to_str().unwrap()], &["scenario.toml", "nowhere"]);
+}
+
+#[test]
+fn things_that_are_no_scenario_are_refused() {
+    let sandbox = Sandbox::new("");
+    let path = |name: &str| sandbox.path(name).display().to_string();
+    refused(&["run", &path("scenario.toml")], &["scenario.toml"]);
+    fs::write(sandbox.path("binary.toml"), b"\x7fELF\0\xff\xfe\0\x01").unwrap();
+    refused(&["run", &path("binary.toml")], &["binary.toml"]);
+    fs::create_dir(sandbox.path("folder.toml")).unwrap();
+    refused(&["run", &path("folder.toml")], &["folder.toml"]);
+    refused(&["run", &path("absent.toml")], &["absent.toml"]);
+    refused(&["sweep", &path("absent.toml")], &["absent.toml"]);
+    refused(&["sweep", &path("folder.toml")], &["folder.toml"]);
+    refused(&["bench", &path("absent.toml")], &["absent.toml"]);
+}
+
+#[test]
+fn bad_options_are_refused() {
+    let sandbox = Sandbox::new(SMALL);
+    let file = sandbox.scenario().display().to_string();
+    let run = |more: &[&str], words: &[&str]| refused(&[&["run", &file], more].concat(), words);
+    run(&["--set", "dumbbell.bottleneck.rtae=1Mbit"], &["rtae", "rate"]);
+    run(&["--set", "flows.absent.protocol=sack"], &["absent"]);
+    run(&["--set", "duration"], &["duration", "KEY=VALUE"]);
+    run(&["--set", "duration="], &["KEY=VALUE"]);
+    run(&["--set", "flows.lossy.protocol=sakc"], &["sakc", "sack"]);
+    run(&["--seed", "-1"], &["-1", "18446744073709551615"]);
+    run(&["--seed", "18446744073709551616"], &["18446744073709551616"]);
+    run(&["--seed", "one"], &["one"]);
+    run(&["--duration", "-3s"], &["-3s"]);
+    run(&["--duration", "3"], &["3"]);
+    run(&["--trace-interval", "1s"], &["--trace"]);
+    run(&["--sed", "1"], &["--seed"]);
+    refused(&["swep"], &["sweep", "swep"]);
+    refused(&["run"], &["FILE"]);
+    refused(&["bench", "--runs", "0"], &["--runs"]);
+}

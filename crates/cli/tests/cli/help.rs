@@ -1,0 +1,95 @@
+//! What the program says about itself.
+
+use crate::{stderr, success, windward};
+
+#[test]
+fn alone_it_says_what_it_can_do() {
+    let text = success::<&str>([]);
+    for word in ["list", "explain", "run", "sweep", "reproduce", "bench", "Examples:"] {
+        assert!(text.contains(word), "no {word} in:\n{text}");
+    }
+    assert_eq!(text, success(["--help"]));
+}
+
+#[test]
+fn the_example_of_the_help_runs() {
+    let help = success(["--help"]);
+    let examples = help
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("windward "))
+        .filter(|line| line.starts_with("run "));
+    let mut count = 0;
+    for example in examples {
+        let args = example.split_whitespace().map(|word| word.trim_matches('\''));
+        success(args.chain(["--duration", "21s"]));
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}
+
+#[test]
+fn every_command_has_a_help() {
+    for command in ["list", "explain", "run", "sweep", "reproduce", "bench"] {
+        assert!(success([command, "--help"]).contains("Usage: windward"));
+    }
+}
+
+#[test]
+fn the_version_is_the_package_version() {
+    let version = concat!("windward ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(success(["--version"]), version);
+}
+
+#[test]
+fn list_has_a_row_for_each_protocol() {
+    let json: serde_json::Value = serde_json::from_str(&success(["list", "--json"])).unwrap();
+    let rows = json.as_array().unwrap();
+    let text = success(["list"]);
+    for row in rows {
+        for key in ["name", "summary", "source", "window", "recovery", "router"] {
+            assert!(row[key].is_string(), "{key} of {row}");
+        }
+        assert!(text.contains(row["name"].as_str().unwrap()));
+    }
+    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    for name in [
+        "reno",
+        "newreno",
+        "sack",
+        "cubic",
+        "xcp-dumb",
+        "xcp",
+        "xcp-pa",
+        "lr-xcp",
+        "lr-xcp-pa",
+        "lr-lmxcp",
+        "lr-xcpq-pa",
+        "lr-xtcp",
+        "lr-xtcp-pa",
+        "lr-lmxtcp",
+        "lr-lmxtcp-tcpfriend",
+    ] {
+        assert!(names.contains(&name), "no {name}");
+    }
+}
+
+#[test]
+fn every_protocol_is_explained_with_its_sources() {
+    let json: serde_json::Value = serde_json::from_str(&success(["list", "--json"])).unwrap();
+    for row in json.as_array().unwrap() {
+        let text = success(["explain", row["name"].as_str().unwrap()]);
+        for word in ["window", "recovery", "discrimination", "feedback", "router"] {
+            assert!(text.contains(word), "no {word} in:\n{text}");
+        }
+        assert!(text.contains(row["source"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_mistyped_protocol_gets_a_suggestion() {
+    let output = windward(["explain", "lr-lmxpc"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert!(stderr(&output).starts_with("error: there is no protocol `lr-lmxpc`"));
+    assert!(stderr(&output).contains("`lr-lmxcp`"));
+}

@@ -1,0 +1,95 @@
+//! The `windward` binary as a user meets it: each test starts it as a process.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+mod bad_input;
+mod extremes;
+mod help;
+mod interrupt;
+mod readme;
+mod run;
+mod sweep;
+mod trace;
+
+/// The binary, without standard input and not on a terminal.
+fn command<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windward"));
+    command.args(args).stdin(Stdio::null()).current_dir(repository());
+    command
+}
+
+/// Runs the binary to its end.
+fn windward<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Output {
+    command(args).output().expect("the binary starts")
+}
+
+/// Standard output of a run that must succeed.
+fn success<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> String {
+    let output = windward(args);
+    assert!(output.status.success(), "{}\n{}", output.status, stderr(&output));
+    String::from_utf8(output.stdout).expect("output is UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The root of the repository, where the paths of the documentation begin.
+fn repository() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).expect("the crate lies two folders down").to_owned()
+}
+
+/// A scenario that runs in a few milliseconds: the issue's dumbbell, two flows, two seconds.
+const SMALL: &str = r#"
+duration = "2s"
+warmup = "500ms"
+seed = 7
+
+[dumbbell]
+bottleneck = { rate = "5Mbit", delay = "5ms", queue = "50p" }
+access = { rate = "5Mbit", delay = "5ms", queue = "50p" }
+
+[[flows]]
+group = "clean"
+count = 1
+protocol = "newreno"
+
+[[flows]]
+group = "lossy"
+count = 1
+protocol = "newreno"
+last_hop = { loss = 0.05 }
+"#;
+
+/// A temporary folder with `scenario.toml` in it.
+struct Sandbox(tempfile::TempDir);
+
+impl Sandbox {
+    fn new(scenario: &str) -> Self {
+        let sandbox = Sandbox(tempfile::tempdir().expect("a temporary folder"));
+        std::fs::write(sandbox.scenario(), scenario).expect("the scenario is written");
+        sandbox
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn scenario(&self) -> PathBuf {
+        self.path("scenario.toml")
+    }
+
+    /// The names of everything in the folder, hidden files included.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).expect("the folder is readable");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
