@@ -5,13 +5,13 @@
 //! packet is retransmitted at dupackthreshold, where chosen on partial acknowledgments (2.2.2),
 //! and where chosen by a retransmission timer (4.3). cwnd is nobody's business here.
 //!
-//! Three choices where the paper is silent. A duplicate that answers a packet sent twice inflates
-//! the window as well, and nothing would ever deflate it again; so when everything sent before
-//! the latest duplicate is acknowledged, swnd is cwnd: what inflated it is not stored any more.
-//! A packet retransmitted since the last new
+//! Three choices where the paper is silent. A packet retransmitted since the last new
 //! acknowledgment is not retransmitted again by duplicates (footnote 2 gives the reason, for the
-//! case it mentions). After a connection reset, duplicates count for nothing before all that had
-//! been sent is acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
+//! case it mentions). A duplicate that answers a packet sent twice does not inflate the window:
+//! nothing is stored at the receiver that a later acknowledgment would deflate it by, and the
+//! surplus would stay for good. (The echo of the trigger tells; a TCP would need RFC 2883.)
+//! After a connection reset, duplicates count for nothing before all that had been sent is
+//! acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
 
 use super::{Acked, Finding, RecoveryConfig, Sequences};
 
@@ -23,9 +23,6 @@ pub struct SendOutWindow {
     dupacks: u32,
     /// swnd - cwnd: packets stored at the receiver behind a gap.
     inflation: u64,
-    /// One past the highest packet sent when the latest duplicate came: once that is
-    /// acknowledged, nothing that had inflated the window is stored any more.
-    inflated_by: u64,
     /// One past the highest packet sent when `una` was last retransmitted, if it was.
     head_resent_at: Option<u64>,
     /// One past the highest packet sent before the last connection reset.
@@ -40,7 +37,6 @@ impl SendOutWindow {
             config,
             dupacks: 0,
             inflation: 0,
-            inflated_by: 0,
             head_resent_at: None,
             reset_point: 0,
             retransmit: None,
@@ -52,11 +48,14 @@ impl SendOutWindow {
 
     pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
         if acked.newly == 0 {
-            return self.on_duplicate(seqs);
+            return self.on_duplicate(seqs, acked);
         }
         self.dupacks = 0;
-        let stored = self.config.partial_deflation && seqs.una < self.inflated_by;
-        self.inflation = if stored { self.inflation.saturating_sub(acked.newly - 1) } else { 0 };
+        self.inflation = if self.config.partial_deflation {
+            self.inflation.saturating_sub(acked.newly - 1)
+        } else {
+            0
+        };
         self.retransmit = None;
         // Section 2.2.2: complete if it covers all that was sent before the last
         // retransmission of the packet it was waiting for.
@@ -67,13 +66,12 @@ impl SendOutWindow {
         Finding::Nothing
     }
 
-    fn on_duplicate(&mut self, seqs: &Sequences) -> Finding {
-        if seqs.una < self.reset_point {
+    fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+        if acked.trigger_seq < seqs.una || seqs.una < self.reset_point {
             return Finding::Nothing;
         }
         self.dupacks += 1;
         self.inflation += 1;
-        self.inflated_by = seqs.high;
         if self.dupacks == self.config.dupack_threshold && self.head_resent_at.is_none() {
             self.retransmit = Some(seqs.una);
             return Finding::Loss;
