@@ -207,11 +207,12 @@ impl Sender {
         }
         // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
         // restarts the timer, so that many losses in a window end in a timeout.
-        self.partial_repairs = if finding == Finding::PartialRepair {
-            self.partial_repairs + 1
-        } else {
-            0
-        };
+        // Duplicates between them neither count nor end the recovery.
+        if finding == Finding::PartialRepair {
+            self.partial_repairs += 1;
+        } else if new_data || finding == Finding::Loss {
+            self.partial_repairs = 0;
+        }
         match &mut self.retransmission_timer {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
             Some(timer) => {
