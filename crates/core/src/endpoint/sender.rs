@@ -218,11 +218,7 @@ impl Sender {
             Some(timer) => {
                 self.recovery_timer = now + self.rtt.rto();
                 if new_data {
-                    *timer = now
-                        + self
-                            .rtt
-                            .base_rto()
-                            .mul_f64(self.retransmission_timeout_factor);
+                    *timer = now + self.rtt.rto().mul_f64(self.retransmission_timeout_factor);
                 }
             }
             // A duplicate postpones TCP's only where it causes a retransmission.
@@ -271,11 +267,9 @@ impl Sender {
 
     fn restart_retransmission_timer(&mut self, now: Time) {
         if let Some(timer) = &mut self.retransmission_timer {
-            *timer = now
-                + self
-                    .rtt
-                    .base_rto()
-                    .mul_f64(self.retransmission_timeout_factor);
+            // Larger than the recovery timeout in force, so that silence ends in a reset and not
+            // in retransmissions (lr2008 section 4.3).
+            *timer = now + self.rtt.rto().mul_f64(self.retransmission_timeout_factor);
         }
     }
 
