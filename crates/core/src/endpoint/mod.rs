@@ -78,3 +78,6 @@ impl Default for EndpointConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

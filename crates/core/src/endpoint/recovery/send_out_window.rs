@@ -56,7 +56,11 @@ impl SendOutWindow {
         }
         self.dupacks = 0;
         let stored = self.config.partial_deflation && seqs.una < self.inflated_by;
-        self.inflation = if stored { self.inflation.saturating_sub(acked.newly - 1) } else { 0 };
+        self.inflation = if stored {
+            self.inflation.saturating_sub(acked.newly - 1)
+        } else {
+            0
+        };
         self.retransmit = None;
         // Section 2.2.2: complete if it covers all that was sent before the last
         // retransmission of the packet it was waiting for.
