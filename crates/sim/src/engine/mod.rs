@@ -296,7 +296,10 @@ impl Simulation {
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);
         if !self.warmed_up && until >= self.window.from {
-            self.run_until(self.window.from);
+            // Without a warm-up what happens at instant zero counts.
+            if self.window.from > Time::ZERO {
+                self.run_until(self.window.from);
+            }
             self.end_warmup();
         }
         self.run_until(until);
