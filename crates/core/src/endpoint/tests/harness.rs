@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn every_protocol_keeps_its_invariants_and_finishes(chaos in chaos()) {
