@@ -84,3 +84,6 @@ impl Default for EndpointConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

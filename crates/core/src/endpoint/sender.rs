@@ -195,14 +195,18 @@ impl Sender {
         }
         // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
         // restarts the timer, so that many losses in a window end in a timeout.
-        self.partial_repairs =
-            if finding == Finding::PartialRepair { self.partial_repairs + 1 } else { 0 };
+        // Duplicates between them neither count nor end the recovery.
+        if finding == Finding::PartialRepair {
+            self.partial_repairs += 1;
+        } else if new_data || finding == Finding::Loss {
+            self.partial_repairs = 0;
+        }
         match &mut self.retransmission_timer {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
             Some(timer) => {
                 self.recovery_timer = now + self.rtt.rto();
                 if new_data {
-                    *timer = now + self.rtt.base_rto().mul_f64(self.retransmission_timeout_factor);
+                    *timer = now + self.rtt.rto().mul_f64(self.retransmission_timeout_factor);
                 }
             }
             // A duplicate postpones TCP's only where it causes a retransmission.
@@ -246,7 +250,9 @@ impl Sender {
 
     fn restart_retransmission_timer(&mut self, now: Time) {
         if let Some(timer) = &mut self.retransmission_timer {
-            *timer = now + self.rtt.base_rto().mul_f64(self.retransmission_timeout_factor);
+            // Larger than the recovery timeout in force, so that silence ends in a reset and not
+            // in retransmissions (lr2008 section 4.3).
+            *timer = now + self.rtt.rto().mul_f64(self.retransmission_timeout_factor);
         }
     }
 

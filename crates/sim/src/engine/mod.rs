@@ -25,7 +25,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
 use self::hop::{Hop, Link, Window};
-use self::schedule::{ComponentId, Schedule};
+use self::schedule::{ComponentId, Schedule, Tie};
 use self::slab::{PacketId, Slab};
 use self::source::Source;
 use crate::outcome::{FlowOutcome, GroupOutcome, Outcome};
@@ -138,8 +138,8 @@ impl Group {
     }
 }
 
-/// What an index of the event queue means. They are numbered in this order: at one instant,
-/// queues are served before packets arrive, and packets arrive before timers expire.
+/// What an index of the event queue means. At one instant, queues are served before packets
+/// arrive, and packets arrive before timers expire: their order here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Component {
     /// The queue of a link can put its next packet on the wire.
@@ -156,6 +156,25 @@ enum Component {
     Release(u32),
     /// An application starts or stops, or a source sends.
     Application(u32),
+}
+
+impl Component {
+    /// How it stands among the events of one instant.
+    fn tie(self, seed: u64) -> Tie {
+        let (rank, index): (u8, u32) = match self {
+            Component::Queue(i) => (0, i),
+            Component::Router(i) => (1, i),
+            Component::Arrival(i) => (2, i),
+            Component::SenderTimer(i) => (3, i),
+            Component::ReceiverTimer(i) => (4, i),
+            Component::Release(i) => (5, i),
+            Component::Application(i) => (6, i),
+        };
+        let name = u64::from(rank) << 32 | u64::from(index);
+        // Spread, so that neighbours do not keep their order from one instant to the next.
+        let salt = (seed.rotate_left(17) ^ name).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        Tie { rank, salt: salt ^ salt >> 32 }
+    }
 }
 
 /// Numbers the components that can have events, and tells each its number.
@@ -275,7 +294,8 @@ impl Simulation {
         let mut flow_states: Vec<Flow> = flows.iter().map(|flow| Flow::new(flow, *seed)).collect();
         let mut transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
         let components = number(&mut hops, &mut flow_states, &mut transports);
-        let mut schedule = Schedule::new(components.len());
+        let ties = components.iter().map(|component| component.tie(*seed)).collect();
+        let mut schedule = Schedule::new(ties);
         for hop in &hops {
             hop.schedule_router(&mut schedule);
         }
@@ -310,7 +330,10 @@ impl Simulation {
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);
         if !self.warmed_up && until >= self.window.from {
-            self.run_until(self.window.from);
+            // Without a warm-up what happens at instant zero counts.
+            if self.window.from > Time::ZERO {
+                self.run_until(self.window.from);
+            }
             self.end_warmup();
         }
         self.run_until(until);

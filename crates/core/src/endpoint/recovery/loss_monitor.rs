@@ -94,7 +94,7 @@ impl LossMonitor {
             self.dupcount = 0;
             return Finding::Nothing;
         };
-        if acked.packet_seq > packet && acked.packet_seq >= self.resume_after {
+        if acked.packet_seq > packet && acked.packet_seq > self.resume_after {
             self.dupcount += 1;
             if self.dupcount >= self.config.dupack_threshold {
                 self.dupcount = 0;

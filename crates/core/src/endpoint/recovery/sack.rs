@@ -165,8 +165,11 @@ impl Sack {
 
     #[inline]
     pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64) {
-        // Holes go out in order; the rescue of rule 4 skips others and moves no cursor.
-        let is_hole = seq < seqs.next && seq == self.arrived.next_missing(self.resent_below);
+        // Holes go out in order. The rescue of rule 4 lies above all that is lost or has arrived
+        // and moves no cursor: "HighRxt MUST NOT be updated".
+        let is_rescue = seq >= self.lost_below && Some(seq) >= self.arrived.end();
+        let is_hole =
+            seq < seqs.next && seq == self.arrived.next_missing(self.resent_below) && !is_rescue;
         if self.phase != Phase::Open && is_hole {
             self.resent_below = seq + 1;
             self.resent += 1;

@@ -1,0 +1,123 @@
+//! CUBIC's window by hand, from the equations of RFC 9438 with C = 0.4 and beta = 0.7.
+
+use super::super::window::{
+    AckEvent, CongestionEvent, ResetEvent, Window, WindowConfig, WindowLaw,
+};
+use crate::units::{Duration, Probability, Time};
+
+const RTT: u64 = 100;
+
+fn cubic(initial_window: f64) -> Window {
+    Window::new(
+        WindowLaw::Cubic,
+        WindowConfig { initial_window, packet_size: 1000, dupack_threshold: 3 },
+    )
+}
+
+fn seconds(s: f64) -> Time {
+    Time::ZERO + Duration::from_secs_f64(s)
+}
+
+fn loss(window: &mut Window) {
+    window.on_congestion(&CongestionEvent {
+        now: Time::ZERO,
+        probability: Probability::ONE,
+        in_flight: window.cwnd(),
+    });
+}
+
+fn ack(window: &mut Window, at: f64, srtt_ms: u64) {
+    window.on_ack(&AckEvent {
+        now: seconds(at),
+        newly_acked: 1,
+        in_recovery: false,
+        cwnd_limited: true,
+        srtt: Duration::from_millis(srtt_ms),
+        una: 0,
+        high: 0,
+        congestion_flag: false,
+        feedback: 0.0,
+    });
+}
+
+#[track_caller]
+fn cwnd(window: &Window, expected: f64) {
+    let cwnd = window.cwnd();
+    assert!((cwnd - expected).abs() < 2e-6, "cwnd is {cwnd}, not {expected}");
+}
+
+#[test]
+fn concave_towards_the_plateau_and_convex_beyond_it() {
+    let mut w = cubic(100.0);
+    loss(&mut w);
+    cwnd(&w, 70.0);
+    assert!((w.ssthresh() - 70.0).abs() < 1e-9);
+    // K = cbrt((100 - 70) / 0.4) = cbrt(75) = 4.217163.
+    // At t = 0, W_cubic = 70 is below W_est = 70 + (3 x 0.3 / 1.7) / 70 = 70.007563.
+    ack(&mut w, 0.0, RTT);
+    cwnd(&w, 70.007_563);
+    // At t = 2 the target is one RTT ahead: W_cubic(2.1) = 100 - 0.4 x 2.117163^3 = 96.204027;
+    // cwnd grows by (96.204027 - 70.007563) / 70.007563 = 0.374195.
+    ack(&mut w, 2.0, RTT);
+    cwnd(&w, 70.381_758);
+    // At t + RTT = K the target is W_max: + (100 - 70.381758) / 70.381758 = 0.420823.
+    ack(&mut w, 4.117_163, RTT);
+    cwnd(&w, 70.802_581);
+    // Beyond it at t + RTT = K + 2: W_cubic = 100 + 0.4 x 8 = 103.2: + 0.457574.
+    ack(&mut w, 6.117_163, RTT);
+    cwnd(&w, 71.260_155);
+    // Far beyond it the target is bounded by 1.5 cwnd: + 0.5.
+    ack(&mut w, 60.0, RTT);
+    cwnd(&w, 71.760_155);
+}
+
+#[test]
+fn never_slower_than_reno() {
+    let mut w = cubic(10.0);
+    loss(&mut w);
+    cwnd(&w, 7.0);
+    // K = cbrt(3 / 0.4) = 1.957 s is thousands of RTTs of 0.1 ms away: cwnd = W_est, which
+    // grows by alpha / cwnd, alpha = 3 x 0.3 / 1.7 = 0.529412: 7.075630, + 0.074822.
+    ack(&mut w, 0.0, 0);
+    cwnd(&w, 7.075_630);
+    ack(&mut w, 0.0, 0);
+    cwnd(&w, 7.150_452);
+    // alpha is 1 from where the window was before the loss: 10 packets.
+    while w.cwnd() < 10.0 {
+        ack(&mut w, 0.0, 0);
+    }
+    let before = w.cwnd();
+    ack(&mut w, 0.0, 0);
+    cwnd(&w, before + 1.0 / before);
+}
+
+#[test]
+fn fast_convergence_lowers_the_plateau() {
+    let mut w = cubic(100.0);
+    loss(&mut w);
+    // A second loss at 70 < W_max = 100: W_max = 70 x (1 + 0.7) / 2 = 59.5; cwnd = 49.
+    loss(&mut w);
+    cwnd(&w, 49.0);
+    // Reno-friendly at t = 0: 49 + 0.529412 / 49.
+    ack(&mut w, 0.0, RTT);
+    cwnd(&w, 49.010_804);
+    // K = cbrt((59.5 - 49) / 0.4) = cbrt(26.25) = 2.971886. There, one RTT ahead, the target
+    // is 59.5: + (59.5 - 49.010804) / 49.010804 = 0.214018.
+    ack(&mut w, 2.871_886, RTT);
+    cwnd(&w, 49.224_822);
+}
+
+#[test]
+fn a_timeout_starts_again_below_beta() {
+    let mut w = cubic(100.0);
+    let reset = |repeated| ResetEvent { now: Time::ZERO, in_flight: 100.0, repeated };
+    w.on_reset(&reset(false));
+    cwnd(&w, 1.0);
+    assert!((w.ssthresh() - 70.0).abs() < 1e-9);
+    // RFC 5681 section 3.1: held when the retransmission times out again.
+    w.on_reset(&ResetEvent { in_flight: 1.0, ..reset(true) });
+    assert!((w.ssthresh() - 70.0).abs() < 1e-9);
+    // Slow start: one per acknowledgment.
+    ack(&mut w, 0.0, RTT);
+    cwnd(&w, 2.0);
+}

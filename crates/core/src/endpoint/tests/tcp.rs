@@ -1,0 +1,278 @@
+//! Reno, NewReno and SACK against RFC 5681, 6582, 6675 and 6298.
+
+use super::*;
+
+const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
+
+#[test]
+fn reno_fast_retransmit_and_fast_recovery() {
+    let mut line = Timeline::new("reno", &window(8.0));
+    line.at(0, Start, EIGHT);
+    // Packet 0 is lost. Two duplicates: limited transmit (RFC 3042).
+    line.at(100, Arrives(1), &[8]);
+    line.at(100, Arrives(2), &[9]);
+    line.cwnd(8.0);
+    // The third: ssthresh = FlightSize / 2 = 4, without the two of limited transmit (RFC 5681
+    // section 3.2 step 2); cwnd = ssthresh + 3 = 7 admits nothing beside the 10 outstanding.
+    line.at(100, Arrives(3), &[0]);
+    assert_eq!(line.sender.ssthresh(), 4.0);
+    // One more for each further duplicate: 8, 9, 10 and, beyond what is outstanding, 11.
+    line.all_at(100, &[(4, &[]), (5, &[]), (6, &[]), (7, &[10])]);
+    line.all_at(200, &[(8, &[11]), (9, &[12])]);
+    // New data: cwnd = ssthresh = 4, of which 10, 11 and 12 are outstanding.
+    line.at(200, Arrives(0), &[13]);
+    line.cwnd(4.0);
+    // Congestion avoidance: 1/cwnd per acknowledgment.
+    line.at(200, Arrives(10), &[14]);
+    line.cwnd(4.25);
+    assert_eq!((line.timeouts(), line.received()), (0, (11, 0)));
+}
+
+#[test]
+fn a_threshold_of_one_takes_the_first_duplicate_for_a_loss() {
+    for name in ["reno", "newreno"] {
+        let config = EndpointConfig { dupack_threshold: 1, ..window(8.0) };
+        let mut line = Timeline::new(name, &config);
+        line.at(0, Start, EIGHT);
+        // ssthresh 4; swnd 4 + 1 duplicate, beside 8 outstanding.
+        line.at(100, Arrives(1), &[0]);
+        line.cwnd(4.0);
+        // 6, 7, 8, 9: the fifth duplicate lets the first packet out.
+        line.all_at(100, &[(2, &[]), (3, &[]), (4, &[]), (5, &[8]), (6, &[9])]);
+    }
+}
+
+#[test]
+fn two_duplicates_are_no_loss_at_a_threshold_of_three() {
+    for name in ["reno", "newreno", "sack", "cubic", "lr-xcp", "lr-lmxcp", "lr-xtcp", "xcp"] {
+        let mut line = Timeline::new(name, &window(8.0));
+        line.sender.offer_until(8);
+        for _ in 0..8 {
+            let mut packet = Packet::default();
+            assert!(line.sender.poll_transmit(ms(0), &mut packet));
+            line.wire.push(packet);
+        }
+        line.all_at(100, &[(1, &[]), (2, &[])]);
+        line.at(100, Arrives(3), &[0]);
+    }
+}
+
+#[test]
+fn a_second_loss_in_a_window_ends_reno_in_a_timeout() {
+    let mut line = Timeline::new("reno", &window(8.0));
+    line.at(0, Start, EIGHT);
+    // 0 and 4 are lost. cwnd 4 + 3 = 7 after the third duplicate, and so on to 10.
+    line.all_at(100, &[(1, &[8]), (2, &[9]), (3, &[0])]);
+    line.all_at(100, &[(5, &[]), (6, &[]), (7, &[])]);
+    line.all_at(200, &[(8, &[10]), (9, &[11])]);
+    // Reno leaves recovery with the first new data: cwnd 4 beside 4 to 11.
+    line.at(200, Arrives(0), &[]);
+    line.cwnd(4.0);
+    // Only two packets are left to cause duplicates for 4.
+    line.all_at(300, &[(10, &[]), (11, &[])]);
+    // RFC 6298 (5.3): the RTO after the last acknowledgment of new data.
+    line.at(1200, TimerExpires, &[4]);
+    line.cwnd(1.0);
+    // All the rest had arrived: slow start goes on behind it.
+    line.at(1300, Arrives(4), &[12, 13]);
+    line.cwnd(2.0);
+    assert_eq!((line.timeouts(), line.received()), (1, (12, 0)));
+}
+
+#[test]
+fn newreno_repairs_a_window_by_partial_acknowledgments() {
+    let mut line = Timeline::new("newreno", &window(8.0));
+    line.at(0, Start, EIGHT);
+    // 0 and 4 are lost; as in Reno up to the partial acknowledgment. recover = 9.
+    line.all_at(100, &[(1, &[8]), (2, &[9]), (3, &[0])]);
+    line.all_at(100, &[(5, &[]), (6, &[]), (7, &[])]);
+    line.all_at(200, &[(8, &[10]), (9, &[11])]);
+    // RFC 6582 step 3: retransmit 4; swnd 4 + 8 duplicates - 4 acknowledged + 1 = 9, of which
+    // 4 to 11 are 8: one new packet.
+    line.at(200, Arrives(0), &[4, 12]);
+    line.all_at(300, &[(10, &[13]), (11, &[14])]);
+    // A full acknowledgment: cwnd = ssthresh = 4, of which 12, 13, 14 are outstanding.
+    line.at(300, Arrives(4), &[15]);
+    line.cwnd(4.0);
+    assert_eq!((line.timeouts(), line.received()), (0, (12, 0)));
+}
+
+#[test]
+fn only_the_first_partial_acknowledgment_postpones_newrenos_timeout() {
+    let mut line = Timeline::new("newreno", &window(8.0));
+    line.at(0, Start, EIGHT);
+    // 0, 2 and 4 are lost.
+    line.all_at(100, &[(1, &[8]), (3, &[9]), (5, &[0]), (6, &[]), (7, &[])]);
+    // swnd 4 + 6 = 10, then 11 beside 0 to 9.
+    line.all_at(200, &[(8, &[]), (9, &[10])]);
+    // 11 - 2 + 1 = 10 beside 2 to 10.
+    line.at(200, Arrives(0), &[2, 11]);
+    line.next_timer(1200);
+    line.at(300, Arrives(10), &[12]);
+    // 11 - 2 + 1 = 10 beside 4 to 12. RFC 6582: "only after the first partial ACK".
+    line.at(300, Arrives(2), &[4, 13]);
+    line.next_timer(1200);
+    // Duplicates for a retransmission that is lost as well do not help it either.
+    line.all_at(400, &[(11, &[14]), (12, &[15]), (13, &[16])]);
+    line.at(1200, TimerExpires, &[4]);
+    line.cwnd(1.0);
+}
+
+#[test]
+fn duplicates_of_an_old_window_start_no_second_recovery() {
+    // RFC 6582 section 3.2 step 2: below recover no fast retransmit.
+    let mut line = Timeline::new("newreno", &window(4.0));
+    line.at(0, Start, &[0, 1, 2, 3]);
+    line.at(1000, TimerExpires, &[0]);
+    // 0 had been late: acknowledgments of the old packets open the window; go-back-N.
+    line.at(1001, ArrivesLate(0), &[1, 2]);
+    // What arrives now was sent twice: of three duplicates two are worth a new packet (RFC
+    // 3042), and the third proves nothing.
+    line.at(1002, Arrives(0), &[3]);
+    line.at(1003, ArrivesLate(3), &[4]);
+    line.at(1004, Arrives(3), &[]);
+    assert_eq!(line.received(), (2, 2));
+    assert_eq!(line.timeouts(), 1);
+}
+
+#[test]
+fn sack_retransmits_what_is_lost_while_the_pipe_admits_it() {
+    let mut line = Timeline::new("sack", &window(8.0));
+    line.at(0, Start, EIGHT);
+    // 0 and 4 are lost. RFC 6675 step 3: pipe 7, so one new packet each.
+    line.all_at(100, &[(1, &[8]), (2, &[9])]);
+    // Step 4: cwnd = 8 / 2, the first missing packet at once; pipe is 0', 4 to 9: 7.
+    line.at(100, Arrives(3), &[0]);
+    line.cwnd(4.0);
+    line.all_at(100, &[(5, &[]), (6, &[])]);
+    // Three above 4 have arrived, so it is lost (IsLost): pipe is 0', 8, 9, and 4 goes out.
+    line.at(100, Arrives(7), &[4]);
+    // NextSeg rule 2: nothing is lost any more, pipe 3 of 4.
+    line.all_at(200, &[(8, &[10]), (9, &[11]), (0, &[12])]);
+    // RecoveryPoint (9) is acknowledged.
+    line.at(200, Arrives(4), &[13]);
+    line.cwnd(4.0);
+    assert_eq!((line.timeouts(), line.received()), (0, (10, 0)));
+}
+
+#[test]
+fn sack_with_a_threshold_of_one() {
+    let config = EndpointConfig { dupack_threshold: 1, ..window(8.0) };
+    let mut line = Timeline::new("sack", &config);
+    line.at(0, Start, EIGHT);
+    // 0 and 1 are lost. One packet above is enough for both; pipe after the retransmission is
+    // 0' and 3 to 7, beyond cwnd = 4.
+    line.at(100, Arrives(2), &[0]);
+    line.cwnd(4.0);
+    // 0', 4 to 7: 5; 0', 5 to 7: 4; then 3.
+    line.all_at(100, &[(3, &[]), (4, &[]), (5, &[1]), (6, &[8]), (7, &[9])]);
+}
+
+#[test]
+fn sack_waits_for_the_timer_when_a_retransmission_is_lost_but_forgets_nothing() {
+    let mut line = Timeline::new("sack", &window(4.0));
+    line.at(0, Start, &[0, 1, 2, 3]);
+    // 0 is lost, and lost again. cwnd 2; pipe 0', 4, 5.
+    line.all_at(100, &[(1, &[4]), (2, &[5]), (3, &[0])]);
+    line.all_at(200, &[(4, &[]), (5, &[6])]);
+    line.at(300, Arrives(6), &[7]);
+    // One second after the retransmission at 100 ms.
+    line.at(1100, TimerExpires, &[0]);
+    line.cwnd(1.0);
+    // 0 to 6 are there. 7 counts as lost after a timeout (RFC 6675 section 5.1).
+    line.at(1200, Arrives(0), &[7, 8]);
+    assert_eq!((line.timeouts(), line.received()), (1, (7, 0)));
+}
+
+#[test]
+fn sack_survives_the_loss_of_acknowledgments() {
+    let mut line = Timeline::new("sack", &window(8.0));
+    line.at(0, Start, EIGHT);
+    // 0 is lost, and so are the acknowledgments of 1 and 2: the blocks of the third tell.
+    line.at(100, AckLost(1), &[]);
+    line.at(100, AckLost(2), &[]);
+    // Three have arrived above 0 (IsLost); cwnd 4, pipe 0', 4 to 7: 5.
+    line.at(100, Arrives(3), &[0]);
+    line.cwnd(4.0);
+    line.all_at(100, &[(4, &[]), (5, &[8]), (6, &[9]), (7, &[10])]);
+}
+
+#[test]
+fn the_rescue_retransmission_of_sack_leaves_the_pipe_alone() {
+    let config = EndpointConfig { dupack_threshold: 2, ..window(8.0) };
+    let mut line = Timeline::new("sack", &config);
+    line.sender.offer_until(8);
+    let mut packet = Packet::default();
+    while line.sender.poll_transmit(ms(0), &mut packet) {
+        line.wire.push(packet.clone());
+    }
+    // 0 is lost; RecoveryPoint is 7, cwnd 4, pipe 0' and 3 to 7.
+    line.all_at(100, &[(1, &[]), (2, &[0])]);
+    line.sender.offer_until(9);
+    line.all_at(100, &[(3, &[]), (4, &[]), (5, &[8])]);
+    line.at(100, AckLost(6), &[]);
+    // Pipe is 0' and 8, and there is nothing new: NextSeg rule 4 sends the last packet again.
+    line.at(100, Arrives(7), &[8]);
+    line.at(200, Arrives(0), &[]);
+    // Out of recovery with 8 outstanding, sent twice and lost twice; cwnd 4.
+    line.at(200, Start, &[9, 10, 11]);
+    // Pipe is 8, 10, 11.
+    line.at(300, Arrives(9), &[12]);
+}
+
+#[test]
+fn a_lost_retransmission_ends_reno_and_newreno_in_a_timeout() {
+    for name in ["reno", "newreno"] {
+        let mut line = Timeline::new(name, &window(4.0));
+        line.at(0, Start, &[0, 1, 2, 3]);
+        // cwnd 2 + 3 = 5 beside 0 to 5, then 6 and 7.
+        line.all_at(100, &[(1, &[4]), (2, &[5]), (3, &[0])]);
+        line.all_at(200, &[(4, &[]), (5, &[6])]);
+        line.at(300, Arrives(6), &[7]);
+        // One second after the duplicate that caused the retransmission (lr2008 section 4.2).
+        line.at(1100, TimerExpires, &[0]);
+        line.cwnd(1.0);
+        line.at(1200, Arrives(0), &[7, 8]);
+        assert_eq!((line.timeouts(), line.received()), (1, (7, 0)));
+    }
+}
+
+#[test]
+fn a_reset_goes_back_to_the_first_missing_packet() {
+    let mut line = Timeline::new("reno", &window(4.0));
+    line.at(0, Start, &[0, 1, 2, 3]);
+    // 0, 1, 4 and 5 are lost: too few duplicates.
+    line.all_at(100, &[(2, &[4]), (3, &[5])]);
+    line.at(1000, TimerExpires, &[0]);
+    line.cwnd(1.0);
+    // RFC 5681 equation (4): half of the 4 that were in flight.
+    assert_eq!(line.sender.ssthresh(), 2.0);
+    line.at(1100, Arrives(0), &[1, 2]);
+    line.cwnd(2.0);
+    // 1 closes the gap up to 3: 2 is now sent twice, 3 is not sent again. 2 + 1/2 packets.
+    line.at(1200, Arrives(1), &[4, 5]);
+    line.cwnd(2.5);
+    line.at(1200, Arrives(2), &[6]); // A duplicate: limited transmit.
+    assert_eq!(line.received(), (4, 1), "what came twice counts once");
+}
+
+#[test]
+fn the_timeout_doubles_until_something_arrives() {
+    for protocol in protocols::PROTOCOLS {
+        let mut line = Timeline::new(protocol.name, &window(2.0));
+        line.at(0, Start, &[0, 1]);
+        line.at(1000, TimerExpires, &[0]); // RFC 6298 (2.1): 1 s before the first sample.
+        line.at(3000, TimerExpires, &[0]);
+        line.at(7000, TimerExpires, &[0]);
+        line.cwnd(1.0);
+        line.next_timer(15_000);
+        // A sample of 100 ms: back to the floor. Timestamps tell transmissions apart.
+        let sent: &[u64] = if protocol.window == super::super::window::WindowLaw::Xcp {
+            &[1]
+        } else {
+            &[1, 2] // Slow start.
+        };
+        line.at(7100, Arrives(0), sent);
+        line.next_timer(8100);
+    }
+}
