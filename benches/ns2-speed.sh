@@ -1,0 +1,73 @@
+#!/bin/sh
+# Windward and ns-2 side by side on experiments/speed/dumbbell.toml: packet-hops per CPU second
+# (user and system), the ratio of the medians, peak memory.
+#
+#     benches/ns2-speed.sh [ROUNDS]          3 by default
+#
+# Rounds alternate between the two programs, so that a busy machine slows both. WINDWARD names
+# another binary than target/release/windward, which is built if it is not given.
+set -eu
+cd "$(dirname "$0")/.."
+if ! command -v ns >/dev/null 2>&1; then
+    echo "ns2-speed.sh: there is no ns on the PATH; on Debian: apt-get install ns2" >&2
+    exit 1
+fi
+if [ -z "${WINDWARD:-}" ]; then
+    cargo build --release -q -p windward
+    WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
+fi
+export WINDWARD
+exec python3 - "${1:-3}" <<'PYTHON'
+import json, os, statistics, subprocess, sys, tempfile
+
+rounds = int(sys.argv[1])
+SCENARIO = "experiments/speed/dumbbell.toml"
+
+
+def measure(command):
+    """Standard output, CPU seconds and peak memory in MB of one process."""
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen(command, stdout=out)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            sys.exit(f"ns2-speed.sh: {' '.join(command)} failed")
+        out.seek(0)
+        text = out.read().decode()
+    return text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def windward(flows):
+    command = [os.environ["WINDWARD"], "run", SCENARIO, "--json"]
+    text, cpu, memory = measure(command + ["--set", f"flows.bulk.count={flows}"])
+    result = json.loads(text)
+    goodput = sum(group["goodput_bps"] for group in result["groups"])
+    return result["packet_hops"], goodput, cpu, memory
+
+
+def ns2(flows):
+    text, cpu, memory = measure(["ns", "benches/ns2/dumbbell.tcl", f"flows={flows}"])
+    words = text.split()
+    result = dict(zip(words[::2], words[1::2]))
+    return int(result["packet_hops"]), float(result["goodput_bps"]), cpu, memory
+
+
+print(f"{rounds} rounds, alternating; millions of packet-hops per CPU second (user + sys)\n")
+print("|   N | program  |  M hops | goodput Mbit/s | M hops/s: median (all)       | peak MB | ratio |")
+print("|----:|:---------|--------:|---------------:|:-----------------------------|--------:|------:|")
+for flows in (10, 100):
+    runs = {"ns-2": [], "Windward": []}
+    for _ in range(rounds):
+        runs["ns-2"].append(ns2(flows))
+        runs["Windward"].append(windward(flows))
+    median = {}
+    for name, results in runs.items():
+        speeds = [hops / cpu / 1e6 for hops, _, cpu, _ in results]
+        median[name] = statistics.median(speeds)
+        hops, goodput, _, _ = results[0]
+        memory = max(result[3] for result in results)
+        ratio = median[name] / median["ns-2"]
+        speed = f"{median[name]:.2f} ({' '.join(f'{s:.2f}' for s in speeds)})"
+        print(f"| {flows:3} | {name:8} | {hops / 1e6:7.2f} | {goodput / 1e6:14.1f} "
+              f"| {speed:28} | {memory:7.1f} | {ratio:5.2f} |", flush=True)
+PYTHON

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Windward beside ns-2 on the scenarios of this folder, as a markdown table.
+
+    validation/ns2/compare.py                    everything, 20 seeds a program
+    validation/ns2/compare.py --only xcp         one of: single, lr-dumbbell, xcp
+    validation/ns2/compare.py --quick            a few cases in less than a minute; exit code 1
+                                                 if a ratio of goodputs leaves its bounds
+
+WINDWARD names another binary than target/release/windward, which is built if it is not given.
+`--extra bugFix_:false,singledup_:0` changes bindings of Agent/TCP to look into a difference.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+TCPS = ("reno", "newreno", "sack")
+
+
+class Case:
+    """One scenario, one protocol, one loss rate, one number of flows."""
+
+    def __init__(self, topology, protocol, loss, flows=None, bounds=None):
+        self.topology, self.protocol, self.loss = topology, protocol, loss
+        self.flows, self.bounds = flows, bounds
+
+    def label(self):
+        flows = "" if self.flows is None else f", {self.flows} flow{'s' * (self.flows > 1)}"
+        return f"{self.topology}: {self.protocol}{flows}, loss {self.loss * 100:g} %"
+
+    def windward(self, binary, seed, short, _extra):
+        loss_key = {
+            "single": "links.wire.loss",
+            "lr-dumbbell": "flows.lossy.last_hop.loss",
+            "xcp": "flows.all.last_hop.loss",
+        }[self.topology]
+        sets = [f"flows.*.protocol={self.protocol}", f"{loss_key}={self.loss}"]
+        if self.flows is not None:
+            sets.append(f"flows.all.count={self.flows}")
+        if short:
+            sets += [f"duration={short[0]}s", f"warmup={short[1]}s"]
+        command = [binary, "run", str(HERE / f"{self.topology}.toml"), "--json"]
+        command += ["--seed", str(seed)]
+        for change in sets:
+            command += ["--set", change]
+        result = json.loads(output_of(command))
+        link = "wire" if self.topology == "single" else "bottleneck"
+        link = next(row for row in result["links"] if row["name"] == link)
+        row = {f"goodput:{group['name']}": group["goodput_bps"] for group in result["groups"]}
+        row["goodput"] = sum(row.values())
+        row["jain"] = result["jain"]
+        row["utilization"] = link["utilization"]
+        row["queue"] = link["mean_queue_packets"]
+        for ours, theirs in (
+            ("packets_sent", "sent"),
+            ("retransmissions", "again"),
+            ("timeouts", "timeouts"),
+        ):
+            row[theirs] = sum(group[ours] for group in result["groups"])
+        return row
+
+    def ns2(self, seed, short, extra):
+        duration, warmup = short or {
+            "single": (300, 20),
+            "lr-dumbbell": (300, 50),
+            "xcp": (200, 20),
+        }[self.topology]
+        command = ["ns", str(HERE / "scenario.tcl"), f"topology={self.topology}"]
+        command += [f"protocol={self.protocol}", f"loss={self.loss}", f"seed={seed}"]
+        command += [f"duration={duration}", f"warmup={warmup}", f"extra={extra}"]
+        if self.flows is not None:
+            command.append(f"flows={self.flows}")
+        words = output_of(command).split()
+        return {key: float(value) for key, value in zip(words[::2], words[1::2])}
+
+
+def output_of(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"compare.py: {' '.join(command)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def full_cases():
+    losses = (0, 0.001, 0.01, 0.03, 0.05)
+    cases = [Case("single", tcp, loss) for loss in losses for tcp in TCPS]
+    cases += [Case("lr-dumbbell", tcp, loss) for loss in (0, 0.01, 0.05) for tcp in TCPS]
+    cases += [Case("lr-dumbbell", "xcp-dumb", loss) for loss in (0, 0.01, 0.05)]
+    cases += [Case("xcp", "xcp-dumb", loss, flows) for loss in (0, 0.01) for flows in (1, 3, 10)]
+    return cases
+
+
+def quick_cases():
+    return []
+
+
+def mean(rows, key):
+    return statistics.fmean(row[key] for row in rows)
+
+
+def half_width(values):
+    """Half of the 95 % confidence interval of the mean."""
+    # Student's t for 3, 4, .. values; 2 is close enough beyond.
+    table = [4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16]
+    n = len(values)
+    t = table[n - 3] if n - 3 < len(table) else 2.1
+    return t * statistics.stdev(values) / n**0.5
+
+
+def ratio(ours, theirs, key):
+    """Ratio of the means, and half of its 95 % confidence interval."""
+    a, b = [row[key] for row in ours], [row[key] for row in theirs]
+    value = statistics.fmean(a) / statistics.fmean(b)
+    relative = (half_width(a) / statistics.fmean(a)) ** 2 + (
+        half_width(b) / statistics.fmean(b)
+    ) ** 2
+    return value, value * relative**0.5
+
+
+def rows_of(case, ours, theirs):
+    """Lines of the table: one a group, the figures of the whole run on the first."""
+    groups = sorted(key for key in theirs[0] if key.startswith("goodput:"))
+    lines = []
+    for index, key in enumerate(groups):
+        name = key.partition(":")[2]
+        value, error = ratio(ours, theirs, key)
+        cells = [case.label() if index == 0 else "", name]
+        cells += [f"{mean(rows, key) / 1e6:.3f}" for rows in (ours, theirs)]
+        cells.append(f"{value:.3f} ± {error:.3f}")
+        for figure, form in (("again", ".1f"), ("timeouts", ".1f"), ("utilization", ".3f"),
+                             ("queue", ".2f"), ("jain", ".3f")):
+            pair = [format(mean(rows, figure), form) for rows in (ours, theirs)]
+            cells.append(" / ".join(pair) if index == 0 else "")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+HEAD = """\
+| case | group | goodput, Mbit/s | ns-2 | ratio | retransmissions | timeouts | utilisation | mean queue | Jain |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Windward beside ns-2; W / ns-2 in each cell.")
+    parser.add_argument("--quick", action="store_true", help="a check for CI")
+    parser.add_argument("--only", choices=("single", "lr-dumbbell", "xcp"))
+    parser.add_argument("--protocol", help="only this one")
+    parser.add_argument("--loss", type=float, help="only this loss rate")
+    parser.add_argument("--seeds", type=int, help="runs a program and case, at least 3")
+    parser.add_argument("--extra", default="", help="bindings of Agent/TCP in ns-2")
+    args = parser.parse_args()
+    if shutil.which("ns") is None:
+        print("compare.py: skipped, there is no ns on the PATH (on Debian: apt-get install ns2)")
+        return 0
+    binary = os.environ.get("WINDWARD")
+    if binary is None:
+        subprocess.run(["cargo", "build", "--release", "-q", "-p", "windward"], cwd=ROOT, check=True)
+        binary = str(ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "windward")
+
+    cases = quick_cases() if args.quick else full_cases()
+    cases = [case for case in cases if args.only in (None, case.topology)]
+    cases = [case for case in cases if args.protocol in (None, case.protocol)]
+    cases = [case for case in cases if args.loss in (None, case.loss)]
+    short = (120, 20) if args.quick else None
+    seeds = range(1, 1 + (args.seeds or (8 if args.quick else 20)))
+    outside = []
+    print(HEAD)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        pending = [
+            (
+                case,
+                [pool.submit(case.windward, binary, seed, short, args.extra) for seed in seeds],
+                [pool.submit(case.ns2, seed, short, args.extra) for seed in seeds],
+            )
+            for case in cases
+        ]
+        for case, *runs in pending:
+            ours, theirs = ([run.result() for run in column] for column in runs)
+            print("\n".join(rows_of(case, ours, theirs)), flush=True)
+            if case.bounds is None:
+                continue
+            for key, (low, high) in case.bounds.items():
+                value, _ = ratio(ours, theirs, key)
+                if not low <= value <= high:
+                    outside.append(f"{case.label()}: {key} is {value:.3f} of ns-2's, "
+                                   f"not within {low} to {high}")
+    for line in outside:
+        print(f"compare.py: {line}", file=sys.stderr)
+    return 1 if outside else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
