@@ -171,12 +171,11 @@ fn an_echo_of_what_was_sent_twice_leaves_no_inflation_behind() {
     // 0 is only late: its retransmission was in vain.
     line.all_at(100, &[(1, &[4]), (2, &[5]), (3, &[0, 6])]);
     line.at(110, ArrivesLate(0), &[7]);
-    // 4 to 7 outstanding; the echo of the second 0 inflates by one: 8.
-    line.at(200, Arrives(0), &[8]);
-    // The echo came when 0 to 7 had been sent: while one of them is missing, swnd is 5.
-    line.all_at(200, &[(4, &[9]), (5, &[10]), (6, &[11])]);
-    // With the last of them swnd is cwnd = 4 again: 8 to 11 are 4.
-    line.at(200, Arrives(7), &[]);
+    // 4 to 7 outstanding. The echo of the second 0 says that it arrived twice: nothing more is
+    // stored, swnd stays cwnd = 4.
+    line.at(200, Arrives(0), &[]);
+    line.all_at(200, &[(4, &[8]), (5, &[9]), (6, &[10])]);
+    line.at(200, Arrives(7), &[11]);
     line.at(300, Arrives(8), &[12]);
 }
 
