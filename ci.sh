@@ -115,6 +115,20 @@ has_all_claims() {
     return $missing
 }
 
+# Goodput beside ns-2 on a few scenarios; says so and passes where there is no ns-2 to be had.
+step_validation() {
+    if ! command -v python3 >/dev/null; then
+        echo "skipped: the comparison with ns-2 is a Python script, and there is no python3"
+        return
+    fi
+    if ! command -v ns >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends ns2; } \
+            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+    fi
+    check "validation: goodput as in ns-2" env WINDWARD=target/release/windward \
+        python3 validation/ns2/compare.py --quick
+}
+
 # Every command of README.md's `console` blocks, in order. Those that are steps of their own
 # are not run a second time.
 step_readme() {
@@ -133,7 +147,7 @@ step_readme() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy tests docs build reproduce readme)
+all=(setup format clippy tests docs build reproduce validation readme)
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     if [[ " ${all[*]} " != *" $step "* ]]; then

@@ -3,7 +3,7 @@
 //! An experiment is a file, an [`Experiment`]: a scenario with axes to sweep, metrics to
 //! compute, charts to draw and claims to check. [`Experiment::plan`] turns it into a [`Plan`],
 //! a list of runs; [`Plan::run`] simulates them on all cores and gives [`Results`], which
-//! write themselves as tables. [`reproduce`] does this for a list of experiments and writes
+//! write themselves as tables. [`reproduce()`] does this for a list of experiments and writes
 //! a report with a chart per figure and a verdict per claim.
 //!
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;

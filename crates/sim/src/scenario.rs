@@ -1,4 +1,4 @@
-//! A scenario: what the engine runs. [`file`] turns what people write into one.
+//! A scenario: what the engine runs. [`mod@file`] turns what people write into one.
 //!
 //! Everything here is resolved: names have become indices, routes are lists of links and
 //! every default is filled in.
