@@ -57,7 +57,9 @@ fn summary(html: &mut String, sections: &[Section<'_>], claims: &[ClaimResult]) 
             let class = class(verdict);
             let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {verdict}</li>");
         }
-        html.push_str("</ul>\n<div class=\"scroll\"><table class=\"summary\">\n<thead><tr><th>Claim</th>");
+        html.push_str(
+            "</ul>\n<div class=\"scroll\"><table class=\"summary\">\n<thead><tr><th>Claim</th>",
+        );
         html.push_str("<th>Verdict</th><th>What the paper says</th><th>Held when</th>");
         html.push_str("<th>Measured</th></tr></thead>\n<tbody>\n");
         let mut in_order: Vec<&ClaimResult> = claims.iter().collect();

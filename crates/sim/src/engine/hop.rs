@@ -23,8 +23,6 @@ pub(super) struct Hop {
     pub(super) link: Link,
     /// Packets that will reach the far end, in order, unless the next link took them already.
     pub(super) wire: VecDeque<(Time, PacketId)>,
-    /// All its packets come over one other link, and in order: they need no event to get here.
-    pub(super) express: bool,
     pub(super) books: Books,
     pub(super) ids: Ids,
 }
@@ -48,7 +46,7 @@ impl Hop {
         };
         let none = ComponentId::MAX;
         let ids = Ids { queue: none, router: none, arrival: none };
-        Hop { link, wire: VecDeque::new(), express: false, books: Books::default(), ids }
+        Hop { link, wire: VecDeque::new(), books: Books::default(), ids }
     }
 
     /// Enters the end of the router's interval, if there is a router with intervals.

@@ -7,9 +7,9 @@
 //! What keeps it fast is what it leaves out. A DropTail or RED queue without router feedback is
 //! arithmetic: the departure of a packet is known when it arrives, so no event serves the
 //! queue. A link whose packets all come over one other link, in order, is passed through at
-//! once ("express"): no event brings them there. Packets on one wire arrive in order, so only
-//! the first of them is in the event queue. Timers move their deadline without touching the
-//! queue unless it becomes earlier.
+//! once, and so is a receiver that acknowledges at once: no event brings them there. Packets on
+//! one wire arrive in order, so only the first of them is in the event queue. Timers move their
+//! deadline without touching the queue unless it becomes earlier.
 
 mod hop;
 mod schedule;
@@ -55,8 +55,8 @@ pub struct Simulation {
 /// What every flow has.
 #[derive(Debug)]
 struct Flow {
-    forward: Box<[u32]>,
-    reverse: Box<[u32]>,
+    forward: Box<[Step]>,
+    reverse: Box<[Step]>,
     bottleneck: u32,
     group: u32,
     name: String,
@@ -71,6 +71,25 @@ struct Flow {
     datagrams: u64,
     datagrams_at_warmup: u64,
     sent_at_warmup: u64,
+}
+
+/// A link of a route, and how packets go on from it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    link: u32,
+    onward: Onward,
+}
+
+/// What happens at the far end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Onward {
+    /// An event takes the packet there.
+    Event,
+    /// The next link takes it at once: all its packets come over this one, in order.
+    Link,
+    /// The receiver takes it at once: it acts on nothing but the packets that come over this
+    /// link, in order, and nobody else feeds the link that its acknowledgments take.
+    Receiver,
 }
 
 /// A connection's two ends.
@@ -89,7 +108,9 @@ struct Transport {
     /// it is and looked after when its time comes, unless the deadline becomes earlier.
     sender_timer: ComponentId,
     receiver_timer: ComponentId,
-    at_warmup: (SenderStats, u64),
+    at_warmup: SenderStats,
+    /// Unique packets delivered before the figures begin.
+    unique_before: u64,
 }
 
 /// A sender's packets in processing, in order; see `EndpointConfig::overhead`.
@@ -288,11 +309,11 @@ impl Simulation {
         };
         let mut hops: Vec<Hop> =
             links.iter().map(|link| Hop::new(link, *seed, force_queued)).collect();
-        if detail == Detail::Fast {
-            mark_express(&mut hops, flows);
-        }
         let mut flow_states: Vec<Flow> = flows.iter().map(|flow| Flow::new(flow, *seed)).collect();
         let mut transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
+        if detail == Detail::Fast {
+            mark_express(&hops, &mut flow_states, &transports);
+        }
         let components = number(&mut hops, &mut flow_states, &mut transports);
         let ties = components.iter().map(|component| component.tie(*seed)).collect();
         let mut schedule = Schedule::new(ties);
@@ -418,8 +439,7 @@ impl Simulation {
             let flow = &mut self.flows[packet.flow as usize];
             let is_ack = packet.kind == PacketKind::Ack;
             let route = if is_ack { &flow.reverse } else { &flow.forward };
-            let next = usize::from(packet.hop);
-            let (link, onward) = (route[next], route.get(next + 1).copied());
+            let Step { link, onward } = route[usize::from(packet.hop)];
             packet.hop += 1;
             let hop = &mut self.hops[link as usize];
             hop.books.arrived += 1;
@@ -445,9 +465,21 @@ impl Simulation {
                 return;
             }
             match onward {
-                Some(onward) if self.hops[onward as usize].express => at = departure.arrival,
-                _ => return self.put_on_wire(link, id, departure.arrival),
+                Onward::Link => {}
+                Onward::Receiver => {
+                    self.fingerprint =
+                        self.fingerprint.wrapping_add(mark(departure.arrival, packet));
+                    let Some(transport) = &mut self.transports[packet.flow as usize] else {
+                        return;
+                    };
+                    if !transport.receive(departure.arrival, packet, window) {
+                        self.slab.give_back(id);
+                        return;
+                    }
+                }
+                Onward::Event => return self.put_on_wire(link, id, departure.arrival),
             }
+            at = departure.arrival;
         }
     }
 
@@ -493,13 +525,13 @@ impl Simulation {
             flow.count(&mut self.groups, self.window, departure.end, packet.size);
         }
         let route = if is_ack { &flow.reverse } else { &flow.forward };
-        let onward = route.get(usize::from(packet.hop)).copied();
+        let Step { onward, .. } = route[usize::from(packet.hop) - 1];
         if let Some(start) = next_start {
             self.schedule.set(hop.ids.queue, start);
         }
         if !seen {
             self.slab.give_back(id);
-        } else if onward.is_some_and(|link| self.hops[link as usize].express) {
+        } else if onward == Onward::Link {
             self.forward(id, departure.arrival);
         } else {
             self.put_on_wire(link, id, departure.arrival);
@@ -519,16 +551,14 @@ impl Simulation {
     fn deliver(&mut self, id: PacketId) {
         let packet = &mut self.slab[id];
         let index = packet.flow;
-        let mark = self.now.as_ps() ^ packet.seq.rotate_left(40) ^ u64::from(index).rotate_left(20);
-        self.fingerprint =
-            (self.fingerprint.rotate_left(5) ^ mark).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.fingerprint = self.fingerprint.wrapping_add(mark(self.now, packet));
         let Some(transport) = &mut self.transports[index as usize] else {
             self.flows[index as usize].datagrams += 1;
             self.slab.give_back(id);
             return;
         };
         if packet.kind == PacketKind::Data {
-            if transport.receiver.on_data(self.now, packet) {
+            if transport.receive(self.now, packet, self.window) {
                 self.forward(id, self.now);
             } else {
                 self.slab.give_back(id);
@@ -655,8 +685,7 @@ impl Simulation {
             flow.datagrams_at_warmup = flow.datagrams;
             flow.sent_at_warmup = flow.source.as_ref().map_or(0, |source| source.sent);
             if let Some(transport) = transport {
-                let unique = transport.receiver.stats().unique;
-                transport.at_warmup = (transport.sender.stats(now), unique);
+                transport.at_warmup = transport.sender.stats(now);
             }
         }
     }
@@ -700,34 +729,67 @@ pub fn run(scenario: &Scenario) -> Outcome {
     Simulation::new(scenario).finish()
 }
 
-/// Finds the links whose packets all come over one other link. A FIFO link passes packets on in
-/// order, and nobody can come between: they can be offered to the next as soon as their arrival
-/// is known.
-fn mark_express(hops: &mut [Hop], flows: &[FlowSpec]) {
+/// Finds what can be passed through without an event. A FIFO link passes packets on in order, and
+/// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
+/// known.
+fn mark_express(hops: &[Hop], flows: &mut [Flow], transports: &[Option<Transport>]) {
     #[derive(Clone, Copy, PartialEq)]
     enum Feeder {
         Unknown,
-        Link(LinkId),
+        Link(u32),
+        Receiver(usize),
         Several,
     }
     let mut feeders = vec![Feeder::Unknown; hops.len()];
-    let mut note = |link: LinkId, feeder: Feeder| {
-        let known = &mut feeders[link];
+    let mut note = |step: &Step, feeder: Feeder| {
+        let known = &mut feeders[step.link as usize];
         *known =
             if *known == Feeder::Unknown || *known == feeder { feeder } else { Feeder::Several };
     };
-    for route in flows.iter().flat_map(|flow| [&flow.forward, &flow.reverse]) {
-        // An endpoint feeds the first link.
-        if let Some(first) = route.first() {
-            note(*first, Feeder::Several);
-        }
-        for pair in route.windows(2) {
-            note(pair[1], Feeder::Link(pair[0]));
+    for (index, flow) in flows.iter().enumerate() {
+        // Senders act on timers too: what they feed is never taken ahead of time.
+        for (route, first) in
+            [(&flow.forward, Feeder::Several), (&flow.reverse, Feeder::Receiver(index))]
+        {
+            if let Some(step) = route.first() {
+                note(step, first);
+            }
+            for pair in route.windows(2) {
+                note(&pair[1], Feeder::Link(pair[0].link));
+            }
         }
     }
-    for (hop, feeder) in hops.iter_mut().zip(feeders) {
-        hop.express = matches!((&hop.link, feeder), (Link::Fifo(_), Feeder::Link(_)));
+    let is_fifo = |step: &Step| matches!(hops[step.link as usize].link, Link::Fifo(_));
+    let fed_by = |step: &Step, feeder: Feeder| feeders[step.link as usize] == feeder;
+    for (index, (flow, transport)) in flows.iter_mut().zip(transports).enumerate() {
+        for route in [&mut flow.forward, &mut flow.reverse] {
+            for i in 1..route.len() {
+                let (this, next) = (route[i - 1], route[i]);
+                if is_fifo(&next) && fed_by(&next, Feeder::Link(this.link)) {
+                    route[i - 1].onward = Onward::Link;
+                }
+            }
+        }
+        let acks_at_once = transport.as_ref().is_some_and(|transport| !transport.delays_acks);
+        if let (true, Some(last), Some(back)) =
+            (acks_at_once, flow.forward.last_mut(), flow.reverse.first())
+            && is_fifo(last)
+            && is_fifo(back)
+            && fed_by(back, Feeder::Receiver(index))
+        {
+            last.onward = Onward::Receiver;
+        }
     }
+}
+
+/// A delivery, as the fingerprint sees it. They are added up: what the engine takes ahead of time
+/// must not change the sum.
+#[inline]
+fn mark(at: Time, packet: &Packet) -> u64 {
+    let Packet { flow, kind, seq, .. } = packet;
+    let what = seq.rotate_left(40) ^ u64::from(*flow).rotate_left(20) ^ *kind as u64;
+    let mixed = (at.as_ps() ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 /// Jain's fairness index (sum x)^2 / (n sum x^2); 1 for no flows or no traffic.
@@ -753,7 +815,9 @@ impl Flow {
                 Some(Source::new(pattern, *packet_size, start, stop, stream))
             }
         };
-        let route = |links: &[LinkId]| links.iter().map(|link| *link as u32).collect();
+        let route = |links: &[LinkId]| {
+            links.iter().map(|link| Step { link: *link as u32, onward: Onward::Event }).collect()
+        };
         Flow {
             forward: route(forward),
             reverse: route(reverse),
@@ -786,8 +850,8 @@ impl Flow {
     fn transport_outcome(&self, transport: &mut Transport, window: Window) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let after = transport.sender.stats(window.until);
-        let (before, unique_before) = transport.at_warmup;
-        let unique = transport.receiver.stats().unique - unique_before;
+        let before = transport.at_warmup;
+        let unique = transport.receiver.stats().unique - transport.unique_before;
         let samples = after.rtt_samples - before.rtt_samples;
         let rtts = after.rtt_sum - before.rtt_sum;
         FlowOutcome {
@@ -826,6 +890,17 @@ impl Flow {
 }
 
 impl Transport {
+    /// The receiver takes a data packet, at a time that may lie ahead. Returns whether `packet`
+    /// has become an acknowledgment to be sent.
+    #[inline]
+    fn receive(&mut self, at: Time, packet: &mut Packet, window: Window) -> bool {
+        let acknowledges = self.receiver.on_data(at, packet);
+        if at <= window.from {
+            self.unique_before = self.receiver.stats().unique;
+        }
+        acknowledges
+    }
+
     fn new(spec: &FlowSpec, seed: u64) -> Option<Self> {
         let Traffic::Transport { protocol, config, packets } = &spec.traffic else {
             return None;
@@ -846,7 +921,8 @@ impl Transport {
             }),
             sender_timer: ComponentId::MAX,
             receiver_timer: ComponentId::MAX,
-            at_warmup: (SenderStats::default(), 0),
+            at_warmup: SenderStats::default(),
+            unique_before: 0,
         })
     }
 }
