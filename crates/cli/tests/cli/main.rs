@@ -42,7 +42,7 @@ fn repository() -> PathBuf {
     manifest.ancestors().nth(2).expect("the crate lies two folders down").to_owned()
 }
 
-/// A scenario that runs in a few milliseconds: the issue's dumbbell, two flows, two seconds.
+/// A scenario that runs in a few milliseconds: the dumbbell of the README, two flows, two seconds.
 const SMALL: &str = r#"
 duration = "2s"
 warmup = "500ms"

@@ -11,25 +11,29 @@
 //! one wire arrive in order, so only the first of them is in the event queue. Timers move their
 //! deadline without touching the queue unless it becomes earlier.
 
+mod component;
+mod flow;
+mod group;
 mod hop;
+mod route;
 mod schedule;
 mod slab;
 mod source;
 
-use std::collections::VecDeque;
-
-use windward_core::endpoint::{Receiver, Sender, SenderStats};
 use windward_core::network::Offer;
 use windward_core::packet::{Packet, PacketKind};
-use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
+use self::component::{Component, number};
+use self::flow::{Flow, Transport};
+use self::group::Group;
 use self::hop::{Hop, Link, Window};
-use self::schedule::{ComponentId, Schedule, Tie};
+use self::route::{Onward, Step, mark_express};
+use self::schedule::{ComponentId, Schedule};
 use self::slab::{PacketId, Slab};
 use self::source::Source;
-use crate::outcome::{FlowOutcome, GroupOutcome, Outcome};
-use crate::scenario::{FlowSpec, LinkId, Scenario, Traffic};
+use crate::outcome::{FlowOutcome, Outcome};
+use crate::scenario::Scenario;
 
 /// A run that can be advanced in steps and looked at in between.
 #[derive(Debug)]
@@ -50,199 +54,6 @@ pub struct Simulation {
     warmed_up: bool,
     events: u64,
     fingerprint: u64,
-}
-
-/// What every flow has.
-#[derive(Debug)]
-struct Flow {
-    forward: Box<[Step]>,
-    reverse: Box<[Step]>,
-    bottleneck: u32,
-    group: u32,
-    name: String,
-    start: Time,
-    stop: Time,
-    source: Option<Source>,
-    application: ComponentId,
-    /// Bytes put through the bottleneck in all, and inside the window.
-    bottleneck_bytes: u64,
-    measured_bytes: u64,
-    /// Datagrams delivered, and how many of these before the window.
-    datagrams: u64,
-    datagrams_at_warmup: u64,
-    sent_at_warmup: u64,
-}
-
-/// A link of a route, and how packets go on from it.
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    link: u32,
-    onward: Onward,
-}
-
-/// What happens at the far end of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Onward {
-    /// An event takes the packet there.
-    Event,
-    /// The next link takes it at once: all its packets come over this one, in order.
-    Link,
-    /// The receiver takes it at once: it acts on nothing but the packets that come over this
-    /// link, in order, and nobody else feeds the link that its acknowledgments take.
-    Receiver,
-}
-
-/// A connection's two ends.
-#[derive(Debug)]
-struct Transport {
-    sender: Sender,
-    receiver: Receiver,
-    protocol: &'static str,
-    packet_size: u32,
-    packets: Option<u64>,
-    completed: Option<Time>,
-    delays_acks: bool,
-    /// Packets in processing, if that takes time.
-    outbox: Option<Outbox>,
-    /// Timers move their deadline far more often than they expire. Their event is left where
-    /// it is and looked after when its time comes, unless the deadline becomes earlier.
-    sender_timer: ComponentId,
-    receiver_timer: ComponentId,
-    at_warmup: SenderStats,
-    /// Unique packets delivered before the figures begin.
-    unique_before: u64,
-}
-
-/// A sender's packets in processing, in order; see `EndpointConfig::overhead`.
-#[derive(Debug)]
-struct Outbox {
-    overhead: Duration,
-    stream: Stream,
-    packets: VecDeque<(Time, PacketId)>,
-    release: ComponentId,
-}
-
-impl Outbox {
-    /// Takes a packet in; its time of release if it is the first to leave.
-    fn post(&mut self, now: Time, id: PacketId) -> Option<Time> {
-        let processed = now + self.stream.between(Duration::ZERO, self.overhead);
-        let last = self.packets.back().map_or(Time::ZERO, |last| last.0);
-        let release = processed.max(last);
-        self.packets.push_back((release, id));
-        (self.packets.len() == 1).then_some(release)
-    }
-}
-
-/// What the flows of a group put through their bottlenecks, in bins of time.
-#[derive(Debug)]
-struct Group {
-    name: String,
-    bins: Vec<u64>,
-    bin: Duration,
-    current: usize,
-    current_from: Time,
-    current_until: Time,
-}
-
-impl Group {
-    #[inline]
-    fn add(&mut self, at: Time, bytes: u64) {
-        if at < self.current_from || at >= self.current_until {
-            self.current = (at.as_ps() / self.bin.as_ps()) as usize;
-            self.current_from = Time::from_ps(self.current as u64 * self.bin.as_ps());
-            self.current_until = self.current_from + self.bin;
-            if self.bins.len() <= self.current {
-                self.bins.resize(self.current + 1, 0);
-            }
-        }
-        self.bins[self.current] += bytes;
-    }
-}
-
-/// What an index of the event queue means. At one instant, queues are served before packets
-/// arrive, and packets arrive before timers expire: their order here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Component {
-    /// The queue of a link can put its next packet on the wire.
-    Queue(u32),
-    /// An interval of a link's router ends.
-    Router(u32),
-    /// A packet reaches the far end of a link.
-    Arrival(u32),
-    /// A sender's timer.
-    SenderTimer(u32),
-    /// A receiver's timer.
-    ReceiverTimer(u32),
-    /// A packet leaves its sender after its processing time.
-    Release(u32),
-    /// An application starts or stops, or a source sends.
-    Application(u32),
-}
-
-impl Component {
-    /// How it stands among the events of one instant.
-    fn tie(self, seed: u64) -> Tie {
-        let (rank, index): (u8, u32) = match self {
-            Component::Queue(i) => (0, i),
-            Component::Router(i) => (1, i),
-            Component::Arrival(i) => (2, i),
-            Component::SenderTimer(i) => (3, i),
-            Component::ReceiverTimer(i) => (4, i),
-            Component::Release(i) => (5, i),
-            Component::Application(i) => (6, i),
-        };
-        let name = u64::from(rank) << 32 | u64::from(index);
-        // Spread, so that neighbours do not keep their order from one instant to the next.
-        let salt = (seed.rotate_left(17) ^ name).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        Tie { rank, salt: salt ^ salt >> 32 }
-    }
-}
-
-/// Numbers the components that can have events, and tells each its number.
-fn number(
-    hops: &mut [Hop],
-    flows: &mut [Flow],
-    transports: &mut [Option<Transport>],
-) -> Vec<Component> {
-    let mut components = Vec::new();
-    let mut add = |id: &mut ComponentId, component: Component| {
-        *id = components.len() as ComponentId;
-        components.push(component);
-    };
-    for (i, hop) in (0..).zip(&mut *hops) {
-        if matches!(hop.link, Link::Queued(_)) {
-            add(&mut hop.ids.queue, Component::Queue(i));
-        }
-    }
-    for (i, hop) in (0..).zip(&mut *hops) {
-        if matches!(&hop.link, Link::Queued(queue) if queue.next_timer() != Time::NEVER) {
-            add(&mut hop.ids.router, Component::Router(i));
-        }
-    }
-    for (i, hop) in (0..).zip(hops) {
-        add(&mut hop.ids.arrival, Component::Arrival(i));
-    }
-    for (i, transport) in (0..).zip(&mut *transports) {
-        if let Some(transport) = transport {
-            add(&mut transport.sender_timer, Component::SenderTimer(i));
-        }
-    }
-    for (i, transport) in (0..).zip(&mut *transports) {
-        if let Some(transport) = transport
-            && transport.delays_acks
-        {
-            add(&mut transport.receiver_timer, Component::ReceiverTimer(i));
-        }
-    }
-    for (i, transport) in (0..).zip(transports) {
-        if let Some(outbox) = transport.as_mut().and_then(|t| t.outbox.as_mut()) {
-            add(&mut outbox.release, Component::Release(i));
-        }
-    }
-    for (i, flow) in (0..).zip(flows) {
-        add(&mut flow.application, Component::Application(i));
-    }
-    components
 }
 
 /// One connection at an instant.
@@ -729,59 +540,6 @@ pub fn run(scenario: &Scenario) -> Outcome {
     Simulation::new(scenario).finish()
 }
 
-/// Finds what can be passed through without an event. A FIFO link passes packets on in order, and
-/// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
-/// known.
-fn mark_express(hops: &[Hop], flows: &mut [Flow], transports: &[Option<Transport>]) {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Feeder {
-        Unknown,
-        Link(u32),
-        Receiver(usize),
-        Several,
-    }
-    let mut feeders = vec![Feeder::Unknown; hops.len()];
-    let mut note = |step: &Step, feeder: Feeder| {
-        let known = &mut feeders[step.link as usize];
-        *known =
-            if *known == Feeder::Unknown || *known == feeder { feeder } else { Feeder::Several };
-    };
-    for (index, flow) in flows.iter().enumerate() {
-        // Senders act on timers too: what they feed is never taken ahead of time.
-        for (route, first) in
-            [(&flow.forward, Feeder::Several), (&flow.reverse, Feeder::Receiver(index))]
-        {
-            if let Some(step) = route.first() {
-                note(step, first);
-            }
-            for pair in route.windows(2) {
-                note(&pair[1], Feeder::Link(pair[0].link));
-            }
-        }
-    }
-    let is_fifo = |step: &Step| matches!(hops[step.link as usize].link, Link::Fifo(_));
-    let fed_by = |step: &Step, feeder: Feeder| feeders[step.link as usize] == feeder;
-    for (index, (flow, transport)) in flows.iter_mut().zip(transports).enumerate() {
-        for route in [&mut flow.forward, &mut flow.reverse] {
-            for i in 1..route.len() {
-                let (this, next) = (route[i - 1], route[i]);
-                if is_fifo(&next) && fed_by(&next, Feeder::Link(this.link)) {
-                    route[i - 1].onward = Onward::Link;
-                }
-            }
-        }
-        let acks_at_once = transport.as_ref().is_some_and(|transport| !transport.delays_acks);
-        if let (true, Some(last), Some(back)) =
-            (acks_at_once, flow.forward.last_mut(), flow.reverse.first())
-            && is_fifo(last)
-            && is_fifo(back)
-            && fed_by(back, Feeder::Receiver(index))
-        {
-            last.onward = Onward::Receiver;
-        }
-    }
-}
-
 /// A delivery, as the fingerprint sees it. They are added up: what the engine takes ahead of time
 /// must not change the sum.
 #[inline]
@@ -797,167 +555,6 @@ fn jain(goodputs: impl Iterator<Item = f64>) -> f64 {
     let (n, sum, squares) =
         goodputs.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
     if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
-}
-
-impl Flow {
-    fn new(spec: &FlowSpec, seed: u64) -> Self {
-        let FlowSpec { name, group, traffic, forward, reverse, bottleneck, start, stop } = spec;
-        let mut stream = Stream::new(seed, "start", name);
-        let start = {
-            let (low, high) = (start.0.since(Time::ZERO), start.1.since(Time::ZERO));
-            Time::ZERO + stream.between(low, high)
-        };
-        let stop = stop.unwrap_or(Time::NEVER);
-        let source = match traffic {
-            Traffic::Transport { .. } => None,
-            Traffic::Datagrams { packet_size, pattern } => {
-                let stream = Stream::new(seed, "source", name);
-                Some(Source::new(pattern, *packet_size, start, stop, stream))
-            }
-        };
-        let route = |links: &[LinkId]| {
-            links.iter().map(|link| Step { link: *link as u32, onward: Onward::Event }).collect()
-        };
-        Flow {
-            forward: route(forward),
-            reverse: route(reverse),
-            bottleneck: *bottleneck as u32,
-            group: *group as u32,
-            name: name.clone(),
-            start,
-            stop,
-            source,
-            application: ComponentId::MAX,
-            bottleneck_bytes: 0,
-            measured_bytes: 0,
-            datagrams: 0,
-            datagrams_at_warmup: 0,
-            sent_at_warmup: 0,
-        }
-    }
-
-    /// A packet of this flow has left its bottleneck.
-    #[inline]
-    fn count(&mut self, groups: &mut [Group], window: Window, at: Time, size: u32) {
-        let bytes = u64::from(size);
-        self.bottleneck_bytes += bytes;
-        if at > window.from {
-            self.measured_bytes += bytes;
-        }
-        groups[self.group as usize].add(at, bytes);
-    }
-
-    fn transport_outcome(&self, transport: &mut Transport, window: Window) -> FlowOutcome {
-        let length = window.until.since(window.from).as_secs_f64();
-        let after = transport.sender.stats(window.until);
-        let before = transport.at_warmup;
-        let unique = transport.receiver.stats().unique - transport.unique_before;
-        let samples = after.rtt_samples - before.rtt_samples;
-        let rtts = after.rtt_sum - before.rtt_sum;
-        FlowOutcome {
-            name: self.name.clone(),
-            group: self.group as usize,
-            protocol: transport.protocol,
-            goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
-            throughput_bps: self.measured_bytes as f64 * 8.0 / length,
-            packets_sent: after.sent - before.sent,
-            retransmissions: after.retransmissions - before.retransmissions,
-            timeouts: after.timeouts - before.timeouts,
-            mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
-            mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
-            completed: transport.completed,
-        }
-    }
-
-    fn datagram_outcome(&self, window: Window) -> FlowOutcome {
-        let length = window.until.since(window.from).as_secs_f64();
-        let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
-        let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
-        FlowOutcome {
-            name: self.name.clone(),
-            group: self.group as usize,
-            protocol: "datagrams",
-            goodput_bps: delivered as f64 * 8.0 / length,
-            throughput_bps: self.measured_bytes as f64 * 8.0 / length,
-            packets_sent: sent - self.sent_at_warmup,
-            retransmissions: 0,
-            timeouts: 0,
-            mean_rtt: Duration::ZERO,
-            mean_cwnd: 0.0,
-            completed: None,
-        }
-    }
-}
-
-impl Transport {
-    /// The receiver takes a data packet, at a time that may lie ahead. Returns whether `packet`
-    /// has become an acknowledgment to be sent.
-    #[inline]
-    fn receive(&mut self, at: Time, packet: &mut Packet, window: Window) -> bool {
-        let acknowledges = self.receiver.on_data(at, packet);
-        if at <= window.from {
-            self.unique_before = self.receiver.stats().unique;
-        }
-        acknowledges
-    }
-
-    fn new(spec: &FlowSpec, seed: u64) -> Option<Self> {
-        let Traffic::Transport { protocol, config, packets } = &spec.traffic else {
-            return None;
-        };
-        Some(Transport {
-            sender: Sender::new(protocol, config),
-            receiver: Receiver::new(config),
-            protocol: protocol.name,
-            packet_size: config.packet_size,
-            packets: *packets,
-            completed: None,
-            delays_acks: config.delayed_acks.is_some(),
-            outbox: (!config.overhead.is_zero()).then(|| Outbox {
-                overhead: config.overhead,
-                stream: Stream::new(seed, "overhead", &spec.name),
-                packets: VecDeque::new(),
-                release: ComponentId::MAX,
-            }),
-            sender_timer: ComponentId::MAX,
-            receiver_timer: ComponentId::MAX,
-            at_warmup: SenderStats::default(),
-            unique_before: 0,
-        })
-    }
-}
-
-impl Group {
-    fn new(name: &str, bin: Duration) -> Self {
-        Group {
-            name: name.to_owned(),
-            bins: vec![0],
-            bin,
-            current: 0,
-            current_from: Time::ZERO,
-            current_until: Time::ZERO + bin,
-        }
-    }
-
-    fn close(mut self, index: usize, flows: &[FlowOutcome], window: Window) -> GroupOutcome {
-        let own = || flows.iter().filter(|flow| flow.group == index);
-        let count = own().count();
-        // Whole bins only: a last one that the run cuts short would look like a pause.
-        self.bins.resize((window.until.as_ps() / self.bin.as_ps()) as usize, 0);
-        let seconds = self.bin.as_secs_f64();
-        GroupOutcome {
-            name: self.name,
-            flows: count,
-            goodput_bps: own().map(|flow| flow.goodput_bps).sum(),
-            throughput_bps: own().map(|flow| flow.throughput_bps).sum(),
-            packets_sent: own().map(|flow| flow.packets_sent).sum(),
-            retransmissions: own().map(|flow| flow.retransmissions).sum(),
-            timeouts: own().map(|flow| flow.timeouts).sum(),
-            mean_cwnd: own().map(|flow| flow.mean_cwnd).sum::<f64>() / count.max(1) as f64,
-            throughput_bins: self.bins.iter().map(|b| *b as f64 * 8.0 / seconds).collect(),
-            first_bin: window.from.as_ps().div_ceil(self.bin.as_ps()) as usize,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use windward_core::protocols::PROTOCOLS;
 use super::*;
 use crate::LinkOutcome;
 use crate::scenario::file::ScenarioFile;
+use crate::scenario::{FlowSpec, LinkId};
 
 /// Scenarios by name; `PROTOCOL` stands for a name of the table. No warm-up, so that flow
 /// figures cover all packets; no delayed acknowledgments, so that each packet causes one.
