@@ -12,8 +12,6 @@ pub use parse::{ParseUnitError, parse_bytes};
 
 /// Picoseconds in one second.
 const PS_PER_S: u64 = 1_000_000_000_000;
-/// Seconds in one picosecond: a product is cheaper than a quotient on every acknowledgment.
-const S_PER_PS: f64 = 1e-12;
 
 /// An instant of virtual time: picoseconds since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -39,7 +37,7 @@ impl Time {
     }
     /// Seconds since the start, for reports and for formulas.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * S_PER_PS
+        self.0 as f64 / PS_PER_S as f64
     }
     /// Time passed since `earlier`, or zero if `earlier` is in fact later.
     pub const fn since(self, earlier: Time) -> Duration {
@@ -85,7 +83,7 @@ impl Duration {
     }
     /// Seconds, for reports and for formulas.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * S_PER_PS
+        self.0 as f64 / PS_PER_S as f64
     }
     /// This duration times a factor `>= 0`, saturating.
     pub fn mul_f64(self, factor: f64) -> Duration {
@@ -208,6 +206,13 @@ mod tests {
         assert_eq!(Time::ZERO.since(Time::from_ps(5)), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(f64::INFINITY), Duration::MAX);
+    }
+
+    #[test]
+    fn seconds_are_rounded_once() {
+        // 0.1 s as a product with 1e-12 would be 0.09999999999999999.
+        assert_eq!(Duration::from_millis(100).as_secs_f64(), 0.1);
+        assert_eq!((Time::ZERO + Duration::from_millis(100)).as_secs_f64(), 0.1);
     }
 
     #[test]
