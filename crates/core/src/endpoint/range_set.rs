@@ -30,10 +30,6 @@ impl RangeSet {
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
-    /// How many ranges it takes.
-    pub fn range_count(&self) -> usize {
-        self.ranges.len()
-    }
     /// One past the largest number in the set.
     pub fn end(&self) -> Option<u64> {
         self.ranges.back().map(|range| range.end)
@@ -107,12 +103,6 @@ impl RangeSet {
             n -= length;
         }
         None
-    }
-
-    /// Empties the set.
-    pub fn clear(&mut self) {
-        self.ranges.clear();
-        self.count = 0;
     }
 }
 

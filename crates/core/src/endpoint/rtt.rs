@@ -99,7 +99,7 @@ impl RttEstimator {
     }
 
     /// The timeout before any back-off.
-    pub fn base_rto(&self) -> Duration {
+    fn base_rto(&self) -> Duration {
         let rto = match self.srtt {
             None => self.initial,
             Some(srtt) => srtt + self.granularity.max(self.rttvar.saturating_mul(4)),
