@@ -71,6 +71,22 @@ pub struct CheckResult {
     pub trouble: Option<String>,
 }
 
+impl CheckResult {
+    /// A check before anything is known of it.
+    fn open(text: &str, comparison: &Comparison) -> Self {
+        CheckResult {
+            text: text.to_owned(),
+            verdict: Verdict::Inconclusive,
+            left: None,
+            right: None,
+            fixed_bound: comparison.right.constant().is_some(),
+            difference: None,
+            repetitions: 0,
+            trouble: None,
+        }
+    }
+}
+
 /// The verdict of an interval of `left - right`.
 pub fn judge(relation: Relation, difference: Estimate) -> Verdict {
     let Estimate { low, high, .. } = difference;
@@ -138,16 +154,7 @@ fn evaluate_comparison(
     own: &Results,
     all: &[Results],
 ) -> CheckResult {
-    let mut result = CheckResult {
-        text: text.to_owned(),
-        verdict: Verdict::Inconclusive,
-        left: None,
-        right: None,
-        fixed_bound: comparison.right.constant().is_some(),
-        difference: None,
-        repetitions: 0,
-        trouble: None,
-    };
+    let mut result = CheckResult::open(text, comparison);
     let mut columns: Vec<(&Cell, Vec<f64>)> = Vec::new();
     for cell in comparison.cells() {
         match samples(cell, own, all) {
@@ -368,16 +375,7 @@ mod tests {
 
     fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
         let comparison = Comparison::parse(text).unwrap();
-        let mut result = CheckResult {
-            text: text.to_owned(),
-            verdict: Verdict::Inconclusive,
-            left: None,
-            right: None,
-            fixed_bound: comparison.right.constant().is_some(),
-            difference: None,
-            repetitions: 0,
-            trouble: None,
-        };
+        let mut result = CheckResult::open(text, &comparison);
         summarize(&comparison, sides, &mut result);
         result
     }

@@ -201,19 +201,15 @@ impl Sender {
         } else if new_data || finding == Finding::Loss {
             self.partial_repairs = 0;
         }
-        match &mut self.retransmission_timer {
+        if self.retransmission_timer.is_some() {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
-            Some(timer) => {
-                self.recovery_timer = now + self.rtt.rto();
-                if new_data {
-                    *timer = now + self.rtt.rto().mul_f64(self.retransmission_timeout_factor);
-                }
+            self.recovery_timer = now + self.rtt.rto();
+            if new_data {
+                self.restart_retransmission_timer(now);
             }
+        } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
             // A duplicate postpones TCP's only where it causes a retransmission.
-            None if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss => {
-                self.recovery_timer = now + self.rtt.rto();
-            }
-            None => {}
+            self.recovery_timer = now + self.rtt.rto();
         }
     }
 
