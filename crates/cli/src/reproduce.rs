@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
+use windward_lab::builtin;
 use windward_lab::claims::Verdict;
-use windward_lab::{Experiment, builtin};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output;
-use crate::suggest::did_you_mean;
 
 /// Reproduce the papers' figures, with a verdict on each of their claims
 ///
@@ -16,7 +15,8 @@ use crate::suggest::did_you_mean;
 /// claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008) or claims (L3); all, if none is named
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol on one
+    /// link), `field` (links of today) or `all`; if none is named, all but `field`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
-    let mut experiments = select(&args.ids)?;
+    let mut experiments = builtin::select(&args.ids)?;
     for experiment in &mut experiments {
         args.effort.reseed(experiment)?;
     }
@@ -60,31 +60,4 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("not held: {}", not_held.join(", "))));
     }
     Ok(())
-}
-
-/// The experiments with these names, a claim standing for the figure that decides it.
-fn select(names: &[String]) -> Result<Vec<Experiment>, Failure> {
-    let all = builtin::all()?;
-    let mut ids = Vec::new();
-    for name in names {
-        let named = |e: &&Experiment| {
-            e.id == *name
-                || e.paper.as_ref() == Some(name)
-                || e.claims.iter().any(|claim| claim.id == *name)
-        };
-        let matches: Vec<String> = all.iter().filter(named).map(|e| e.id.clone()).collect();
-        if matches.is_empty() {
-            let words = all.iter().flat_map(|e| {
-                let claims = e.claims.iter().map(|claim| claim.id.as_str());
-                claims.chain(e.paper.as_deref()).chain([e.id.as_str()])
-            });
-            return Err(Failure::Input(format!(
-                "there is no paper, figure or claim `{name}`{}",
-                did_you_mean(name, words)
-            )));
-        }
-        ids.extend(matches);
-    }
-    // Adds the figures that the claims of these refer to.
-    Ok(builtin::select(&ids)?)
 }

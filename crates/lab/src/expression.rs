@@ -194,6 +194,7 @@ static QUANTITIES: &[Quantity] = &[
     link("utilization", |l| l.utilization),
     link("mean_queue", |l| l.mean_queue_packets),
     link("max_queue", |l| l.max_queue_packets as f64),
+    link("arrivals", |l| l.arrived as f64),
     link("drops", |l| l.dropped as f64),
     link("corrupted", |l| l.corrupted as f64),
     link("marks", |l| l.marked as f64),
