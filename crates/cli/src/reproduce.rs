@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use windward_lab::builtin;
 use windward_lab::claims::Verdict;
+use windward_lab::{ReproductionSummary, builtin};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Table};
 
 /// Reproduce the papers' figures, with a verdict on each of their claims
 ///
@@ -40,16 +40,12 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     let summary = effort::with_progress(quiet, args.effort.threads(), |options| {
         windward_lab::reproduce(&experiments, &args.effort.effort(), options, &args.out)
     })?;
-    output::print(&format!(
-        "{}\n{} claims: {} held, {} not held, {} inconclusive ({} runs)\n{}\n",
-        effort::verdicts(&summary.claims),
-        summary.claims.len(),
-        summary.count(Verdict::Held),
-        summary.count(Verdict::NotHeld),
-        summary.count(Verdict::Inconclusive),
-        summary.runs,
-        summary.index.display(),
-    ))?;
+    let mut text = effort::verdicts(&summary.claims);
+    if !summary.claims.is_empty() {
+        text += &format!("\n{}", tallies(&summary).text());
+    }
+    text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
+    output::print(&text)?;
     let not_held: Vec<&str> = summary
         .claims
         .iter()
@@ -60,4 +56,22 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("not held: {}", not_held.join(", "))));
     }
     Ok(())
+}
+
+/// A row a paper, and one for all if they are several.
+fn tallies(summary: &ReproductionSummary) -> Table {
+    let mut table = Table::new(["paper", ">claims", ">held", ">not held", ">inconclusive"]);
+    let mut row = |key: &str, counts: [usize; 3]| {
+        let all = counts.iter().sum::<usize>();
+        let numbers = [all].into_iter().chain(counts).map(|n| n.to_string());
+        table.row(std::iter::once(key.to_owned()).chain(numbers));
+    };
+    for tally in &summary.tallies {
+        row(&tally.key, [tally.held, tally.not_held, tally.inconclusive]);
+    }
+    if summary.tallies.len() > 1 {
+        let all = [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive];
+        row("all", all.map(|verdict| summary.count(verdict)));
+    }
+    table
 }

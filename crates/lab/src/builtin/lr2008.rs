@@ -4,7 +4,7 @@ pub(super) static COLLECTION: Collection = Collection {
     key: "lr2008",
     title: "Loss-resilient window-based congestion control",
     authors: "C. De Vleeschouwer, P. Frossard",
-    published: "Computer Networks, 2008",
+    published: "Computer Networks 52, 2008",
     files: &[
         file!("papers/lr2008/fig2"),
         file!("papers/lr2008/fig3"),
