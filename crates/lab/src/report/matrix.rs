@@ -253,7 +253,7 @@ pub(super) fn table(html: &mut String, sections: &[Section<'_>]) {
          class=\"q3\">\u{2007}</span><span class=\"q4\">\u{2007}</span>. Goodput counts from 0 \
          to 1; fairness to newreno as the smaller throughput over the larger, to itself from \
          one flow having all to equal shares; the queue from full to empty; induced loss from \
-         1 % to 0.01 %, by its logarithm. Numbers are means, and their 95 % interval shows \
+         1\u{a0}% to 0.01\u{a0}%, by its logarithm. Numbers are means, and their 95\u{a0}% interval shows \
          when you point at them.</p>\n</section>\n",
     );
 }
