@@ -172,6 +172,17 @@ impl Plan {
         self.scenarios.len() * self.length.repetitions as usize
     }
 
+    /// What the scenarios warn of, each sentence once.
+    pub fn warnings(&self) -> Vec<&str> {
+        let mut warnings: Vec<&str> = Vec::new();
+        for warning in self.scenarios.iter().flat_map(|scenario| &scenario.warnings) {
+            if !warnings.contains(&warning.as_str()) {
+                warnings.push(warning);
+            }
+        }
+        warnings
+    }
+
     /// Runs them.
     ///
     /// # Errors

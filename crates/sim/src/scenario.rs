@@ -30,6 +30,8 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
     /// Names of the groups that [`FlowSpec::group`] points to.
     pub groups: Vec<String>,
+    /// What is allowed and yet hardly meant, a sentence each, for people to read.
+    pub warnings: Vec<String>,
 }
 
 /// The longest run, 100 days: it leaves room in the 213 days that [`Time`] can count.

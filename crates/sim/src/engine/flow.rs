@@ -169,8 +169,8 @@ impl Transport {
             return None;
         };
         Some(Transport {
-            sender: Sender::new(protocol, config),
-            receiver: Receiver::new(config),
+            sender: Sender::new(protocol, config, seed, &spec.name),
+            receiver: Receiver::new(protocol.feedback, config),
             protocol: protocol.name,
             packet_size: config.packet_size,
             packets: *packets,

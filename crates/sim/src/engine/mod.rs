@@ -111,7 +111,7 @@ impl Simulation {
     }
 
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
-        let Scenario { duration, warmup, seed, bin, links, flows, groups } = scenario;
+        let Scenario { duration, warmup, seed, bin, links, flows, groups, warnings: _ } = scenario;
         let window = Window { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let force_queued = match detail {
             Detail::Fast | Detail::Snapshots => false,

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::Scenario;
 
+mod advice;
 mod build;
 mod chain;
 mod endpoint;

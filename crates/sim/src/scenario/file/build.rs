@@ -7,6 +7,7 @@ use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{QueueLimit, QueueSpec, RouterKind, RouterSpec};
 use windward_core::units::Duration;
 
+use super::advice;
 use super::chain::Chain;
 use super::endpoint;
 use super::error::{ScenarioError, suggest};
@@ -60,12 +61,14 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
             });
         }
     }
+    let links = links.finish(routers);
     Ok(Scenario {
+        warnings: advice::warnings(&groups, &flows, &links),
         duration,
         warmup: warmup.unwrap_or(Duration::ZERO),
         seed: seed.unwrap_or(1),
         bin,
-        links: links.finish(routers),
+        links,
         flows,
         groups: groups.iter().map(|group| group.name.to_owned()).collect(),
     })

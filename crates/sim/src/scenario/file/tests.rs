@@ -61,6 +61,17 @@ fn loss(p: f64) -> ChannelSpec {
 }
 
 #[test]
+fn ecn_without_a_marking_queue_is_warned_of() {
+    let plain = with(FIRST, &[]);
+    assert_eq!(plain.warnings, Vec::<String>::new());
+    let useless = with(FIRST, &[("flows.*.ecn", "true"), ("flows.*.protocol", "reno")]);
+    assert!(useless.warnings[0].contains("no queue on their way marks"), "{:?}", useless.warnings);
+    let marking = "{ kind = \"red\", ecn = true }";
+    let useful = with(FIRST, &[("flows.*.ecn", "true"), ("dumbbell.bottleneck.aqm", marking)]);
+    assert_eq!(useful.warnings, Vec::<String>::new());
+}
+
+#[test]
 fn the_first_example_says_what_it_seems_to() {
     let s = build(FIRST);
     assert_eq!(s.duration, Duration::from_secs(100));
