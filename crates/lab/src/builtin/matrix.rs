@@ -1,3 +1,5 @@
+//! Every protocol of the table on one link, whose properties the report puts into one table.
+
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
