@@ -4,7 +4,7 @@ use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "matrix",
-    title: "Every protocol on one link",
+    title: "Every protocol on one link: the experiments",
     authors: "",
     published: "",
     files: &[
