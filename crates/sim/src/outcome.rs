@@ -159,3 +159,11 @@ pub struct LinkSamples {
     /// sends one.
     pub signal: Vec<Option<f64>>,
 }
+
+/// Jain's fairness index (sum x)^2 / (n sum x^2) of the shares x of n flows; 1 for no flows or
+/// no traffic.
+pub fn jain(shares: impl Iterator<Item = f64>) -> f64 {
+    let (n, sum, squares) =
+        shares.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
+    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
+}

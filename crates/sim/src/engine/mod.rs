@@ -34,7 +34,7 @@ use self::sampler::Sampler;
 use self::schedule::{ComponentId, Schedule};
 use self::slab::{PacketId, Slab};
 use self::source::Source;
-use crate::outcome::{FlowOutcome, Outcome, Samples};
+use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
 use crate::scenario::Scenario;
 
 /// A run that can be advanced in steps and looked at in between.
@@ -577,13 +577,6 @@ fn mark(at: Time, packet: &Packet) -> u64 {
     let what = seq.rotate_left(40) ^ u64::from(*flow).rotate_left(20) ^ *kind as u64;
     let mixed = (at.as_ps() ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
-}
-
-/// Jain's fairness index (sum x)^2 / (n sum x^2); 1 for no flows or no traffic.
-fn jain(goodputs: impl Iterator<Item = f64>) -> f64 {
-    let (n, sum, squares) =
-        goodputs.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
-    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
 }
 
 #[cfg(test)]
