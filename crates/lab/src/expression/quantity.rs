@@ -183,7 +183,8 @@ const FOLLOWED: &[Takes] =
     &[Takes::Group, Takes::Link, Takes::Number("share"), Takes::Number("seconds")];
 
 /// A change of the traffic of others by more than this part of the link is one of the available
-/// bandwidth. Datagrams that wait in a queue move from bin to bin by less.
+/// bandwidth. Datagrams that wait in a queue move from bin to bin by less if bins are long against
+/// the time it takes to empty.
 const CHANGE: f64 = 0.05;
 
 /// The share of bins in which the group had at least `share` of what the others, further
