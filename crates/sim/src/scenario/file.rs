@@ -61,7 +61,8 @@ impl ScenarioFile {
         Self::parse(&name, &text)
     }
 
-    /// Parses a text; `name` stands for the file in errors.
+    /// Parses a text; `name` is the path of the file in errors, and other files that the text
+    /// names are looked for in its folder.
     ///
     /// # Errors
     /// If it is not TOML.

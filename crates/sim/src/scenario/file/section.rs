@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use windward_core::units::{Duration, ParseUnitError, Probability, Rate, parse_bytes};
 
@@ -115,6 +116,11 @@ impl<'a> Field<'a> {
 
     fn unit(&self, error: &ParseUnitError) -> ScenarioError {
         self.error(error.reason()).with_help(error.expected())
+    }
+
+    /// The folder of the file, in which the paths of its values begin.
+    pub(super) fn folder(&self) -> &'a Path {
+        Path::new(self.file).parent().unwrap_or(Path::new(""))
     }
 
     pub(super) fn is_table(&self) -> bool {
