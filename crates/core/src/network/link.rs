@@ -56,13 +56,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(
-        rate: &LinkRate,
-        delay: Duration,
-        channel: &ChannelSpec,
-        seed: u64,
-        name: &str,
-    ) -> Self {
+    fn new(rate: &LinkRate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
         let trace = match rate {
             LinkRate::Constant(_) => None,
             LinkRate::Trace(trace) => Some(Box::new(TraceWire::new(trace.clone()))),

@@ -1,9 +1,11 @@
 //! Links: the keys of a link table, what overrides what, and what they come to.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
     AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RateTrace, RedSpec, RouterKind,
@@ -130,7 +132,7 @@ fn rate(field: Field<'_>) -> Result<LinkRate> {
     }
     let section = field.section()?;
     match (section.get("trace"), section.get("opportunities")) {
-        (Some(field), None) => Ok(trace_file(&field)?.into()),
+        (Some(field), None) => trace_file(&field),
         (None, Some(field)) => Ok(opportunities(&field)?.into()),
         (Some(_), Some(_)) => {
             Err(section.error("`trace` and `opportunities` say the same: give one of them"))
@@ -139,13 +141,28 @@ fn rate(field: Field<'_>) -> Result<LinkRate> {
     }
 }
 
+/// The trace files read so far, by path.
+#[derive(Debug, Default)]
+pub(super) struct Traces(Mutex<HashMap<PathBuf, LinkRate>>);
+
 /// A trace in the file that `field` names, as seen from the scenario's folder.
-fn trace_file(field: &Field<'_>) -> Result<RateTrace> {
-    const LARGEST: u64 = 64 << 20;
+fn trace_file(field: &Field<'_>) -> Result<LinkRate> {
     let name = field.clone().text()?;
     let path = field.folder().join(name);
+    // What a thread that panicked left is complete: it is only added to.
+    let mut known = field.traces().0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(rate) = known.get(&path) {
+        return Ok(rate.clone());
+    }
+    let rate: LinkRate = read_trace(field, &path)?.into();
+    known.insert(path, rate.clone());
+    Ok(rate)
+}
+
+fn read_trace(field: &Field<'_>, path: &Path) -> Result<RateTrace> {
+    const LARGEST: u64 = 64 << 20;
     let shown = path.display().to_string();
-    let text = read_text(&path, LARGEST).map_err(|error| match error.kind() {
+    let text = read_text(path, LARGEST).map_err(|error| match error.kind() {
         ErrorKind::NotFound => field
             .error(format!("no such file: {shown}"))
             .with_help("the path is relative to the folder of the scenario file"),

@@ -1,9 +1,12 @@
 //! What files mean, what errors say, and that no text panics.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
-use windward_core::network::{AqmSpec, ChainClock, ChannelSpec, QueueLimit, RouterSpec, XcpSpec};
+use windward_core::network::{
+    AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RouterSpec, XcpSpec,
+};
 use windward_core::units::{Duration, Probability, Rate, Time};
 
 use super::{ScenarioError, ScenarioFile};
@@ -360,6 +363,20 @@ fn a_trace_is_found_beside_the_scenario() {
 }
 
 #[test]
+fn copies_of_a_file_share_a_trace() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/examples/cellular.toml");
+    let file = ScenarioFile::read(Path::new(path)).unwrap();
+    let trace = |file: &ScenarioFile| match &link(&file.build().unwrap(), "bottleneck").rate {
+        LinkRate::Trace(trace) => trace.clone(),
+        LinkRate::Constant(rate) => panic!("constant: {rate}"),
+    };
+    let first = trace(&file);
+    // 6.6 Mbit/s for 10 s are 5500 times 1500 bytes.
+    assert_eq!((first.len(), first.period()), (5500, 10_000));
+    assert!(Arc::ptr_eq(&first, &trace(&file.clone())));
+}
+
+#[test]
 fn a_trace_can_be_set_over_a_rate_and_back() {
     let built = with(FIRST, &[("dumbbell.bottleneck.rate.opportunities", "[1, 2]")]);
     assert_eq!(link(&built, "bottleneck").rate.mean(), Rate::from_bps(12_000_000).unwrap());
@@ -391,7 +408,8 @@ fn what_is_no_trace_says_where() {
     }
     let huge = of_file("huge", &vec![b'\n'; (64 << 20) + 1]);
     assert!(huge.contains("cell.trace is larger than 64 MiB"), "{huge}");
-    let missing = with_files("missing", r#"{ trace = "cell.trace" }"#, &[]).unwrap_err().to_string();
+    let missing =
+        with_files("missing", r#"{ trace = "cell.trace" }"#, &[]).unwrap_err().to_string();
     assert!(missing.contains("s.toml:"), "{missing}");
     assert!(missing.contains("rate.trace = \"cell.trace\": no such file"), "{missing}");
     let folder = with_files("folder", r#"{ trace = "." }"#, &[]).unwrap_err().to_string();
