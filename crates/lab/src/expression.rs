@@ -14,6 +14,7 @@
 
 use std::fmt;
 
+use windward_core::units::Time;
 use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
 use crate::error::nearest;
@@ -191,6 +192,11 @@ static QUANTITIES: &[Quantity] = &[
     group("retransmissions", |g| g.retransmissions as f64),
     group("packets_sent", |g| g.packets_sent as f64),
     Quantity { name: "mean_rtt", of: Of::Flows(|f| f.mean_rtt.as_secs_f64()) },
+    // When the transfer ended, from the start of the run; no number if one did not.
+    Quantity {
+        name: "completion",
+        of: Of::Flows(|f| f.completed.map_or(f64::NAN, Time::as_secs_f64)),
+    },
     link("utilization", |l| l.utilization),
     link("mean_queue", |l| l.mean_queue_packets),
     link("max_queue", |l| l.max_queue_packets as f64),
