@@ -304,7 +304,7 @@ fn work(scenario: &Scenario) -> f64 {
     let mut bottlenecks: Vec<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
     bottlenecks.sort_unstable();
     bottlenecks.dedup();
-    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.bytes_per_s());
+    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.mean().bytes_per_s());
     // A run that carries nothing still takes its moment.
     1.0 + scenario.duration.as_secs_f64() * rates.sum::<f64>() / 1000.0
 }
