@@ -600,7 +600,8 @@ mod tests {
     fn a_logarithmic_axis_is_even_in_decades_and_cuts_off_zero() {
         let (x, y) = ((0.0, 1.0), (0.01, 100.0));
         let (left, right, top, bottom) = (0.0, 100.0, 0.0, 400.0);
-        let frame = Frame { left, right, top, bottom, x, y, log: false, y_log: true };
+        let frame =
+            Frame { left, right, top, bottom, x, y, log: false, y_log: true, slanted: false };
         // Four decades of 100 each.
         assert!((frame.y(1.0) - 200.0).abs() < 1e-9);
         assert!((frame.y(10.0) - 100.0).abs() < 1e-9);
@@ -635,6 +636,7 @@ mod tests {
             y_title: String::new(),
             x: Scale::Words(words.iter().map(|w| (*w).to_owned()).collect()),
             y: None,
+            y_log: false,
             series: Vec::new(),
             references: Vec::new(),
         };
