@@ -114,7 +114,7 @@ static PROPERTIES: [Property; 5] = [
 ];
 
 fn capacity(s: &Scenario) -> f64 {
-    bottleneck(s).map_or(f64::NAN, |l| l.rate.as_bps() as f64)
+    bottleneck(s).map_or(f64::NAN, |l| l.rate.mean().as_bps() as f64)
 }
 
 fn loss(s: &Scenario) -> f64 {
