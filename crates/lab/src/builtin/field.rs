@@ -1,6 +1,19 @@
-//! Links of today; run only when asked for.
+//! Links that users complain about; run only when asked for.
 
-use super::Collection;
+use super::{Collection, file};
 
-pub(super) static COLLECTION: Collection =
-    Collection { key: "field", title: "Links of today", authors: "", published: "", files: &[] };
+pub(super) static COLLECTION: Collection = Collection {
+    key: "field",
+    title: "Links that users complain about",
+    authors: "",
+    published: "",
+    files: &[
+        file!("field/matrix"),
+        file!("field/long-path"),
+        file!("field/satellite"),
+        file!("field/geo"),
+        file!("field/cellular"),
+        file!("field/ack-loss"),
+        file!("field/many-connections"),
+    ],
+};
