@@ -45,7 +45,7 @@ impl ScenarioArgs {
 }
 
 impl Changes {
-    /// Changes the file and checks the scenario it then describes.
+    /// Changes the file and checks the scenario it then describes; prints its warnings.
     pub(crate) fn apply(&self, mut file: ScenarioFile) -> Result<Scenario, Failure> {
         for (key, value) in &self.set {
             file.set(key, value)?;
@@ -56,7 +56,16 @@ impl Changes {
         if let Some(seed) = self.seed {
             file.set("seed", &seed.to_string())?;
         }
-        Ok(file.build()?)
+        let scenario = file.build()?;
+        warn(scenario.warnings.iter().map(String::as_str));
+        Ok(scenario)
+    }
+}
+
+/// Prints warnings where results do not go.
+pub(crate) fn warn<'a>(warnings: impl IntoIterator<Item = &'a str>) {
+    for warning in warnings {
+        eprintln!("warning: {warning}");
     }
 }
 

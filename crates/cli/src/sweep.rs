@@ -9,7 +9,7 @@ use windward_lab::{Effort, Experiment, Results, claims};
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
-use crate::scenario_args::parse_change;
+use crate::scenario_args::{self, parse_change};
 use crate::staged::OutputDir;
 
 /// Run an experiment of your own on all cores
@@ -50,6 +50,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
         effort = Effort::Custom(RunLength { repetitions, ..length });
     }
     let plan = experiment.plan(&effort)?;
+    scenario_args::warn(plan.warnings());
     let default_out = || PathBuf::from("results").join(&experiment.id);
     let out = args.out.clone().unwrap_or_else(default_out);
     // A folder that cannot be had shall not cost minutes first.

@@ -19,7 +19,7 @@ pub enum PacketKind {
 
 /// One-bit fields of the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flags(u8);
+pub struct Flags(u16);
 
 impl Flags {
     /// No bit set.

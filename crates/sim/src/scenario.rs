@@ -24,12 +24,20 @@ pub struct Scenario {
     pub seed: u64,
     /// Width of the bins in which the throughput of a group is kept.
     pub bin: Duration,
+    /// Is the throughput of every flow kept in such bins too?
+    pub flow_bins: bool,
+    /// Windows and queues are recorded at every multiple of this; `None` records none.
+    pub sample: Option<Duration>,
+    /// A connection that puts nothing on its bottleneck for longer than this is idle.
+    pub idle_after: Duration,
     /// Directed links.
     pub links: Vec<LinkSpec>,
     /// Flows of every kind.
     pub flows: Vec<FlowSpec>,
     /// Names of the groups that [`FlowSpec::group`] points to.
     pub groups: Vec<String>,
+    /// What is allowed and yet hardly meant, a sentence each, for people to read.
+    pub warnings: Vec<String>,
 }
 
 /// The longest run, 100 days: it leaves room in the 213 days that [`Time`] can count.

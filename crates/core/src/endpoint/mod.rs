@@ -8,17 +8,16 @@
 use crate::units::Duration;
 
 pub mod discrimination;
+pub mod estimator;
 pub mod feedback;
 mod range_set;
 mod receiver;
 pub mod recovery;
-mod rtt;
 mod sender;
 pub mod window;
 
 pub use range_set::{Added, RangeSet};
 pub use receiver::{Receiver, ReceiverStats};
-pub use rtt::RttEstimator;
 pub use sender::{Sender, SenderStats};
 
 /// Parameters of the two endpoints of a connection. Windows are counted in packets.

@@ -1,7 +1,7 @@
 //! The receiving endpoint: reassembly, acknowledgments, the echo of feedback.
 
 use super::EndpointConfig;
-use super::feedback::Echo;
+use super::feedback::{Echo, Feedback};
 use super::range_set::RangeSet;
 use crate::packet::{Flags, MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
 use crate::units::{Duration, Time};
@@ -41,15 +41,15 @@ pub struct ReceiverStats {
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
-    pub fn new(config: &EndpointConfig) -> Self {
+    /// A receiver, of a protocol with that feedback, that has seen nothing.
+    pub fn new(feedback: Feedback, config: &EndpointConfig) -> Self {
         Receiver {
             ack_size: config.ack_size,
             delayed_acks: config.delayed_acks,
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::default(),
+            echo: Echo::new(feedback),
             delayed: None,
             stats: ReceiverStats::default(),
         }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn receiver(delayed_acks: Option<Duration>) -> Receiver {
-        Receiver::new(&EndpointConfig { delayed_acks, ..EndpointConfig::default() })
+        Receiver::new(Feedback::None, &EndpointConfig { delayed_acks, ..EndpointConfig::default() })
     }
 
     /// Sends `seq`; the acknowledgment as (next expected, blocks).

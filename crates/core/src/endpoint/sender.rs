@@ -1,13 +1,14 @@
 //! The sending endpoint: a connection's state machine over the four axes.
 
 use super::EndpointConfig;
-use super::discrimination::Discrimination;
+use super::discrimination::{Discriminator, LossEvent, LossSign};
+use super::estimator::{ArrivalCounter, Bandwidth, Path, RttEstimator, Sample};
 use super::feedback::Feedback;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
-use super::rtt::RttEstimator;
-use super::window::{AckEvent, CongestionEvent, ResetEvent, Window, WindowConfig};
-use crate::packet::{CongestionHeader, Flags, Packet, PacketKind};
+use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
+use crate::packet::{Flags, Packet, PacketKind};
 use crate::protocols::Protocol;
+use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
 /// The sender of one connection. It sends whole packets and knows no clock: drive it with
@@ -17,9 +18,10 @@ use crate::units::{Duration, Probability, Time};
 pub struct Sender {
     window: Window,
     recovery: Recovery,
-    discrimination: Discrimination,
+    discriminator: Discriminator,
     feedback: Feedback,
     rtt: RttEstimator,
+    bandwidth: Option<BandwidthState>,
     seqs: Sequences,
     next_packet_seq: u64,
     cwnd_limited: bool,
@@ -35,6 +37,13 @@ pub struct Sender {
     ecn: Option<EcnState>,
     packet_size: u32,
     stats: SenderStats,
+}
+
+/// A bandwidth estimate and what it counts.
+#[derive(Debug, Clone)]
+struct BandwidthState {
+    estimate: Bandwidth,
+    arrivals: ArrivalCounter,
 }
 
 /// RFC 3168 section 6.1.2: one reduction a window.
@@ -65,13 +74,9 @@ pub struct SenderStats {
 }
 
 impl Sender {
-    /// A connection of this protocol with nothing to send yet.
-    pub fn new(protocol: &Protocol, config: &EndpointConfig) -> Self {
-        let window = WindowConfig {
-            initial_window: config.initial_window,
-            packet_size: config.packet_size,
-            dupack_threshold: config.dupack_threshold,
-        };
+    /// A connection of this protocol with nothing to send yet. `seed` and `name` choose its
+    /// random numbers, for protocols that use some.
+    pub fn new(protocol: &Protocol, config: &EndpointConfig, seed: u64, name: &str) -> Self {
         let recovery = RecoveryConfig {
             dupack_threshold: config.dupack_threshold,
             partial_deflation: config.partial_deflation,
@@ -85,11 +90,19 @@ impl Sender {
         );
         let uses_ecn = config.ecn && protocol.feedback == Feedback::None;
         Sender {
-            window: Window::new(protocol.window, window),
+            window: Window::new(protocol.window, config),
             recovery: Recovery::new(protocol.recovery, recovery),
-            discrimination: protocol.discrimination,
+            discriminator: Discriminator::new(
+                protocol.discrimination,
+                config,
+                Stream::new(seed, "discrimination", name),
+            ),
             feedback: protocol.feedback,
             rtt,
+            bandwidth: protocol.window.bandwidth().map(|kind| BandwidthState {
+                estimate: Bandwidth::new(kind),
+                arrivals: ArrivalCounter::default(),
+            }),
             seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
             cwnd_limited: true,
@@ -139,49 +152,77 @@ impl Sender {
             packet_seq: ack.packet_seq,
             sack: ack.sack_blocks(),
         };
-        let cwnd = self.window.cwnd();
-        let was_in_recovery = self.recovery.in_recovery();
-        let finding = self.recovery.on_ack(&self.seqs, &acked, cwnd);
-        // RFC 5681: FlightSize without what limited transmit let out beyond cwnd.
-        let in_flight = (outstanding as f64).min(cwnd);
-        if finding == Finding::Loss {
-            let probability = self.discrimination.congestion_probability();
-            self.reduce(now, probability, in_flight);
-        } else if ack.flags.contains(Flags::ECN_ECHO) {
-            self.on_ecn_echo(now, in_flight);
-        }
-
-        let feedback = match ack.header {
-            CongestionHeader::XcpReverse { feedback } => feedback,
-            _ => 0.0,
-        };
-        self.window.on_ack(&AckEvent {
-            now,
+        self.estimate_bandwidth(now, newly);
+        let path = self.path(now, outstanding);
+        let mut event = AckEvent {
+            path,
             newly_acked: newly,
-            in_recovery: was_in_recovery || self.recovery.in_recovery(),
+            in_recovery: self.recovery.in_recovery(),
             cwnd_limited: self.cwnd_limited,
-            srtt: self.rtt.srtt(),
             una: self.seqs.una,
             high: self.seqs.high,
-            congestion_flag: ack.flags.contains(Flags::CONGESTION),
-            feedback,
-        });
+            sent: ack.timestamp,
+            packet_seq: ack.packet_seq,
+            flags: ack.flags,
+            header: ack.header,
+        };
+        self.discriminator.on_ack(&event);
+        let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
+        if finding == Finding::Loss {
+            let sign = LossSign::Acknowledgments;
+            let loss = LossEvent { path, seq: self.seqs.una, sign };
+            let probability = self.discriminator.judge(&loss);
+            self.reduce(path, probability);
+        } else if ack.flags.contains(Flags::ECN_ECHO) {
+            self.on_ecn_echo(path);
+        }
+        event.in_recovery |= self.recovery.in_recovery();
+        self.window.on_ack(&event);
         self.restart_timers(now, newly > 0, finding);
     }
 
-    fn reduce(&mut self, now: Time, probability: Probability, in_flight: f64) {
+    /// Tells the bandwidth estimate, if the protocol keeps one, of an acknowledgment.
+    #[inline]
+    fn estimate_bandwidth(&mut self, now: Time, newly: u64) {
+        let Some(bandwidth) = &mut self.bandwidth else { return };
+        bandwidth.estimate.on_ack(&Sample {
+            now,
+            arrived: bandwidth.arrivals.on_ack(newly),
+            rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min_rtt(),
+            srtt: self.rtt.srtt(),
+            cwnd: self.window.cwnd(),
+        });
+    }
+
+    /// The path now, of whose packets `outstanding` were not acknowledged before.
+    #[inline]
+    fn path(&self, now: Time, outstanding: u64) -> Path {
+        let cwnd = self.window.cwnd();
+        Path {
+            now,
+            cwnd,
+            in_flight: (outstanding as f64).min(cwnd),
+            rtt: self.rtt.latest(),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            bandwidth: self.bandwidth.as_ref().map_or(0.0, |b| b.estimate.rate()),
+        }
+    }
+
+    fn reduce(&mut self, path: Path, probability: Probability) {
         if probability > Probability::ZERO {
-            self.window.on_congestion(&CongestionEvent { now, probability, in_flight });
+            self.window.on_congestion(&CongestionEvent { path, probability });
             if let Some(ecn) = &mut self.ecn {
                 *ecn = EcnState { reduced_until: self.seqs.high, announce: true };
             }
         }
     }
 
-    fn on_ecn_echo(&mut self, now: Time, in_flight: f64) {
+    fn on_ecn_echo(&mut self, path: Path) {
         let due = self.ecn.is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
         if due && !self.recovery.in_recovery() {
-            self.reduce(now, Probability::ONE, in_flight);
+            self.reduce(path, Probability::ONE);
         }
     }
 
@@ -233,12 +274,15 @@ impl Sender {
     /// Connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
     fn reset(&mut self, now: Time) {
         self.stats.timeouts += 1;
-        let in_flight = (self.seqs.outstanding() as f64).min(self.window.cwnd());
+        let path = self.path(now, self.seqs.outstanding());
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
-        self.window.on_reset(&ResetEvent { now, in_flight, repeated });
+        self.window.on_reset(&ResetEvent { path, repeated });
         self.recovery.on_reset(&mut self.seqs);
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.arrivals.on_reset();
+        }
         self.rtt.back_off();
         self.recovery_timer = now + self.rtt.rto();
         self.restart_retransmission_timer(now);

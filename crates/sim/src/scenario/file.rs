@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::Scenario;
 
+mod advice;
 mod build;
 mod chain;
 mod endpoint;

@@ -38,8 +38,9 @@ impl Feedback {
 }
 
 /// What a receiver owes the sender until its next acknowledgment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Echo {
+    feedback: Feedback,
     /// XCP: the sum of the changes granted to packets since the last acknowledgment, so that
     /// delayed acknowledgments lose none (draft section 3.3).
     xcp: Option<f64>,
@@ -49,15 +50,27 @@ pub struct Echo {
 }
 
 impl Echo {
+    /// The receiver's half of a protocol with that feedback.
+    pub fn new(feedback: Feedback) -> Self {
+        Echo { feedback, xcp: None, congestion_flag: false, ecn: false }
+    }
+
     /// A data packet arrived.
     #[inline]
     pub fn on_data(&mut self, packet: &Packet) {
-        if let CongestionHeader::Xcp { delta, rtt, .. } = packet.header {
-            // Before the first RTT sample a packet asks for nothing that could be granted.
-            let granted = if rtt > 0.0 { delta } else { 0.0 };
-            *self.xcp.get_or_insert(0.0) += granted;
+        match self.feedback {
+            Feedback::None => {}
+            Feedback::Xcp => {
+                if let CongestionHeader::Xcp { delta, rtt, .. } = packet.header {
+                    // Before the first RTT sample a packet asks for nothing to be granted.
+                    let granted = if rtt > 0.0 { delta } else { 0.0 };
+                    *self.xcp.get_or_insert(0.0) += granted;
+                }
+            }
+            Feedback::CongestionFlag => {
+                self.congestion_flag |= packet.flags.contains(Flags::CONGESTION);
+            }
         }
-        self.congestion_flag |= packet.flags.contains(Flags::CONGESTION);
         if packet.flags.contains(Flags::WINDOW_REDUCED) {
             self.ecn = false;
         }

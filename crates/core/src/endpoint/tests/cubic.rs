@@ -1,17 +1,14 @@
 //! CUBIC's window by hand, from the equations of RFC 9438 with C = 0.4 and beta = 0.7.
 
-use super::super::window::{
-    AckEvent, CongestionEvent, ResetEvent, Window, WindowConfig, WindowLaw,
-};
+use super::super::window::{AckEvent, CongestionEvent, ResetEvent, Window, WindowLaw};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::estimator::Path;
 use crate::units::{Duration, Probability, Time};
 
 const RTT: u64 = 100;
 
 fn cubic(initial_window: f64) -> Window {
-    Window::new(
-        WindowLaw::Cubic,
-        WindowConfig { initial_window, packet_size: 1000, dupack_threshold: 3 },
-    )
+    Window::new(WindowLaw::Cubic, &EndpointConfig { initial_window, ..EndpointConfig::default() })
 }
 
 fn seconds(s: f64) -> Time {
@@ -20,23 +17,17 @@ fn seconds(s: f64) -> Time {
 
 fn loss(window: &mut Window) {
     window.on_congestion(&CongestionEvent {
-        now: Time::ZERO,
+        path: Path { in_flight: window.cwnd(), ..Path::default() },
         probability: Probability::ONE,
-        in_flight: window.cwnd(),
     });
 }
 
 fn ack(window: &mut Window, at: f64, srtt_ms: u64) {
     window.on_ack(&AckEvent {
-        now: seconds(at),
+        path: Path { now: seconds(at), srtt: Duration::from_millis(srtt_ms), ..Path::default() },
         newly_acked: 1,
-        in_recovery: false,
         cwnd_limited: true,
-        srtt: Duration::from_millis(srtt_ms),
-        una: 0,
-        high: 0,
-        congestion_flag: false,
-        feedback: 0.0,
+        ..AckEvent::default()
     });
 }
 
@@ -110,12 +101,13 @@ fn fast_convergence_lowers_the_plateau() {
 #[test]
 fn a_timeout_starts_again_below_beta() {
     let mut w = cubic(100.0);
-    let reset = |repeated| ResetEvent { now: Time::ZERO, in_flight: 100.0, repeated };
+    let reset =
+        |repeated| ResetEvent { path: Path { in_flight: 100.0, ..Path::default() }, repeated };
     w.on_reset(&reset(false));
     cwnd(&w, 1.0);
     assert!((w.ssthresh() - 70.0).abs() < 1e-9);
     // RFC 5681 section 3.1: held when the retransmission times out again.
-    w.on_reset(&ResetEvent { in_flight: 1.0, ..reset(true) });
+    w.on_reset(&ResetEvent { path: Path { in_flight: 1.0, ..Path::default() }, repeated: true });
     assert!((w.ssthresh() - 70.0).abs() < 1e-9);
     // Slow start: one per acknowledgment.
     ack(&mut w, 0.0, RTT);

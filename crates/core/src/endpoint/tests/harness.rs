@@ -115,8 +115,8 @@ impl<'a> Run<'a> {
         Run {
             protocol,
             chaos,
-            sender: Sender::new(protocol, &chaos.config),
-            receiver: Receiver::new(&chaos.config),
+            sender: Sender::new(protocol, &chaos.config, chaos.seed, "test"),
+            receiver: Receiver::new(protocol.feedback, &chaos.config),
             stream: Stream::new(chaos.seed, "chaos", protocol.name),
             now: Time::ZERO,
             channel: BTreeMap::new(),

@@ -68,8 +68,8 @@ impl Timeline {
     fn new(protocol: &str, config: &EndpointConfig) -> Self {
         let protocol = protocols::find(protocol).expect("a row of the table");
         Timeline {
-            sender: Sender::new(protocol, config),
-            receiver: Receiver::new(config),
+            sender: Sender::new(protocol, config, 1, "test"),
+            receiver: Receiver::new(protocol.feedback, config),
             wire: Vec::new(),
             now: Time::ZERO,
         }

@@ -8,7 +8,8 @@
 //! W_est     += alpha_cubic acked / cwnd     alpha_cubic = 3 (1 - beta) / (1 + beta)
 //! ```
 
-use super::{AckEvent, CongestionEvent, ResetEvent, WindowConfig};
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
 use crate::units::Time;
 
 /// RFC 9438 section 4.6.
@@ -42,7 +43,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    pub(super) fn new(config: WindowConfig) -> Self {
+    pub(super) fn new(config: &EndpointConfig) -> Self {
         Cubic {
             cwnd: config.initial_window,
             ssthresh: f64::INFINITY,
@@ -69,12 +70,12 @@ impl Cubic {
         let (cwnd, w_max) = (self.cwnd, self.w_max);
         // Section 4.2: grow back to W_max along the cubic, or away from it if already there.
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
-            start: ack.now,
+            start: ack.path.now,
             origin: w_max.max(cwnd),
             k: libm::cbrt((w_max - cwnd).max(0.0) / C),
             w_est: cwnd,
         });
-        let t = ack.now.since(epoch.start).as_secs_f64();
+        let t = ack.path.now.since(epoch.start).as_secs_f64();
         let (origin, k) = (epoch.origin, epoch.k);
         let w_cubic = |t: f64| C * (t - k) * (t - k) * (t - k) + origin;
 
@@ -86,7 +87,7 @@ impl Cubic {
             self.cwnd = cwnd.max(epoch.w_est);
         } else {
             // Sections 4.2, 4.4, 4.5: aim at where the cubic is one RTT from now.
-            let target = w_cubic(t + ack.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+            let target = w_cubic(t + ack.path.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
             self.cwnd += acked * (target - cwnd) / cwnd;
         }
     }
@@ -94,14 +95,14 @@ impl Cubic {
     pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
         let kept = 1.0 - event.probability.get() * (1.0 - BETA);
         self.remember_w_max();
-        self.ssthresh = (event.in_flight * kept).max(2.0);
+        self.ssthresh = (event.path.in_flight * kept).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
         if !event.repeated {
             self.remember_w_max();
-            self.ssthresh = (event.in_flight * BETA).max(2.0);
+            self.ssthresh = (event.path.in_flight * BETA).max(2.0);
         }
         self.epoch = None;
         self.cwnd = 1.0;

@@ -9,7 +9,10 @@ mod reno;
 mod xcp;
 mod xtcp;
 
-use crate::units::{Duration, Probability, Time};
+use super::EndpointConfig;
+use super::estimator::{BandwidthKind, Path};
+use crate::packet::{CongestionHeader, Flags};
+use crate::units::{Probability, Time};
 
 use cubic::Cubic;
 use reno::Reno;
@@ -32,60 +35,56 @@ pub enum WindowLaw {
     },
 }
 
+impl WindowLaw {
+    /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
+    pub fn bandwidth(self) -> Option<BandwidthKind> {
+        match self {
+            WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
+        }
+    }
+}
+
 /// An acknowledgment, as a window law sees it. Sequence numbers and windows in packets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct AckEvent {
-    /// When it arrived.
-    pub now: Time,
+    /// The path, this acknowledgment included.
+    pub path: Path,
     /// Packets it acknowledged for the first time; 0 for a duplicate.
     pub newly_acked: u64,
     /// Is loss recovery repairing a window for which the law was already told of congestion?
     pub in_recovery: bool,
     /// Was the congestion window what kept the sender from sending more?
     pub cwnd_limited: bool,
-    /// Smoothed RTT; zero before the first sample.
-    pub srtt: Duration,
     /// The first packet not acknowledged (lack + 1).
     pub una: u64,
     /// One past the highest packet ever sent.
     pub high: u64,
-    /// XTCP's congestion flag.
-    pub congestion_flag: bool,
-    /// XCP's feedback, bytes per second.
-    pub feedback: f64,
+    /// When the packet that triggered it was sent.
+    pub sent: Time,
+    /// The number of that transmission.
+    pub packet_seq: u64,
+    /// The bits it echoes.
+    pub flags: Flags,
+    /// What routers wrote, as it is echoed.
+    pub header: CongestionHeader,
 }
 
 /// Congestion, as a window law hears of it; at most once per window.
 #[derive(Debug, Clone, Copy)]
 pub struct CongestionEvent {
-    /// When it was noticed.
-    pub now: Time,
+    /// The path when it was noticed.
+    pub path: Path,
     /// How likely the cause was congestion.
     pub probability: Probability,
-    /// Packets outstanding (RFC 5681: FlightSize).
-    pub in_flight: f64,
 }
 
 /// The recovery timer expired: the connection starts again.
 #[derive(Debug, Clone, Copy)]
 pub struct ResetEvent {
-    /// When.
-    pub now: Time,
-    /// Packets outstanding before the reset.
-    pub in_flight: f64,
+    /// The path before the reset.
+    pub path: Path,
     /// Had the timer expired before without a new acknowledgment in between?
     pub repeated: bool,
-}
-
-/// What the laws are built from.
-#[derive(Debug, Clone, Copy)]
-pub struct WindowConfig {
-    /// cwnd at the start, packets.
-    pub initial_window: f64,
-    /// Size of a packet on the wire, bytes.
-    pub packet_size: u32,
-    /// Duplicate acknowledgments that mean a loss.
-    pub dupack_threshold: u32,
 }
 
 /// The state of a window law.
@@ -115,7 +114,7 @@ macro_rules! each {
 
 impl Window {
     /// The law's state at the start of a connection.
-    pub fn new(law: WindowLaw, config: WindowConfig) -> Self {
+    pub fn new(law: WindowLaw, config: &EndpointConfig) -> Self {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),

@@ -4,7 +4,8 @@
 //! in flight after congestion. Growth stops while the application or the receiver, and not
 //! cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
-use super::{AckEvent, CongestionEvent, ResetEvent, WindowConfig};
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
 
 /// The state of Reno's window.
 #[derive(Debug, Clone)]
@@ -14,7 +15,7 @@ pub struct Reno {
 }
 
 impl Reno {
-    pub(super) fn new(config: WindowConfig) -> Self {
+    pub(super) fn new(config: &EndpointConfig) -> Self {
         Reno { cwnd: config.initial_window, ssthresh: f64::INFINITY }
     }
     pub(super) fn cwnd(&self) -> f64 {
@@ -34,13 +35,13 @@ impl Reno {
     pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
         // Equation (4) for a certain congestion; CETEN's decrease scales with its probability.
         let kept = 1.0 - event.probability.get() / 2.0;
-        self.ssthresh = (event.in_flight * kept).max(2.0);
+        self.ssthresh = (event.path.in_flight * kept).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
         if !event.repeated {
-            self.ssthresh = (event.in_flight / 2.0).max(2.0);
+            self.ssthresh = (event.path.in_flight / 2.0).max(2.0);
         }
         self.cwnd = 1.0;
     }

@@ -8,7 +8,9 @@
 //! cwnd <- max(cwnd + feedback srtt / packet size, 1)
 //! ```
 
-use super::{AckEvent, CongestionEvent, ResetEvent, WindowConfig};
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
+use crate::packet::CongestionHeader;
 
 /// The state of an XCP window.
 #[derive(Debug, Clone)]
@@ -18,7 +20,7 @@ pub struct Xcp {
 }
 
 impl Xcp {
-    pub(super) fn new(config: WindowConfig) -> Self {
+    pub(super) fn new(config: &EndpointConfig) -> Self {
         Xcp { cwnd: config.initial_window, packet_size: f64::from(config.packet_size) }
     }
     pub(super) fn cwnd(&self) -> f64 {
@@ -26,7 +28,8 @@ impl Xcp {
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        let change = ack.feedback * ack.srtt.as_secs_f64() / self.packet_size;
+        let CongestionHeader::XcpReverse { feedback } = ack.header else { return };
+        let change = feedback * ack.path.srtt.as_secs_f64() / self.packet_size;
         // What cwnd does not limit would grow without end on bandwidth nobody uses.
         if change < 0.0 || ack.cwnd_limited {
             self.cwnd = (self.cwnd + change).max(1.0);

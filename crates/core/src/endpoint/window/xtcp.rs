@@ -8,7 +8,9 @@
 //! dupackthreshold, or that comes less than one RTT after another, cwnd becomes 1 and does not
 //! grow before everything sent so far is acknowledged. `nextseq` is left alone.
 
-use super::{AckEvent, CongestionEvent, ResetEvent, WindowConfig};
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
+use crate::packet::Flags;
 use crate::units::Time;
 
 /// The state of an XTCP window.
@@ -29,7 +31,7 @@ struct ArtificialBackoff {
 }
 
 impl Xtcp {
-    pub(super) fn new(config: WindowConfig, tcp_friendly: bool) -> Self {
+    pub(super) fn new(config: &EndpointConfig, tcp_friendly: bool) -> Self {
         let dupack_threshold = f64::from(config.dupack_threshold);
         let friend = ArtificialBackoff { dupack_threshold, latest_flag: None, recphase: 0 };
         Xtcp {
@@ -47,7 +49,7 @@ impl Xtcp {
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.congestion_flag {
+        if ack.flags.contains(Flags::CONGESTION) {
             self.on_flag(ack);
         } else if ack.cwnd_limited && !self.in_recovery_phase(ack) {
             self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -60,17 +62,17 @@ impl Xtcp {
 
     fn on_flag(&mut self, ack: &AckEvent) {
         let within_rtt =
-            |earlier: Option<Time>| earlier.is_some_and(|t| ack.now.since(t) < ack.srtt);
+            |earlier: Option<Time>| earlier.is_some_and(|t| ack.path.now.since(t) < ack.path.srtt);
         let mut backs_off = false;
         if let Some(friend) = &mut self.friend {
             backs_off = self.cwnd < friend.dupack_threshold || within_rtt(friend.latest_flag);
-            friend.latest_flag = Some(ack.now);
+            friend.latest_flag = Some(ack.path.now);
             if backs_off {
                 friend.recphase = ack.high;
             }
         }
         if !within_rtt(self.latest_congestion) {
-            self.latest_congestion = Some(ack.now);
+            self.latest_congestion = Some(ack.path.now);
             self.cwnd = (self.cwnd / 2.0).max(1.0);
             self.ssthresh = self.cwnd.max(2.0);
         }

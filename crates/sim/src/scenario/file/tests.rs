@@ -64,6 +64,17 @@ fn loss(p: f64) -> ChannelSpec {
 }
 
 #[test]
+fn ecn_without_a_marking_queue_is_warned_of() {
+    let plain = with(FIRST, &[]);
+    assert_eq!(plain.warnings, Vec::<String>::new());
+    let useless = with(FIRST, &[("flows.*.ecn", "true"), ("flows.*.protocol", "reno")]);
+    assert!(useless.warnings[0].contains("no queue on their way marks"), "{:?}", useless.warnings);
+    let marking = "{ kind = \"red\", ecn = true }";
+    let useful = with(FIRST, &[("flows.*.ecn", "true"), ("dumbbell.bottleneck.aqm", marking)]);
+    assert_eq!(useful.warnings, Vec::<String>::new());
+}
+
+#[test]
 fn the_first_example_says_what_it_seems_to() {
     let s = build(FIRST);
     assert_eq!(s.duration, Duration::from_secs(100));
@@ -276,6 +287,9 @@ fn errors_name_line_key_value_and_what_would_be_right() {
         ("duration = \"100s\"", "duration = 100", "a time needs a unit"),
         ("seed = 1", "seed = -1", "must lie between 0 and 18446744073709551615"),
         ("seed = 1", "bin = \"1us\"", "bin must be at least \"100us\""),
+        ("seed = 1", "sample = \"1us\"", "sample must be at least \""),
+        ("seed = 1", "sample = \"0s\"", "sample = \"0s\""),
+        ("seed = 1", "idle_after = 0", "idle_after = 0"),
         ("seed = 1", "seed = ", "s.toml:4: not valid TOML"),
         ("\"lossy\"", "\"clean\"", "two groups have this name"),
         ("\"lossy\"", "\"los sy\"", "a name has 1 to 64"),

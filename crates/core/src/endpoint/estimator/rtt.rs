@@ -16,6 +16,7 @@ pub struct RttEstimator {
     initial: Duration,
     srtt: Option<Duration>,
     rttvar: Duration,
+    latest: Duration,
     min_rtt: Duration,
     backoff: u32,
     /// The ticks of the latest sample's two instants.
@@ -58,7 +59,8 @@ impl RttEstimator {
             initial,
             srtt: None,
             rttvar: Duration::ZERO,
-            min_rtt: Duration::MAX,
+            latest: Duration::ZERO,
+            min_rtt: Duration::ZERO,
             backoff: 0,
             ticks: [Tick::NONE; 2],
         }
@@ -72,7 +74,10 @@ impl RttEstimator {
             (first.floor(sent, self.granularity), second.floor(now, self.granularity))
         };
         let sample = now_tick.since(sent_tick);
-        self.min_rtt = self.min_rtt.min(sample);
+        let exact = now.since(sent);
+        let first = self.srtt.is_none();
+        self.min_rtt = if first { exact } else { self.min_rtt.min(exact) };
+        self.latest = exact;
         self.backoff = 0;
         let (r, ps) = (sample.as_ps(), Duration::from_ps);
         match self.srtt.map(Duration::as_ps) {
@@ -93,7 +98,12 @@ impl RttEstimator {
         self.srtt.unwrap_or(Duration::ZERO)
     }
 
-    /// The smallest sample; [`Duration::MAX`] before the first.
+    /// The latest sample, by an exact clock; zero before the first.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The smallest sample, by an exact clock; zero before the first.
     pub fn min_rtt(&self) -> Duration {
         self.min_rtt
     }
@@ -160,5 +170,6 @@ mod tests {
         // 19 ms to 131 ms: tick 1 to tick 13.
         rtt.on_sample(Time::ZERO + MS(19), Time::ZERO + MS(131));
         assert_eq!(rtt.srtt(), MS(120));
+        assert_eq!((rtt.latest(), rtt.min_rtt()), (MS(112), MS(112)), "these are exact");
     }
 }
