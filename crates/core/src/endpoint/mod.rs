@@ -90,4 +90,4 @@ impl Default for EndpointConfig {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -56,7 +56,8 @@ struct BandwidthState {
 /// RFC 3168 section 6.1.2: one reduction a window.
 #[derive(Debug, Clone, Copy, Default)]
 struct EcnState {
-    /// No further reduction before this packet is acknowledged.
+    /// No further reduction before this packet, the first sent after the last one, is
+    /// acknowledged.
     reduced_until: u64,
     announce: bool,
 }
@@ -245,7 +246,7 @@ impl Sender {
     }
 
     fn on_ecn_echo(&mut self, path: Path) {
-        let due = self.ecn.is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
+        let due = self.ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
         if due && !self.recovery.in_recovery() {
             self.reduce(path, Probability::ONE);
         }

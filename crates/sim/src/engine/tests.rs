@@ -4,6 +4,7 @@
 //! fingerprints compare the engine with its own past: after a change of behaviour that is
 //! meant, `BLESS=1 cargo test -p windward-sim golden` writes them anew.
 
+use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::network::{RouterKind, RouterSpec};
 use windward_core::protocols::PROTOCOLS;
 

@@ -122,4 +122,10 @@ impl Sender {
             rate.mark_app_limited(in_flight);
         }
     }
+
+    /// For tests that look inside a window law.
+    #[cfg(test)]
+    pub(crate) fn window(&self) -> &crate::endpoint::window::Window {
+        &self.window
+    }
 }

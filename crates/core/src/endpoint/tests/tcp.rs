@@ -279,3 +279,22 @@ fn the_timeout_doubles_until_something_arrives() {
         line.next_timer(8100);
     }
 }
+
+#[test]
+fn a_mark_reduces_the_window_once() {
+    for name in ["newreno", "sack"] {
+        let mut line = Timeline::new(name, &EndpointConfig { ecn: true, ..window(8.0) });
+        line.at(0, Start, EIGHT);
+        line.at(100, ArrivesMarked(0), &[]);
+        assert_eq!(line.sender.ssthresh(), 4.0, "{name}");
+        // The receiver echoes the mark until packet 8, the first sent after the reduction, tells
+        // it of that (RFC 3168 section 6.1.3): the echoes of 1 to 7 are of the same window.
+        // Each adds 1/cwnd: 4.25, 4.49, 4.71, 4.92, 5.12, 5.32, 5.51, 5.69.
+        line.all_at(100, &[(1, &[]), (2, &[]), (3, &[]), (4, &[8, 9]), (5, &[10]), (6, &[11])]);
+        line.at(100, Arrives(7), &[12]);
+        assert_eq!(line.sender.ssthresh(), 4.0, "{name}");
+        // A mark of the next window: half of 8 to 12.
+        line.at(200, ArrivesMarked(8), &[]);
+        assert_eq!(line.sender.ssthresh(), 2.5, "{name}");
+    }
+}

@@ -32,7 +32,8 @@ pub struct Dctcp {
     marked: u64,
     /// DCTCP.WindowEnd: the observation window ends when this is acknowledged.
     window_end: u64,
-    /// No further reduction before this is acknowledged.
+    /// No further reduction before this packet, the first sent after the last one, is
+    /// acknowledged.
     reduced_until: u64,
     /// One past the highest packet sent, at the latest acknowledgment.
     high: u64,
@@ -67,7 +68,7 @@ impl Dctcp {
         self.observe(ack, is_marked);
         if !is_marked {
             self.reno.on_ack(ack);
-        } else if !ack.in_recovery && ack.una >= self.reduced_until {
+        } else if !ack.in_recovery && ack.una > self.reduced_until {
             self.reno.reduce_to(ack.path.cwnd * (1.0 - self.alpha / 2.0));
             self.reduced_until = ack.high;
         }
@@ -101,7 +102,10 @@ impl Dctcp {
 mod tests {
     use super::*;
     use crate::endpoint::estimator::Path;
-    use crate::units::Probability;
+    use crate::endpoint::tests::path::TestPath;
+    use crate::endpoint::window::Window;
+    use crate::network::EcnThreshold;
+    use crate::units::{Duration, Probability};
 
     fn dctcp(initial_window: f64) -> Dctcp {
         Dctcp::new(&EndpointConfig { initial_window, ..EndpointConfig::default() })
@@ -150,12 +154,46 @@ mod tests {
             ack(&mut law, una, true);
         }
         assert!((law.cwnd() - 17.5).abs() < 1e-9);
-        // All that was sent by then is acknowledged: 17.5 (1 - 0.125) = 15.3125.
+        // Packet 109 is the last that had been sent by then.
         ack(&mut law, 110, true);
+        assert!((law.cwnd() - 17.5).abs() < 1e-9);
+        // Packet 110 came after the reduction: 17.5 (1 - 0.125) = 15.3125.
+        ack(&mut law, 111, true);
         assert!((law.cwnd() - 15.3125).abs() < 1e-9);
         // Without marks: Reno's congestion avoidance.
-        ack(&mut law, 111, false);
+        ack(&mut law, 112, false);
         assert!((law.cwnd() - (15.3125 + 1.0 / 15.3125)).abs() < 1e-9);
+    }
+
+    /// Alizadeh et al. 2010, section 3.3: N = 1 flow of W* = C RTT + K packets when marking
+    /// begins; alpha^2 (1 - alpha / 4) = (2 W* + 1) / (W* + 1)^2, about sqrt(2 / W*); the queue
+    /// swings between K + 1 and K + 1 - (W* + 1) alpha / 2.
+    #[test]
+    fn alpha_and_the_queue_settle_where_the_analysis_says() {
+        // 1250 packets a second over 80 ms: 100 packets, and one in transmission; K = 20.
+        // W* = 121: alpha^2 (1 - alpha / 4) = 243 / 14 884 = 0.016 326, alpha = 0.1299.
+        let mut path = TestPath::new("dctcp", 2.0, 1250, Duration::from_millis(80));
+        path.threshold = Some(EcnThreshold { threshold: 20 });
+        path.offer_until(u64::MAX);
+        path.run(Duration::from_secs(100), |_, _| {});
+        let (mut alphas, mut low, mut high) = (Vec::new(), usize::MAX, 0);
+        for _ in 0..2000 {
+            path.run(Duration::from_millis(50), |_, window| {
+                let Window::Dctcp(law) = window else { panic!("not DCTCP") };
+                alphas.push(law.alpha());
+            });
+            (low, high) = (low.min(path.waiting()), high.max(path.waiting()));
+        }
+        let alpha = alphas.iter().sum::<f64>() / alphas.len() as f64;
+        println!("alpha {alpha:.4}, queue {low} to {high}");
+        assert!((alpha / 0.1299 - 1.0).abs() < 0.15, "{alpha}");
+        // Upper end: 21, and one or two that the window grows by before the marks are back.
+        assert!((21..=23).contains(&high), "{high}");
+        // Lower end: 21 - 122 x 0.1299 / 2 = 13 with a constant alpha. With g = 1/16 it swings
+        // by that much from one cycle to the next and is least when the marks come: 0.0987,
+        // hence 15. One packet either way for the granularity of windows.
+        assert!((12..=16).contains(&low), "{low}");
+        assert_eq!(path.dropped, 0);
     }
 
     #[test]
@@ -171,7 +209,7 @@ mod tests {
         law.window_end = 1000;
         ack(&mut law, 40, true);
         assert_eq!(law.cwnd(), 10.0, "a mark of the window that was halved");
-        ack(&mut law, 50, true);
+        ack(&mut law, 51, true);
         assert!((law.cwnd() - 9.5).abs() < 1e-9);
     }
 }

@@ -59,7 +59,7 @@ fn ecn_of_rate_based(group: &str, flow: &FlowSpec) -> Option<String> {
 fn low_threshold<'a>(
     group: &str,
     flow: &FlowSpec,
-    forward: &[&LinkSpec],
+    forward: &[&'a LinkSpec],
     reverse: impl Iterator<Item = &'a LinkSpec>,
 ) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
