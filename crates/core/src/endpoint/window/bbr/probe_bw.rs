@@ -97,7 +97,7 @@ impl Bbr {
         in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.max_bw(), 1.0)
     }
 
-    fn is_time_to_go_down(&mut self, rs: &RateSample) -> bool {
+    pub(super) fn is_time_to_go_down(&mut self, rs: &RateSample) -> bool {
         if self.prev_probe_too_high && rs.in_flight as f64 >= self.inflight_longterm {
             self.prev_probe_precautionary = true;
             return true;
