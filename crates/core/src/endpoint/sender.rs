@@ -155,7 +155,7 @@ impl Sender {
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
             self.resets_in_a_row = 0;
-        } else if outstanding == 0 {
+        } else if self.seqs.una == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
         } else if self.recovery.samples_rtt(ack.packet_seq) {
             self.sample_rtt(now, ack.timestamp);

@@ -185,6 +185,7 @@ impl PacketNumber {
     /// The loss timer expired.
     pub fn on_loss_timer(&mut self, now: Time, rtt: &RttEstimator) -> Finding {
         self.clear_news();
+        self.last_sent = now; // What is found lost leaves at once.
         self.detect(now, rtt)
     }
 
