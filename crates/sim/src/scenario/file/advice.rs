@@ -66,20 +66,23 @@ fn low_threshold<'a>(
     if protocol.router != RouterKind::EcnThreshold {
         return None;
     }
-    let slowest = forward.iter().min_by_key(|link| link.rate)?;
-    let RouterSpec::EcnThreshold(EcnThreshold { threshold }) = &slowest.queue.router else {
-        return None;
-    };
+    let rate = forward.iter().map(|link| link.rate).min()?;
     let links = forward.iter().copied().chain(reverse);
     let rtt: f64 = links.map(|link| link.delay.as_secs_f64()).sum();
-    let pipe = slowest.rate.bytes_per_s() * rtt / f64::from(config.packet_size);
-    (f64::from(*threshold) <= pipe / 7.0).then(|| {
+    let pipe = rate.bytes_per_s() * rtt / f64::from(config.packet_size);
+    let too_low = |link: &&&LinkSpec| match &link.queue.router {
+        RouterSpec::EcnThreshold(EcnThreshold { threshold }) => {
+            link.rate == rate && f64::from(*threshold) <= pipe / 7.0
+        }
+        _ => false,
+    };
+    forward.iter().find(too_low).map(|link| {
         format!(
-            "flows `{group}`: link `{}` marks above {threshold} packets, less than a seventh of \
-             the {pipe:.0} that fill the path, so that it may idle (RFC 8257 section 4.1); give \
-             it `router = {{ kind = \"ecn-threshold\", threshold = {:.0} }}` or more",
-            slowest.name,
-            (pipe / 7.0).ceil()
+            "flows `{group}`: link `{}` marks before a seventh of the {pipe:.0} packets that fill \
+             the path wait, so that it may idle (RFC 8257 section 4.1); give it \
+             `router = {{ kind = \"ecn-threshold\", threshold = {:.0} }}` or more",
+            link.name,
+            (pipe / 7.0).floor() + 1.0
         )
     })
 }

@@ -345,14 +345,18 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
         RouterSpec::EcnThreshold(router) => Some(router.threshold),
         _ => None,
     };
-    // FIRST: 5 Mbit/s and a round trip of 80 ms and more: 50 packets, of which a seventh is 7.
+    // FIRST: 5 Mbit/s over 120 ms: 75 packets, of which a seventh is less than 11.
     let dctcp = ("flows.*.protocol", "dctcp");
     let auto = with(FIRST, &[dctcp]);
     assert_eq!((k(&auto), auto.warnings), (Some(20), vec![]));
     let kind = ("dumbbell.bottleneck.router", "ecn-threshold");
     let low = with(FIRST, &[dctcp, kind, ("dumbbell.bottleneck.router.threshold", "3")]);
     assert_eq!(k(&low), Some(3));
-    assert!(low.warnings[0].contains("marks above 3 packets, less than a seventh"), "{low:?}");
+    assert!(
+        low.warnings[0].contains("marks before a seventh of the 75 packets"),
+        "{:?}",
+        low.warnings
+    );
     // Without marks it goes by losses.
     let none = with(FIRST, &[dctcp, ("dumbbell.bottleneck.router", "none")]);
     assert_eq!(k(&none), None);
@@ -360,7 +364,7 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
     assert_eq!(none.warnings, Vec::<String>::new());
     let nowhere = [("dumbbell.bottleneck.router", "none"), ("dumbbell.access.router", "none")];
     let nowhere = with(FIRST, &[dctcp, nowhere[0], nowhere[1]]);
-    assert!(nowhere.warnings[0].contains("go by ECN marks and no queue"), "{nowhere:?}");
+    assert!(nowhere.warnings[0].contains("go by ECN marks and no queue"), "{:?}", nowhere.warnings);
     // A queue that marks by itself needs no second one.
     let red = "{ kind = \"red\", ecn = true }";
     assert_eq!(k(&with(FIRST, &[dctcp, ("dumbbell.bottleneck.aqm", red)])), None);
@@ -385,7 +389,11 @@ fn pacing_is_a_yes_or_a_no_and_bbr_has_no_ecn() {
     let message = error_of_set("endpoint.pacing", "1.25");
     assert!(message.contains("pacing"), "{message}");
     let bbr = with(FIRST, &[("flows.*.protocol", "bbr"), ("flows.*.ecn", "true")]);
-    assert!(bbr.warnings.iter().any(|w| w.contains("`bbr` do not negotiate ECN")), "{bbr:?}");
+    assert!(
+        bbr.warnings.iter().any(|w| w.contains("`bbr` do not negotiate ECN")),
+        "{:?}",
+        bbr.warnings
+    );
 }
 
 #[test]
