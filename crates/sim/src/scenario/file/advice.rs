@@ -66,13 +66,13 @@ fn low_threshold<'a>(
     if protocol.router != RouterKind::EcnThreshold {
         return None;
     }
-    let rate = forward.iter().map(|link| link.rate).min()?;
+    let rate = forward.iter().map(|link| link.rate.mean()).min()?;
     let links = forward.iter().copied().chain(reverse);
     let rtt: f64 = links.map(|link| link.delay.as_secs_f64()).sum();
     let pipe = rate.bytes_per_s() * rtt / f64::from(config.packet_size);
     let too_low = |link: &&&LinkSpec| match &link.queue.router {
         RouterSpec::EcnThreshold(EcnThreshold { threshold }) => {
-            link.rate == rate && f64::from(*threshold) <= pipe / 7.0
+            link.rate.mean() == rate && f64::from(*threshold) <= pipe / 7.0
         }
         _ => false,
     };
