@@ -67,6 +67,24 @@ pub static PROTOCOLS: &[Protocol] = &[
         ..TCP
     },
     Protocol {
+        name: "bbr",
+        source: "draft-ietf-ccwg-bbr-06",
+        summary: "BBRv3: paced at the modelled rate of the path, with RFC 9002's loss detection.",
+        window: WindowLaw::Bbr,
+        recovery: RecoveryKind::PacketNumber,
+        ..TCP
+    },
+    Protocol {
+        name: "dctcp",
+        source: "RFC 8257",
+        summary: "DCTCP: a decrease in proportion to the share of marked packets.",
+        window: WindowLaw::Dctcp,
+        recovery: RecoveryKind::Sack,
+        feedback: Feedback::ExactEcn,
+        router: RouterKind::EcnThreshold,
+        ..TCP
+    },
+    Protocol {
         name: "xcp-dumb",
         source: "lr2008 table 1",
         summary: "XCP with the loss recovery of Reno: duplicate ACKs halve the window.",

@@ -47,6 +47,16 @@ fn window(law: WindowLaw) -> Part {
             what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
             source: "RFC 9438 section 4",
         },
+        WindowLaw::Dctcp => Part {
+            name: "dctcp",
+            what: "as reno, but on marks down by half of the average share of marked packets",
+            source: "RFC 8257 section 3.3",
+        },
+        WindowLaw::Bbr => Part {
+            name: "bbr",
+            what: "a pace and a window from the largest delivery rate and the smallest RTT seen lately",
+            source: "draft-ietf-ccwg-bbr-06",
+        },
         WindowLaw::Xcp => Part {
             name: "xcp",
             what: "adds what the routers grant, packet by packet; no slow start",
@@ -111,6 +121,11 @@ fn recovery(kind: RecoveryKind) -> Part {
             what: "remembers in which packet each segment went last: lost once later ones arrived",
             source: "lr2008 section 5",
         },
+        RecoveryKind::PacketNumber => Part {
+            name: "packet-number",
+            what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is acknowledged; probes",
+            source: "RFC 9002 section 6",
+        },
     }
 }
 
@@ -146,6 +161,11 @@ fn feedback(kind: Feedback) -> Part {
             what: "packets carry a congestion flag; ACKs echo it",
             source: "lr2008 section 3.2",
         },
+        Feedback::ExactEcn => Part {
+            name: "exact-ecn",
+            what: "ECN on every data packet; the receiver echoes each mark as it came",
+            source: "RFC 8257 section 3.2",
+        },
     }
 }
 
@@ -164,12 +184,15 @@ fn router(kind: RouterKind) -> Part {
             "counts the packets its queue drops and flags as many of those that leave it",
             "lr2008 section 3.2",
         ),
+        RouterKind::EcnThreshold => {
+            ("marks every packet that finds more than K packets waiting", "RFC 8257 section 3.1")
+        }
     };
     Part { name: kind.name(), what, source }
 }
 
 /// What sources are called here and in full, besides the papers that come with experiments.
-const TITLES: [(&str, &str); 2] = [
+const TITLES: [(&str, &str); 3] = [
     (
         "Katabi 2002",
         "D. Katabi, M. Handley, C. Rohrs, \"Congestion control for high bandwidth-delay \
@@ -179,6 +202,10 @@ const TITLES: [(&str, &str); 2] = [
         "draft-falk-xcp-spec-03",
         "A. Falk et al., \"Specification for the Explicit Control Protocol (XCP)\", \
          Internet-Draft, 2007",
+    ),
+    (
+        "draft-ietf-ccwg-bbr-06",
+        "N. Cardwell, I. Swett, J. Beshay (eds.), \"BBR Congestion Control\", Internet-Draft, 2026",
     ),
 ];
 

@@ -10,6 +10,7 @@ use crate::units::Duration;
 pub mod discrimination;
 pub mod estimator;
 pub mod feedback;
+mod pacer;
 mod range_set;
 mod receiver;
 pub mod recovery;
@@ -53,6 +54,9 @@ pub struct EndpointConfig {
     pub overhead: Duration,
     /// Negotiate ECN (RFC 3168) on protocols without feedback of their own.
     pub ecn: bool,
+    /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) where the protocol has no
+    /// pacing of its own.
+    pub pacing: bool,
     /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
     /// of resetting it (lr2008 section 4.1; RFC 6582 step 5). Only for protocols that do so.
     pub partial_deflation: bool,
@@ -78,6 +82,7 @@ impl Default for EndpointConfig {
             delayed_acks: None,
             overhead: Duration::ZERO,
             ecn: false,
+            pacing: false,
             partial_deflation: true,
             loss_monitor_guard: false,
         }
@@ -85,4 +90,4 @@ impl Default for EndpointConfig {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,14 +2,17 @@
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{ArrivalCounter, Bandwidth, Path, RttEstimator, Sample};
+use super::estimator::{ArrivalCounter, Bandwidth, DeliveryRate, Path, RttEstimator, Sample};
 use super::feedback::Feedback;
+use super::pacer::Pacer;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
 use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
 use crate::packet::{Flags, Packet, PacketKind};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
+
+mod by_number;
 
 /// The sender of one connection. It sends whole packets and knows no clock: drive it with
 /// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
@@ -22,6 +25,10 @@ pub struct Sender {
     feedback: Feedback,
     rtt: RttEstimator,
     bandwidth: Option<BandwidthState>,
+    /// Only for laws that ask for samples.
+    delivery_rate: Option<Box<DeliveryRate>>,
+    /// Only where packets are paced.
+    pacer: Option<Pacer>,
     seqs: Sequences,
     next_packet_seq: u64,
     cwnd_limited: bool,
@@ -49,7 +56,8 @@ struct BandwidthState {
 /// RFC 3168 section 6.1.2: one reduction a window.
 #[derive(Debug, Clone, Copy, Default)]
 struct EcnState {
-    /// No further reduction before this packet is acknowledged.
+    /// No further reduction before this packet, the first sent after the last one, is
+    /// acknowledged.
     reduced_until: u64,
     announce: bool,
 }
@@ -61,7 +69,8 @@ pub struct SenderStats {
     pub sent: u64,
     /// Data packets sent again.
     pub retransmissions: u64,
-    /// Expiries of the recovery timer.
+    /// Expiries of the recovery timer: retransmission timeouts, or probe timeouts of recovery by
+    /// packet number.
     pub timeouts: u64,
     /// RTT samples, and their sum.
     pub rtt_samples: u64,
@@ -81,6 +90,7 @@ impl Sender {
             dupack_threshold: config.dupack_threshold,
             partial_deflation: config.partial_deflation,
             loss_monitor_guard: config.loss_monitor_guard,
+            max_ack_delay: config.delayed_acks.unwrap_or(Duration::ZERO),
         };
         let rtt = RttEstimator::new(
             config.clock_granularity,
@@ -88,9 +98,12 @@ impl Sender {
             config.rto_ceiling,
             config.rto_initial,
         );
-        let uses_ecn = config.ecn && protocol.feedback == Feedback::None;
+        let rate_based = protocol.window.is_rate_based();
+        // BBR does not specify what it makes of a mark (its draft, section "ECN").
+        let uses_ecn = config.ecn && protocol.feedback == Feedback::None && !rate_based;
         Sender {
-            window: Window::new(protocol.window, config),
+            window: Window::new(protocol.window, config)
+                .with_stream(Stream::new(seed, "window", name)),
             recovery: Recovery::new(protocol.recovery, recovery),
             discriminator: Discriminator::new(
                 protocol.discrimination,
@@ -103,6 +116,8 @@ impl Sender {
                 estimate: Bandwidth::new(kind),
                 arrivals: ArrivalCounter::default(),
             }),
+            delivery_rate: rate_based.then(Box::default),
+            pacer: (rate_based || config.pacing).then(Pacer::default),
             seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
             cwnd_limited: true,
@@ -136,24 +151,26 @@ impl Sender {
         let newly = ack.seq - self.seqs.una;
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            self.stats.rtt_samples += 1;
-            self.stats.rtt_sum += now.since(ack.timestamp);
-            self.rtt.on_sample(ack.timestamp, now);
+            self.sample_rtt(now, ack.timestamp);
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
             self.resets_in_a_row = 0;
-        } else if outstanding == 0 {
+        } else if self.seqs.una == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
+        } else if self.recovery.samples_rtt(ack.packet_seq) {
+            self.sample_rtt(now, ack.timestamp);
         }
 
+        self.estimate_bandwidth(now, newly);
+        let path = self.path(now, outstanding);
         let acked = Acked {
+            now,
+            rtt: &self.rtt,
             newly,
             trigger_seq: ack.trigger_seq,
             packet_seq: ack.packet_seq,
             sack: ack.sack_blocks(),
         };
-        self.estimate_bandwidth(now, newly);
-        let path = self.path(now, outstanding);
         let mut event = AckEvent {
             path,
             newly_acked: newly,
@@ -176,9 +193,18 @@ impl Sender {
         } else if ack.flags.contains(Flags::ECN_ECHO) {
             self.on_ecn_echo(path);
         }
+        if self.delivery_rate.is_some() {
+            self.on_delivery_news(now);
+        }
         event.in_recovery |= self.recovery.in_recovery();
         self.window.on_ack(&event);
         self.restart_timers(now, newly > 0, finding);
+    }
+
+    fn sample_rtt(&mut self, now: Time, sent: Time) {
+        self.stats.rtt_samples += 1;
+        self.stats.rtt_sum += now.since(sent);
+        self.rtt.on_sample(sent, now);
     }
 
     /// Tells the bandwidth estimate, if the protocol keeps one, of an acknowledgment.
@@ -220,13 +246,17 @@ impl Sender {
     }
 
     fn on_ecn_echo(&mut self, path: Path) {
-        let due = self.ecn.is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
+        let due = self.ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
         if due && !self.recovery.in_recovery() {
             self.reduce(path, Probability::ONE);
         }
     }
 
     fn restart_timers(&mut self, now: Time, new_data: bool, finding: Finding) {
+        if let Recovery::PacketNumber(scheme) = &self.recovery {
+            self.recovery_timer = scheme.deadline(&self.rtt);
+            return;
+        }
         if self.seqs.outstanding() == 0 {
             self.recovery_timer = Time::NEVER;
             if let Some(timer) = &mut self.retransmission_timer {
@@ -257,14 +287,26 @@ impl Sender {
     /// When [`Sender::on_timer`] must be called next.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        self.retransmission_timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
+        let timer = self.retransmission_timer;
+        let timer = timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer));
+        match &self.pacer {
+            None => timer,
+            Some(pacer) => timer.min(pacer.wake()),
+        }
     }
 
     /// Lets the timers that are due expire.
     pub fn on_timer(&mut self, now: Time) {
         self.integrate(now);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_timer(now);
+        }
         if self.recovery_timer <= now {
-            self.reset(now);
+            if matches!(self.recovery, Recovery::PacketNumber(_)) {
+                self.on_loss_detection_timer(now);
+            } else {
+                self.reset(now);
+            }
         } else if self.retransmission_timer.is_some_and(|timer| timer <= now) {
             self.recovery.on_retransmission_timer(&self.seqs);
             self.restart_retransmission_timer(now);
@@ -300,17 +342,28 @@ impl Sender {
     /// may be sent now.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
+        if self.pacer.is_some() && self.is_held_back(now) {
+            return false;
+        }
         let cwnd = self.window.cwnd();
         let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) else {
             let seqs = &self.seqs;
             self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
+            if self.delivery_rate.is_some() {
+                self.check_application_limit();
+            }
             return false;
         };
         let is_retransmission = seq < self.seqs.high;
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
-        self.recovery.on_sent(&self.seqs, seq, packet_seq);
-        if self.recovery_timer == Time::NEVER {
+        if self.delivery_rate.is_some() {
+            self.note_state_at(now, packet_seq);
+        }
+        self.recovery.on_sent(&self.seqs, seq, packet_seq, now);
+        if let Recovery::PacketNumber(scheme) = &self.recovery {
+            self.recovery_timer = scheme.deadline(&self.rtt);
+        } else if self.recovery_timer == Time::NEVER {
             self.recovery_timer = now + self.rtt.rto();
         }
         if seq == self.seqs.next {
@@ -340,6 +393,9 @@ impl Sender {
             if std::mem::take(&mut ecn.announce) {
                 packet.flags.insert(Flags::WINDOW_REDUCED);
             }
+        }
+        if self.pacer.is_some() {
+            self.pace(now);
         }
         let window = cwnd.min(self.seqs.rwnd as f64);
         self.feedback.stamp(packet, self.rtt.srtt(), window);

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
 use super::rate_trace::{LinkRate, TraceWire};
-use super::router::{Router, RouterSpec};
+use super::router::{EcnThreshold, Router, RouterSpec};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Packet};
 use crate::rng::Stream;
@@ -153,6 +153,7 @@ pub struct FifoLink {
     wire: Wire,
     limit: QueueLimit,
     red: Option<Red>,
+    threshold: Option<EcnThreshold>,
     /// Start of transmission and size of what waits, in order.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
@@ -162,7 +163,7 @@ impl FifoLink {
     /// An idle link; `name` names its random streams.
     ///
     /// # Panics
-    /// If `queue` has a router: that takes a [`QueuedLink`].
+    /// If `queue` has a router that acts on departures: that takes a [`QueuedLink`].
     pub fn new(
         rate: &LinkRate,
         delay: Duration,
@@ -171,11 +172,16 @@ impl FifoLink {
         seed: u64,
         name: &str,
     ) -> Self {
-        assert_eq!(queue.router, RouterSpec::None, "router feedback needs a QueuedLink");
+        assert!(!queue.router.acts_on_departure(), "router feedback needs a QueuedLink");
+        let threshold = match queue.router {
+            RouterSpec::EcnThreshold(threshold) => Some(threshold),
+            _ => None,
+        };
         FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
             red: red_of(&queue.aqm, seed, name),
+            threshold,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
@@ -204,6 +210,9 @@ impl FifoLink {
         }
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return Offer::Dropped;
+        }
+        if let Some(threshold) = self.threshold {
+            self.wire.marked += u64::from(threshold.on_arrival(self.waiting.len(), packet));
         }
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);
@@ -303,6 +312,9 @@ impl<T> QueuedLink<T> {
             }
             return Err(handle);
         }
+        if let Some(Router::EcnThreshold(threshold)) = &self.router {
+            self.wire.marked += u64::from(threshold.on_arrival(waiting, packet));
+        }
         self.waiting.push_back((handle, packet.size, now));
         self.waiting_bytes += u64::from(packet.size);
         if !idle {
@@ -351,7 +363,7 @@ impl<T> QueuedLink<T> {
             Some(Router::Xtcp(counter)) => {
                 self.wire.marked += u64::from(counter.on_departure(packet));
             }
-            None => {}
+            Some(Router::EcnThreshold(_)) | None => {}
         }
         self.waiting_bytes -= u64::from(packet.size);
         self.wire.send(now, self.taken, packet)

@@ -14,7 +14,7 @@ pub mod router;
 pub use aqm::{AqmSpec, RedSpec};
 pub use link::{Departure, FifoLink, Offer, QueuedLink};
 pub use rate_trace::{LinkRate, RateTrace, TraceError};
-pub use router::{RouterKind, RouterSpec, XcpSpec};
+pub use router::{EcnThreshold, RouterKind, RouterSpec, XcpSpec};
 
 /// The queue before a wire.
 #[derive(Debug, Clone, PartialEq)]

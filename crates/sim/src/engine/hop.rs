@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use windward_core::network::{Departure, FifoLink, QueuedLink, RouterSpec};
+use windward_core::network::{Departure, FifoLink, QueuedLink};
 use windward_core::units::{Duration, Time};
 
 use super::schedule::{ComponentId, Schedule};
@@ -39,7 +39,7 @@ impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: Window, force_queued: bool) -> Self {
         let LinkSpec { name, rate, delay, queue, channel } = spec;
-        let link = if queue.router == RouterSpec::None && !force_queued {
+        let link = if !queue.router.acts_on_departure() && !force_queued {
             let mut link = FifoLink::new(rate, *delay, queue, channel, seed, name);
             link.count_between(window.from, window.until);
             Link::Fifo(link)

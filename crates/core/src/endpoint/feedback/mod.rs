@@ -15,6 +15,9 @@ pub enum Feedback {
     Xcp,
     /// XTCP's congestion flag, copied into the acknowledgment (lr2008 section 3.2).
     CongestionFlag,
+    /// ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
+    /// retransmissions included (RFC 8311 section 4.3 allows it; Linux does so).
+    ExactEcn,
 }
 
 impl Feedback {
@@ -33,6 +36,10 @@ impl Feedback {
                 packet.header = CongestionHeader::None;
                 packet.flags.insert(Flags::XTCP);
             }
+            Feedback::ExactEcn => {
+                packet.header = CongestionHeader::None;
+                packet.flags.insert(Flags::ECN_CAPABLE);
+            }
         }
     }
 }
@@ -45,7 +52,8 @@ pub struct Echo {
     /// delayed acknowledgments lose none (draft section 3.3).
     xcp: Option<f64>,
     congestion_flag: bool,
-    /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3).
+    /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3). Exact
+    /// ECN: the mark of the latest packet (RFC 8257: DCTCP.CE).
     ecn: bool,
 }
 
@@ -70,11 +78,23 @@ impl Echo {
             Feedback::CongestionFlag => {
                 self.congestion_flag |= packet.flags.contains(Flags::CONGESTION);
             }
+            Feedback::ExactEcn => {
+                self.ecn = packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+                return;
+            }
         }
         if packet.flags.contains(Flags::WINDOW_REDUCED) {
             self.ecn = false;
         }
         self.ecn |= packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+    }
+
+    /// Must what is held back be acknowledged before `packet` is taken in, because its mark
+    /// differs (RFC 8257 section 3.2)?
+    #[inline]
+    pub fn turns(&self, packet: &Packet) -> bool {
+        self.feedback == Feedback::ExactEcn
+            && packet.flags.contains(Flags::CONGESTION_EXPERIENCED) != self.ecn
     }
 
     /// Writes the echo into an acknowledgment.

@@ -7,13 +7,17 @@
 
 mod fast_recovery;
 mod loss_monitor;
+mod packet_number;
 mod sack;
 mod send_out_window;
 
+use super::estimator::RttEstimator;
 use crate::packet::SackBlock;
+use crate::units::{Duration, Time};
 
 use fast_recovery::FastRecovery;
 use loss_monitor::LossMonitor;
+pub use packet_number::{News, PacketNumber};
 use sack::Sack;
 use send_out_window::SendOutWindow;
 
@@ -35,6 +39,8 @@ pub enum RecoveryKind {
     },
     /// Loss-monitoring window over packet sequence numbers, with LR timers (section 5).
     LossMonitor,
+    /// Loss detection by packet number, with probes (RFC 9002).
+    PacketNumber,
 }
 
 impl RecoveryKind {
@@ -44,7 +50,10 @@ impl RecoveryKind {
         match self {
             RecoveryKind::SendOutWindow { retransmission_timer, .. } => retransmission_timer,
             RecoveryKind::LossMonitor => true,
-            RecoveryKind::Reno | RecoveryKind::NewReno | RecoveryKind::Sack => false,
+            RecoveryKind::Reno
+            | RecoveryKind::NewReno
+            | RecoveryKind::Sack
+            | RecoveryKind::PacketNumber => false,
         }
     }
 }
@@ -78,6 +87,10 @@ impl Sequences {
 /// An acknowledgment, as recovery sees it; `una` has already moved.
 #[derive(Debug, Clone, Copy)]
 pub struct Acked<'a> {
+    /// When it arrived.
+    pub now: Time,
+    /// The RTT estimator, this acknowledgment included.
+    pub rtt: &'a RttEstimator,
     /// Packets acknowledged cumulatively for the first time; 0 for a duplicate.
     pub newly: u64,
     /// The data whose arrival triggered it.
@@ -108,6 +121,8 @@ pub struct RecoveryConfig {
     pub partial_deflation: bool,
     /// See [`crate::endpoint::EndpointConfig::loss_monitor_guard`].
     pub loss_monitor_guard: bool,
+    /// How long the receiver may hold an acknowledgment back; zero if it does not.
+    pub max_ack_delay: Duration,
 }
 
 /// The state of a recovery scheme.
@@ -121,6 +136,8 @@ pub enum Recovery {
     SendOutWindow(SendOutWindow),
     /// See [`RecoveryKind::LossMonitor`].
     LossMonitor(LossMonitor),
+    /// See [`RecoveryKind::PacketNumber`].
+    PacketNumber(PacketNumber),
 }
 
 /// Calls the same method on whichever scheme it is.
@@ -131,6 +148,7 @@ macro_rules! each {
             Recovery::Sack($scheme) => $call,
             Recovery::SendOutWindow($scheme) => $call,
             Recovery::LossMonitor($scheme) => $call,
+            Recovery::PacketNumber($scheme) => $call,
         }
     };
 }
@@ -146,6 +164,7 @@ impl Recovery {
                 Recovery::SendOutWindow(SendOutWindow::new(partial_acks, config))
             }
             RecoveryKind::LossMonitor => Recovery::LossMonitor(LossMonitor::new(config)),
+            RecoveryKind::PacketNumber => Recovery::PacketNumber(PacketNumber::new(config)),
         }
     }
 
@@ -157,6 +176,7 @@ impl Recovery {
             Recovery::Sack(scheme) => scheme.on_ack(seqs, acked),
             Recovery::SendOutWindow(scheme) => scheme.on_ack(seqs, acked),
             Recovery::LossMonitor(scheme) => scheme.on_ack(seqs, acked, cwnd),
+            Recovery::PacketNumber(scheme) => scheme.on_ack(seqs, acked),
         }
     }
 
@@ -166,14 +186,15 @@ impl Recovery {
         each!(self, scheme => scheme.next_to_send(seqs, cwnd))
     }
 
-    /// `seq`, which [`Recovery::next_to_send`] named, was sent as packet `packet_seq`.
+    /// `seq`, which [`Recovery::next_to_send`] named, was sent at `now` as packet `packet_seq`.
     #[inline]
-    pub fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64) {
+    pub fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64, now: Time) {
         match self {
             Recovery::FastRecovery(_) => {}
             Recovery::Sack(scheme) => scheme.on_sent(seqs, seq),
             Recovery::SendOutWindow(scheme) => scheme.on_sent(seqs, seq),
             Recovery::LossMonitor(scheme) => scheme.on_sent(seqs, seq, packet_seq),
+            Recovery::PacketNumber(scheme) => scheme.on_sent(seq, packet_seq, now),
         }
     }
 
@@ -182,14 +203,29 @@ impl Recovery {
         match self {
             Recovery::SendOutWindow(scheme) => scheme.on_retransmission_timer(seqs),
             Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
-            Recovery::FastRecovery(_) | Recovery::Sack(_) => {}
+            Recovery::FastRecovery(_) | Recovery::Sack(_) | Recovery::PacketNumber(_) => {}
         }
     }
 
     /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3). May move
-    /// `next` back.
+    /// `next` back. Recovery by packet number sends probes instead.
     pub fn on_reset(&mut self, seqs: &mut Sequences) {
-        each!(self, scheme => scheme.on_reset(seqs));
+        match self {
+            Recovery::FastRecovery(scheme) => scheme.on_reset(seqs),
+            Recovery::Sack(scheme) => scheme.on_reset(seqs),
+            Recovery::SendOutWindow(scheme) => scheme.on_reset(seqs),
+            Recovery::LossMonitor(scheme) => scheme.on_reset(seqs),
+            Recovery::PacketNumber(_) => {}
+        }
+    }
+
+    /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
+    #[inline]
+    pub fn samples_rtt(&self, packet_seq: u64) -> bool {
+        match self {
+            Recovery::PacketNumber(scheme) => scheme.is_largest(packet_seq),
+            _ => false,
+        }
     }
 
     /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
@@ -202,6 +238,7 @@ impl Recovery {
                 seqs.outstanding().saturating_sub(scheme.inflation())
             }
             Recovery::LossMonitor(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
+            Recovery::PacketNumber(scheme) => scheme.in_flight(),
         }
     }
 
@@ -211,6 +248,7 @@ impl Recovery {
         match self {
             Recovery::FastRecovery(scheme) => scheme.in_recovery(),
             Recovery::Sack(scheme) => scheme.in_recovery(),
+            Recovery::PacketNumber(scheme) => scheme.in_recovery(),
             Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => false,
         }
     }

@@ -12,9 +12,11 @@
 //! is ideal and the RTO floor one second (RFC 6298 section 2.4): with an RTT of 100 ms,
 //! SRTT + 4 RTTVAR is at most 100 + 4 x 50 ms, so that the RTO is one second throughout.
 
+mod by_number;
 mod cubic;
 mod harness;
 mod lr;
+pub(crate) mod path;
 mod tcp;
 
 use super::{EndpointConfig, Receiver, Sender};
@@ -35,6 +37,8 @@ enum Event {
     ArrivesLate(u64),
     /// The packet has arrived with the congestion flag of XTCP.
     ArrivesFlagged(u64),
+    /// The packet has arrived with a mark (RFC 3168: CE).
+    ArrivesMarked(u64),
     /// The packet has arrived, but the acknowledgment is lost.
     AckLost(u64),
     /// The first of the sender's timers is due exactly now.
@@ -86,6 +90,9 @@ impl Timeline {
             Arrives(seq) => self.acknowledge(seq, true, Flags::NONE, true),
             ArrivesLate(seq) => self.acknowledge(seq, false, Flags::NONE, true),
             ArrivesFlagged(seq) => self.acknowledge(seq, true, Flags::CONGESTION, true),
+            ArrivesMarked(seq) => {
+                self.acknowledge(seq, true, Flags::CONGESTION_EXPERIENCED, true);
+            }
             AckLost(seq) => self.acknowledge(seq, true, Flags::NONE, false),
             TimerExpires => {
                 assert_eq!(self.sender.next_timer(), time, "when the next timer is due");

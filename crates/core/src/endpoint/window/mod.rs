@@ -4,17 +4,22 @@
 //! and of connection resets, and of nothing else: what is lost and what to send next is the
 //! business of recovery.
 
+mod bbr;
 mod cubic;
+mod dctcp;
 mod reno;
 mod xcp;
 mod xtcp;
 
 use super::EndpointConfig;
-use super::estimator::{BandwidthKind, Path};
+use super::estimator::{BandwidthKind, LostPacket, Path, RateSample};
 use crate::packet::{CongestionHeader, Flags};
+use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
+use bbr::Bbr;
 use cubic::Cubic;
+use dctcp::Dctcp;
 use reno::Reno;
 use xcp::Xcp;
 use xtcp::Xtcp;
@@ -33,14 +38,28 @@ pub enum WindowLaw {
         /// Artificial back-off where TCP would time out (lr2008 section 8.1).
         tcp_friendly: bool,
     },
+    /// A decrease in proportion to the share of marked packets (RFC 8257).
+    Dctcp,
+    /// A rate and a window from a model of the path (draft-ietf-ccwg-bbr).
+    Bbr,
 }
 
 impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
     pub fn bandwidth(self) -> Option<BandwidthKind> {
         match self {
-            WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
+            WindowLaw::Reno
+            | WindowLaw::Cubic
+            | WindowLaw::Xcp
+            | WindowLaw::Xtcp { .. }
+            | WindowLaw::Dctcp
+            | WindowLaw::Bbr => None,
         }
+    }
+
+    /// Does it go by delivery-rate samples and set the pace itself?
+    pub fn is_rate_based(self) -> bool {
+        self == WindowLaw::Bbr
     }
 }
 
@@ -98,6 +117,10 @@ pub enum Window {
     Xcp(Xcp),
     /// See [`WindowLaw::Xtcp`].
     Xtcp(Xtcp),
+    /// See [`WindowLaw::Dctcp`].
+    Dctcp(Dctcp),
+    /// See [`WindowLaw::Bbr`].
+    Bbr(Box<Bbr>),
 }
 
 /// Calls the same method on whichever law it is.
@@ -108,6 +131,8 @@ macro_rules! each {
             Window::Cubic($law) => $call,
             Window::Xcp($law) => $call,
             Window::Xtcp($law) => $call,
+            Window::Dctcp($law) => $call,
+            Window::Bbr($law) => $call,
         }
     };
 }
@@ -120,7 +145,18 @@ impl Window {
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
             WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
+            WindowLaw::Dctcp => Window::Dctcp(Dctcp::new(config)),
+            WindowLaw::Bbr => Window::Bbr(Box::new(Bbr::new(config))),
         }
+    }
+
+    /// The same, drawing from `stream` where the law flips coins.
+    #[must_use]
+    pub fn with_stream(mut self, stream: Stream) -> Self {
+        if let Window::Bbr(law) = &mut self {
+            law.set_stream(stream);
+        }
+        self
     }
 
     /// The congestion window, packets; at least 1.
@@ -133,7 +169,8 @@ impl Window {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
-            Window::Xcp(_) => f64::INFINITY,
+            Window::Dctcp(law) => law.ssthresh(),
+            Window::Xcp(_) | Window::Bbr(_) => f64::INFINITY,
         }
     }
     /// An acknowledgment arrived.
@@ -147,5 +184,33 @@ impl Window {
     /// The recovery timer expired.
     pub fn on_reset(&mut self, event: &ResetEvent) {
         each!(self, law => law.on_reset(event));
+    }
+
+    /// The pace, packets per second, of a law that sets it itself.
+    pub fn pacing_rate(&self) -> Option<f64> {
+        match self {
+            Window::Bbr(law) => Some(law.pacing_rate()),
+            _ => None,
+        }
+    }
+    /// A transmission was found lost, for laws that go by delivery-rate samples.
+    pub fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        if let Window::Bbr(law) = self {
+            law.on_lost(packet, now);
+        }
+    }
+    /// An acknowledgment gave a delivery-rate sample. Returns whether what is sent from now on is
+    /// to count as limited by the application, because the law itself holds it back.
+    pub fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
+        match self {
+            Window::Bbr(law) => law.on_rate_sample(sample),
+            _ => false,
+        }
+    }
+    /// A packet is about to leave after the application let the connection run empty.
+    pub fn on_restart_from_idle(&mut self, now: Time) {
+        if let Window::Bbr(law) = self {
+            law.on_restart_from_idle(now);
+        }
     }
 }

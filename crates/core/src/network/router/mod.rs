@@ -1,7 +1,9 @@
 //! Router halves of explicit feedback: what a router counts and writes into packets.
 
+mod ecn_threshold;
 mod xcp;
 mod xtcp;
+pub use ecn_threshold::EcnThreshold;
 pub use xcp::{XcpRouter, XcpSpec};
 pub use xtcp::CongestionCounter;
 
@@ -18,6 +20,8 @@ pub enum RouterKind {
     XcpPersistent,
     /// The congestion counter of XTCP (lr2008 section 3.2).
     Xtcp,
+    /// Marks above a threshold of the queue (RFC 8257 section 3.1).
+    EcnThreshold,
 }
 
 impl RouterKind {
@@ -28,11 +32,17 @@ impl RouterKind {
             RouterKind::Xcp => "xcp",
             RouterKind::XcpPersistent => "xcp-persistent",
             RouterKind::Xtcp => "xtcp",
+            RouterKind::EcnThreshold => "ecn-threshold",
         }
     }
     /// Every kind, in the order of the documentation.
-    pub const ALL: [RouterKind; 4] =
-        [RouterKind::Any, RouterKind::Xcp, RouterKind::XcpPersistent, RouterKind::Xtcp];
+    pub const ALL: [RouterKind; 5] = [
+        RouterKind::Any,
+        RouterKind::Xcp,
+        RouterKind::XcpPersistent,
+        RouterKind::Xtcp,
+        RouterKind::EcnThreshold,
+    ];
 
     /// The router with its published parameters.
     pub fn spec(self) -> RouterSpec {
@@ -41,6 +51,7 @@ impl RouterKind {
             RouterKind::Xcp => RouterSpec::Xcp(XcpSpec::default()),
             RouterKind::XcpPersistent => RouterSpec::Xcp(XcpSpec::persistent()),
             RouterKind::Xtcp => RouterSpec::Xtcp,
+            RouterKind::EcnThreshold => RouterSpec::EcnThreshold(EcnThreshold::default()),
         }
     }
 }
@@ -55,6 +66,19 @@ pub enum RouterSpec {
     Xcp(XcpSpec),
     /// XTCP's congestion counter.
     Xtcp,
+    /// Marks above a threshold.
+    EcnThreshold(EcnThreshold),
+}
+
+impl RouterSpec {
+    /// Does what it writes depend on the moment at which a packet leaves? If not, a
+    /// [`super::FifoLink`] will do.
+    pub fn acts_on_departure(&self) -> bool {
+        match self {
+            RouterSpec::None | RouterSpec::EcnThreshold(_) => false,
+            RouterSpec::Xcp(_) | RouterSpec::Xtcp => true,
+        }
+    }
 }
 
 /// The state of a router that writes feedback.
@@ -64,6 +88,8 @@ pub enum Router {
     Xcp(Box<XcpRouter>),
     /// See [`CongestionCounter`].
     Xtcp(CongestionCounter),
+    /// See [`EcnThreshold`].
+    EcnThreshold(EcnThreshold),
 }
 
 impl Router {
@@ -74,6 +100,7 @@ impl Router {
             RouterSpec::None => None,
             RouterSpec::Xcp(xcp) => Some(Router::Xcp(Box::new(XcpRouter::new(*xcp, rate)))),
             RouterSpec::Xtcp => Some(Router::Xtcp(CongestionCounter::default())),
+            RouterSpec::EcnThreshold(threshold) => Some(Router::EcnThreshold(*threshold)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{QueueLimit, QueueSpec, RouterKind, RouterSpec};
+use windward_core::network::{AqmSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec};
 use windward_core::units::Duration;
 
 use super::advice;
@@ -200,7 +200,11 @@ impl Crossing {
     fn router(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<RouterSpec> {
         match &wire.router {
             RouterChoice::Auto => {
-                let mut wanted = self.wanted();
+                // A queue that marks by itself serves what asks for marks.
+                let marks = matches!(&wire.aqm, AqmSpec::Red(red) if red.ecn);
+                let wanted = self.wanted();
+                let mut wanted =
+                    wanted.filter(|(kind, _)| !(marks && *kind == RouterKind::EcnThreshold));
                 let Some((kind, group)) = wanted.next() else {
                     return Ok(RouterSpec::None);
                 };
@@ -242,7 +246,8 @@ impl Crossing {
 /// Does a router give the feedback that protocols asking for `kind` need?
 fn serves(spec: &RouterSpec, kind: RouterKind) -> bool {
     match kind {
-        RouterKind::Any => true,
+        // Without marks DCTCP goes by losses; a warning says so.
+        RouterKind::Any | RouterKind::EcnThreshold => true,
         // The persistent queue is the router's own affair: the feedback is the same.
         RouterKind::Xcp | RouterKind::XcpPersistent => matches!(spec, RouterSpec::Xcp(_)),
         RouterKind::Xtcp => matches!(spec, RouterSpec::Xtcp),

@@ -37,6 +37,7 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(delayed_acks, delayed_acks);
     take!(overhead, time);
     take!(ecn, Field::bool);
+    take!(pacing, Field::bool);
     take!(partial_deflation, Field::bool);
     take!(loss_monitor_guard, Field::bool);
     if config.rto_ceiling < config.rto_floor {

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RateTrace, RedSpec, RouterKind,
-    RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, LinkRate, QueueLimit, RateTrace, RedSpec,
+    RouterKind, RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability};
 
@@ -269,12 +269,22 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
     let kind = RouterKind::ALL.into_iter().find(|k| k.name() == kind);
     let mut spec = kind.map(RouterKind::spec);
     if let Some(section) = &section {
+        if !matches!(spec, Some(RouterSpec::Xcp(_))) {
+            section.forbid(
+                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"],
+                "a parameter of the kinds xcp and xcp-persistent",
+            )?;
+        }
+        if !matches!(spec, Some(RouterSpec::EcnThreshold(_))) {
+            section.forbid(&["threshold"], "a parameter of the kind ecn-threshold")?;
+        }
         match &mut spec {
             Some(RouterSpec::Xcp(xcp)) => xcp_parameters(xcp, section)?,
-            _ => section.forbid(
-                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"],
-                "only the kinds xcp and xcp-persistent have parameters",
-            )?,
+            Some(RouterSpec::EcnThreshold(EcnThreshold { threshold })) => {
+                let given = section.read("threshold", |field| field.small(0..=1_000_000_000))?;
+                *threshold = given.unwrap_or(*threshold);
+            }
+            _ => {}
         }
     }
     Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, spot)))

@@ -205,7 +205,7 @@ const LINK: &[Key] = &[
         "router",
         Kind::WordOrTable(&[ROUTER]),
         "auto",
-        "auto (what the protocols ask for), none, xcp, xcp-persistent or xtcp",
+        "auto (what the protocols ask for), none, xcp, xcp-persistent, xtcp or ecn-threshold",
     ),
     key("loss", "0", "probability that a packet is lost"),
     key("ber", "0", "probability that a bit is inverted"),
@@ -235,13 +235,14 @@ const AQM: &[Key] = &[
 ];
 
 const ROUTER: &[Key] = &[
-    key("kind", "", "auto, none, xcp, xcp-persistent or xtcp"),
+    key("kind", "", "auto, none, xcp, xcp-persistent, xtcp or ecn-threshold"),
     key("alpha", "0.4", "xcp: share of the spare bandwidth given out, 0 to 10"),
     key("beta", "0.226", "xcp: weight of the queue, 0 to 10"),
     key("shuffle", "0.1", "xcp: share of the traffic shuffled, 0 to 1"),
     key("target_packets", "10", "xcp-persistent: the queue aimed at"),
     key("packet_size", "1000", "xcp-persistent: bytes of a packet of the target"),
     key("weight", "0.9", "xcp-persistent: weight of the old average, 0 to 1"),
+    key("threshold", "20", "ecn-threshold: mark what finds more packets waiting, 0 to 10^9"),
 ];
 
 const BURST: &[Key] = &[
@@ -274,6 +275,7 @@ const ENDPOINT: &[Key] = &[
     key("delayed_acks", "false", "true (200ms), false, or the longest delay, up to 24h"),
     key("overhead", "0s", "longest processing time before a packet is sent, 0 to 24h"),
     key("ecn", "false", "negotiate ECN"),
+    key("pacing", "false", "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so"),
     key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
     key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
 ];

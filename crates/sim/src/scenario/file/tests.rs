@@ -448,6 +448,63 @@ fn what_is_no_trace_says_where() {
 }
 
 #[test]
+fn marks_above_a_threshold_are_asked_for_and_not_required() {
+    let k = |scenario: &Scenario| match &link(scenario, "bottleneck").queue.router {
+        RouterSpec::EcnThreshold(router) => Some(router.threshold),
+        _ => None,
+    };
+    // FIRST: 5 Mbit/s over 120 ms: 75 packets, of which a seventh is less than 11.
+    let dctcp = ("flows.*.protocol", "dctcp");
+    let auto = with(FIRST, &[dctcp]);
+    assert_eq!((k(&auto), auto.warnings), (Some(20), vec![]));
+    let kind = ("dumbbell.bottleneck.router", "ecn-threshold");
+    let low = with(FIRST, &[dctcp, kind, ("dumbbell.bottleneck.router.threshold", "3")]);
+    assert_eq!(k(&low), Some(3));
+    assert!(
+        low.warnings[0].contains("marks before a seventh of the 75 packets"),
+        "{:?}",
+        low.warnings
+    );
+    // Without marks it goes by losses.
+    let none = with(FIRST, &[dctcp, ("dumbbell.bottleneck.router", "none")]);
+    assert_eq!(k(&none), None);
+    // Other links on the way of the data mark.
+    assert_eq!(none.warnings, Vec::<String>::new());
+    let nowhere = [("dumbbell.bottleneck.router", "none"), ("dumbbell.access.router", "none")];
+    let nowhere = with(FIRST, &[dctcp, nowhere[0], nowhere[1]]);
+    assert!(nowhere.warnings[0].contains("go by ECN marks and no queue"), "{:?}", nowhere.warnings);
+    // A queue that marks by itself needs no second one.
+    let red = "{ kind = \"red\", ecn = true }";
+    assert_eq!(k(&with(FIRST, &[dctcp, ("dumbbell.bottleneck.aqm", red)])), None);
+
+    let message = error_of_set("dumbbell.bottleneck.router", "{ kind = \"xcp\", threshold = 3 }");
+    assert!(message.contains("a parameter of the kind ecn-threshold"), "{message}");
+    let alpha = "{ kind = \"ecn-threshold\", alpha = 3 }";
+    let message = error_of_set("dumbbell.bottleneck.router", alpha);
+    assert!(message.contains("a parameter of the kinds xcp and xcp-persistent"), "{message}");
+    let negative = "{ kind = \"ecn-threshold\", threshold = -1 }";
+    let message = error_of_set("dumbbell.bottleneck.router", negative);
+    assert!(message.contains("threshold"), "{message}");
+}
+
+#[test]
+fn pacing_is_a_yes_or_a_no_and_bbr_has_no_ecn() {
+    let paced = with(FIRST, &[("flows.*.pacing", "true")]);
+    assert!(matches!(
+        &flow(&paced, "clean-1").traffic,
+        Traffic::Transport { config, .. } if config.pacing
+    ));
+    let message = error_of_set("endpoint.pacing", "1.25");
+    assert!(message.contains("pacing"), "{message}");
+    let bbr = with(FIRST, &[("flows.*.protocol", "bbr"), ("flows.*.ecn", "true")]);
+    assert!(
+        bbr.warnings.iter().any(|w| w.contains("`bbr` do not negotiate ECN")),
+        "{:?}",
+        bbr.warnings
+    );
+}
+
+#[test]
 fn a_route_to_nowhere_names_the_nearest_node() {
     let message =
         error(&GRAPH.replace("to = \"mobile\"\nbottleneck", "to = \"moblie\"\nbottleneck"));
