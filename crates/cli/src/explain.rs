@@ -4,6 +4,7 @@
 //! explained here.
 
 use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::estimator::BandwidthKind;
 use windward_core::endpoint::feedback::Feedback;
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::endpoint::window::WindowLaw;
@@ -76,6 +77,11 @@ fn window(law: WindowLaw) -> Part {
             name: "cubic",
             what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
             source: "RFC 9438 section 4",
+        },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt } => Part {
+            name: "westwood+",
+            what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample an RTT",
+            source: "Grieco and Mascolo 2004 section 2",
         },
         WindowLaw::Xcp => Part {
             name: "xcp",

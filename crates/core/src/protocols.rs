@@ -6,6 +6,7 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::Discrimination;
+use crate::endpoint::estimator::BandwidthKind;
 use crate::endpoint::feedback::Feedback;
 use crate::endpoint::recovery::RecoveryKind;
 use crate::endpoint::window::WindowLaw;
@@ -145,6 +146,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         window: WindowLaw::Xtcp { tcp_friendly: true },
         recovery: RecoveryKind::LossMonitor,
         ..XTCP
+    },
+    Protocol {
+        name: "westwood+",
+        source: "estcp2010 reference 11",
+        summary: "TCP that sets the window after a loss by its bandwidth estimate, sampled per RTT.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
     },
 ];
 

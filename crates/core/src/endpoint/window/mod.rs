@@ -6,6 +6,7 @@
 
 mod cubic;
 mod reno;
+mod westwood;
 mod xcp;
 mod xtcp;
 
@@ -16,6 +17,7 @@ use crate::units::{Probability, Time};
 
 use cubic::Cubic;
 use reno::Reno;
+use westwood::Westwood;
 use xcp::Xcp;
 use xtcp::Xtcp;
 
@@ -26,6 +28,11 @@ pub enum WindowLaw {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// Reno's growth; after congestion the bandwidth estimate times RTTmin.
+    Westwood {
+        /// Which estimate.
+        bandwidth: BandwidthKind,
+    },
     /// The window follows the feedback of XCP routers.
     Xcp,
     /// AIMD on a congestion flag (lr2008 section 3.2).
@@ -39,6 +46,7 @@ impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
     pub fn bandwidth(self) -> Option<BandwidthKind> {
         match self {
+            WindowLaw::Westwood { bandwidth } => Some(bandwidth),
             WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
         }
     }
@@ -94,6 +102,8 @@ pub enum Window {
     Reno(Reno),
     /// See [`WindowLaw::Cubic`].
     Cubic(Cubic),
+    /// See [`WindowLaw::Westwood`].
+    Westwood(Westwood),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
     /// See [`WindowLaw::Xtcp`].
@@ -106,6 +116,7 @@ macro_rules! each {
         match $self {
             Window::Reno($law) => $call,
             Window::Cubic($law) => $call,
+            Window::Westwood($law) => $call,
             Window::Xcp($law) => $call,
             Window::Xtcp($law) => $call,
         }
@@ -118,6 +129,7 @@ impl Window {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
+            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
             WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
         }
@@ -132,6 +144,7 @@ impl Window {
         match self {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
+            Window::Westwood(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
             Window::Xcp(_) => f64::INFINITY,
         }
