@@ -59,7 +59,7 @@ impl Receiver {
     /// acknowledgment and returns true.
     pub fn on_data(&mut self, now: Time, packet: &mut Packet) -> bool {
         debug_assert_eq!(packet.kind, PacketKind::Data);
-        self.echo.on_data(packet);
+        self.echo.on_data(now, packet);
         let (seq, in_order) = (packet.seq, packet.seq == self.next);
         let had_gap = !self.out_of_order.is_empty();
         if in_order {

@@ -5,7 +5,7 @@ use super::discrimination::{Discriminator, LossEvent, LossSign};
 use super::estimator::{ArrivalCounter, Bandwidth, Path, RttEstimator, Sample};
 use super::feedback::Feedback;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
-use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
+use super::window::{AckEvent, CongestionEvent, PhaseCut, ResetEvent, Window};
 use crate::packet::{Flags, Packet, PacketKind};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
@@ -365,6 +365,10 @@ impl Sender {
     /// The slow start threshold, packets; infinite where there is none.
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
+    }
+    /// The shifts of phase it heard of, in order; none but with ESTCP.
+    pub fn phase_cuts(&self) -> &[PhaseCut] {
+        self.window.phase_cuts()
     }
     /// The RTT estimator.
     pub fn rtt(&self) -> &RttEstimator {

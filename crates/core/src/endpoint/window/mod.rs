@@ -5,7 +5,10 @@
 //! business of recovery.
 
 mod cubic;
+mod estcp;
+mod new_jersey;
 mod reno;
+mod veno;
 mod westwood;
 mod xcp;
 mod xtcp;
@@ -15,8 +18,14 @@ use super::estimator::{BandwidthKind, Path};
 use crate::packet::{CongestionHeader, Flags};
 use crate::units::{Probability, Time};
 
+pub use estcp::{EstcpConfig, PhaseCut};
+pub use new_jersey::NewJerseyConfig;
+
 use cubic::Cubic;
+use estcp::Estcp;
+use new_jersey::NewJersey;
 use reno::Reno;
+use veno::Veno;
 use westwood::Westwood;
 use xcp::Xcp;
 use xtcp::Xtcp;
@@ -33,6 +42,12 @@ pub enum WindowLaw {
         /// Which estimate.
         bandwidth: BandwidthKind,
     },
+    /// Reno with its growth halved while packets wait at the bottleneck (Fu and Liew 2003).
+    Veno,
+    /// Dynamic AIMD, paced and synchronised by a traffic controller (estcp2010).
+    Estcp,
+    /// Reno's growth; after congestion the bandwidth estimated from arrival times at the receiver.
+    NewJersey,
     /// The window follows the feedback of XCP routers.
     Xcp,
     /// AIMD on a congestion flag (lr2008 section 3.2).
@@ -47,7 +62,13 @@ impl WindowLaw {
     pub fn bandwidth(self) -> Option<BandwidthKind> {
         match self {
             WindowLaw::Westwood { bandwidth } => Some(bandwidth),
-            WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
+            WindowLaw::Reno
+            | WindowLaw::Cubic
+            | WindowLaw::Veno
+            | WindowLaw::Estcp
+            | WindowLaw::NewJersey
+            | WindowLaw::Xcp
+            | WindowLaw::Xtcp { .. } => None,
         }
     }
 }
@@ -104,6 +125,12 @@ pub enum Window {
     Cubic(Cubic),
     /// See [`WindowLaw::Westwood`].
     Westwood(Westwood),
+    /// See [`WindowLaw::Veno`].
+    Veno(Veno),
+    /// See [`WindowLaw::Estcp`].
+    Estcp(Estcp),
+    /// See [`WindowLaw::NewJersey`].
+    NewJersey(NewJersey),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
     /// See [`WindowLaw::Xtcp`].
@@ -117,6 +144,9 @@ macro_rules! each {
             Window::Reno($law) => $call,
             Window::Cubic($law) => $call,
             Window::Westwood($law) => $call,
+            Window::Veno($law) => $call,
+            Window::Estcp($law) => $call,
+            Window::NewJersey($law) => $call,
             Window::Xcp($law) => $call,
             Window::Xtcp($law) => $call,
         }
@@ -130,6 +160,9 @@ impl Window {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
             WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
+            WindowLaw::Veno => Window::Veno(Veno::new(config)),
+            WindowLaw::Estcp => Window::Estcp(Estcp::new(config)),
+            WindowLaw::NewJersey => Window::NewJersey(NewJersey::new(config)),
             WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
         }
@@ -145,8 +178,18 @@ impl Window {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
             Window::Westwood(law) => law.ssthresh(),
+            Window::Veno(law) => law.ssthresh(),
+            Window::Estcp(law) => law.ssthresh(),
+            Window::NewJersey(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
             Window::Xcp(_) => f64::INFINITY,
+        }
+    }
+    /// The shifts of phase that the law heard of, in order; none but with [`WindowLaw::Estcp`].
+    pub fn phase_cuts(&self) -> &[PhaseCut] {
+        match self {
+            Window::Estcp(law) => law.cuts(),
+            _ => &[],
         }
     }
     /// An acknowledgment arrived.
