@@ -9,7 +9,7 @@
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;
 //! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
 //! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; `output`
-//! leaves nothing half-written; [`builtin`] holds the experiments of the papers.
+//! leaves nothing half-written; [`theory`] has curves to compare with; [`builtin`] holds the experiments of the papers.
 //!
 //! Nothing here looks at a clock: whoever shows progress brings one.
 
@@ -29,6 +29,7 @@ pub mod sweep;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod theory;
 
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};

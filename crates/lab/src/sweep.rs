@@ -13,7 +13,7 @@ use windward_core::units::{Duration, Time};
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::LabError;
-use crate::experiment::{Effort, Experiment, RunLength};
+use crate::experiment::{Effort, Experiment, PlotKind, RunLength};
 
 /// More runs than this are a mistake.
 const MAX_RUNS: usize = 10_000_000;
@@ -71,7 +71,7 @@ pub struct Run {
     pub repetition: u32,
     /// One value per metric of the experiment.
     pub metrics: Vec<f64>,
-    /// Everything that was measured.
+    /// Everything that was measured; samples only if a chart shows those of this repetition.
     pub outcome: Outcome,
 }
 
@@ -128,7 +128,24 @@ impl Experiment {
                 })?;
             }
         }
+        for plot in self.plots.iter().filter(|plot| plot.shows(&points)) {
+            plot.check(&scenario).map_err(|message| LabError::Experiment {
+                file: self.file.clone(),
+                line: plot.line,
+                message,
+            })?;
+        }
         Ok(scenario)
+    }
+
+    /// Does a chart or table show the samples of that repetition?
+    fn shows_samples(&self, repetition: u32) -> bool {
+        self.plots.iter().any(|plot| match &plot.kind {
+            PlotKind::Time { what, single, .. } => {
+                what.is_sampled() && (repetition == 0 || !single)
+            }
+            _ => false,
+        })
     }
 }
 
@@ -198,10 +215,15 @@ pub(crate) fn run_all(
         let plan = &plans[p];
         let mut scenario = plan.scenarios[cell].clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
-        let outcome = simulate(&scenario, options.cancel)?;
+        let mut outcome = simulate(&scenario, options.cancel)?;
         let metrics = plan.experiment.metrics.iter();
-        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&outcome)));
-        let run = Run { cell, repetition, metrics: metrics.collect(), outcome };
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
+        let metrics = metrics.collect();
+        if !plan.experiment.shows_samples(repetition) {
+            // Thousands of values a run: what nobody will look at again goes.
+            outcome.samples = None;
+        }
+        let run = Run { cell, repetition, metrics, outcome };
         if let Ok(mut so_far) = so_far.lock() {
             so_far.0 += 1;
             so_far.1 += weights[p][cell];
