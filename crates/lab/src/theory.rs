@@ -77,7 +77,7 @@ pub(crate) fn expected(
         }
     };
     let p = path_loss(scenario, &flow.forward, config.packet_size);
-    let capacity = scenario.links[at].rate.as_bps() as f64 * (1.0 - p);
+    let capacity = scenario.links[at].rate.mean().as_bps() as f64 * (1.0 - p);
     let rtt = one_way(scenario, &flow.forward, config.packet_size)
         + one_way(scenario, &flow.reverse, config.ack_size);
     let rtt = rtt.as_secs_f64();
@@ -131,7 +131,7 @@ fn loss(channel: &ChannelSpec, packet_size: u32) -> f64 {
 
 fn one_way(scenario: &Scenario, route: &[LinkId], size: u32) -> Duration {
     let links = route.iter().map(|link| &scenario.links[*link]);
-    links.fold(Duration::ZERO, |sum, l| sum + l.delay + l.rate.transmission_time(size))
+    links.fold(Duration::ZERO, |sum, l| sum + l.delay + l.rate.mean().transmission_time(size))
 }
 
 #[cfg(test)]

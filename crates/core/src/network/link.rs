@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
+use super::rate_trace::{LinkRate, TraceWire};
 use super::router::{Router, RouterKind, RouterSpec, TrafficController};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Packet};
@@ -45,7 +46,10 @@ pub struct Departure {
 /// The wire and its channel: when a packet that starts now arrives, and whether intact.
 #[derive(Debug, Clone)]
 struct Wire {
+    /// The rate, or the mean of the trace.
     rate: Rate,
+    /// Boxed, so that a wire without one stays small.
+    trace: Option<Box<TraceWire>>,
     delay: Duration,
     channel: Channel,
     busy_until: Time,
@@ -57,10 +61,21 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(rate: Rate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
-        let channel = Channel::new(channel, Stream::new(seed, "channel", name));
-        let cache = [(0, Duration::ZERO); 2];
-        Wire { rate, delay, channel, busy_until: Time::ZERO, cache, marked: 0, longest_queue: 0 }
+    fn new(rate: &LinkRate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
+        let trace = match rate {
+            LinkRate::Constant(_) => None,
+            LinkRate::Trace(trace) => Some(Box::new(TraceWire::new(trace.clone()))),
+        };
+        Wire {
+            rate: rate.mean(),
+            trace,
+            delay,
+            channel: Channel::new(channel, Stream::new(seed, "channel", name)),
+            busy_until: Time::ZERO,
+            cache: [(0, Duration::ZERO); 2],
+            marked: 0,
+            longest_queue: 0,
+        }
     }
 
     #[inline]
@@ -75,12 +90,28 @@ impl Wire {
         self.cache[0].1
     }
 
+    /// Sends a packet that came at `arrived` and can start at `start`.
     #[inline]
-    fn send(&mut self, start: Time, packet: &Packet) -> Departure {
-        let end = start + self.transmission_time(packet.size);
+    fn send(&mut self, start: Time, arrived: Time, packet: &Packet) -> Departure {
+        let end = match &mut self.trace {
+            None => start + self.transmission_time(packet.size),
+            Some(trace) => trace.send(start, arrived, packet.size),
+        };
         self.busy_until = end;
         let destroyed = !self.channel.is_clean() && self.channel.destroys(end, packet);
         Departure { start, end, arrival: end + self.delay, destroyed }
+    }
+}
+
+impl Wire {
+    fn count_between(&mut self, from: Time, until: Time) {
+        if let Some(trace) = &mut self.trace {
+            trace.count_between(from, until);
+        }
+    }
+
+    fn trace_utilization(&self) -> Option<f64> {
+        self.trace.as_ref().map(|trace| trace.utilization())
     }
 }
 
@@ -138,7 +169,7 @@ impl FifoLink {
     /// # Panics
     /// If `queue` has a router or classes: that takes a [`QueuedLink`].
     pub fn new(
-        rate: Rate,
+        rate: &LinkRate,
         delay: Duration,
         queue: &QueueSpec,
         channel: &ChannelSpec,
@@ -175,7 +206,7 @@ impl FifoLink {
             return Offer::Dropped;
         }
         if busy_until <= now {
-            return Offer::Accepted(self.wire.send(now, packet));
+            return Offer::Accepted(self.wire.send(now, now, packet));
         }
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return Offer::Dropped;
@@ -183,7 +214,7 @@ impl FifoLink {
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);
         self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
-        Offer::Accepted(self.wire.send(busy_until, packet))
+        Offer::Accepted(self.wire.send(busy_until, now, packet))
     }
 
     /// Packets marked so far.
@@ -194,6 +225,16 @@ impl FifoLink {
     /// The longest queue so far, packets.
     pub fn longest_queue(&self) -> usize {
         self.wire.longest_queue
+    }
+
+    /// Makes [`FifoLink::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire.count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire.trace_utilization()
     }
 
     /// Packets waiting at `now`, the one in transmission not counted.
@@ -227,6 +268,8 @@ pub struct QueuedLink<T> {
     /// Deficit round robin: whose turn it is, and whether it has had its quantum.
     turn: usize,
     credited: bool,
+    /// When the packet taken last came.
+    taken: Time,
 }
 
 /// The queue of a class of protocols on a link, and its share of it.
@@ -284,7 +327,7 @@ impl<T> Queue<T> {
 impl<T> QueuedLink<T> {
     /// An idle link; `name` names its random streams.
     pub fn new(
-        rate: Rate,
+        rate: &LinkRate,
         delay: Duration,
         queue: &QueueSpec,
         channel: &ChannelSpec,
@@ -293,17 +336,18 @@ impl<T> QueuedLink<T> {
     ) -> Self {
         let mut queue_of = [0; RouterKind::ALL.len()];
         let queues = if queue.classes.is_empty() {
-            vec![Queue::new(queue, rate, 0, seed, name)]
+            vec![Queue::new(queue, rate.mean(), 0, seed, name)]
         } else {
             let weights = || queue.classes.iter().map(|class| class.weight);
             let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
             let class = |(index, class): (u8, &ClassSpec)| {
                 queue_of[class.kind as usize] = index;
                 // What a router with a capacity may count on.
-                let share = Rate::from_bps((rate.as_bps() as f64 * class.weight / sum) as u64);
+                let share = rate.mean().as_bps() as f64 * class.weight / sum;
+                let share = Rate::from_bps(share as u64).unwrap_or(rate.mean());
                 let quantum = (LEAST_QUANTUM * class.weight / least) as u64;
                 let name = format!("{name}/{}", class.kind.name());
-                Queue::new(&class.queue, share.unwrap_or(rate), quantum, seed, &name)
+                Queue::new(&class.queue, share, quantum, seed, &name)
             };
             (0..).zip(&queue.classes).map(class).collect()
         };
@@ -314,6 +358,7 @@ impl<T> QueuedLink<T> {
             waiting: 0,
             turn: 0,
             credited: false,
+            taken: Time::ZERO,
         }
     }
 
@@ -375,6 +420,16 @@ impl<T> QueuedLink<T> {
         self.wire.longest_queue
     }
 
+    /// Makes [`QueuedLink::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire.count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire.trace_utilization()
+    }
+
     /// When the wire can take the next waiting packet, if one waits.
     pub fn next_start(&self) -> Option<Time> {
         (self.waiting > 0).then_some(self.wire.busy_until)
@@ -390,7 +445,9 @@ impl<T> QueuedLink<T> {
         if self.queues.len() > 1 {
             self.choose();
         }
-        self.queues[self.turn].waiting.pop_front().map(|(handle, _, arrived)| (handle, arrived))
+        let (handle, _, arrived) = self.queues[self.turn].waiting.pop_front()?;
+        self.taken = arrived;
+        Some((handle, arrived))
     }
 
     /// Deficit round robin: moves the turn to the queue that sends next; one has a packet.
@@ -431,7 +488,7 @@ impl<T> QueuedLink<T> {
             Some(Router::Warning(_)) | None => {}
         }
         queue.waiting_bytes = left;
-        self.wire.send(now, packet)
+        self.wire.send(now, self.taken, packet)
     }
 
     /// When [`QueuedLink::on_timer`] must be called next.
@@ -489,7 +546,7 @@ mod tests {
             vec![class(RouterKind::Any, weights[0]), class(RouterKind::Estcp, weights[1])];
         let spec = QueueSpec { classes, ..queue(100, RouterSpec::None) };
         let rate = Rate::from_bps(8_000_000).unwrap();
-        QueuedLink::new(rate, Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test")
+        QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test")
     }
 
     fn packet(kind: RouterKind, size: u32) -> Packet {
@@ -568,7 +625,7 @@ mod tests {
         let spec = QueueSpec { classes: vec![any, xcp(1.0)], ..queue(100, RouterSpec::None) };
         let rate = Rate::from_bps(8_000_000).unwrap();
         let link: QueuedLink<u32> =
-            QueuedLink::new(rate, Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
+            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
         let Some(Router::Xcp(router)) = &link.queues[1].router else { panic!("an XCP router") };
         // A quarter of a million bytes a second.
         assert_eq!(router.capacity(), 250_000.0);

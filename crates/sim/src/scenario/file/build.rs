@@ -123,7 +123,7 @@ impl Links {
 
     /// The slowest of some links, the first of equals.
     pub(super) fn slowest(&self, of: &[LinkId]) -> LinkId {
-        let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate);
+        let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate.mean());
         slowest.unwrap_or(0)
     }
 
@@ -152,7 +152,7 @@ impl Links {
     fn finish(self, queues: Vec<QueueSpec>) -> Vec<LinkSpec> {
         let link = |((name, wire), queue): ((String, Rc<Wire>), QueueSpec)| LinkSpec {
             name,
-            rate: wire.rate,
+            rate: wire.rate.clone(),
             delay: wire.delay,
             queue,
             channel: wire.channel.clone(),
