@@ -157,6 +157,9 @@ pub struct PhaseOutcome {
     pub cut_spread: f64,
     /// Flows that did not hear of a shift before the next, summed over the phases.
     pub missed: u64,
+    /// The mean of g as the flows knew it at the end of each phase, seconds, if any has heard one
+    /// out.
+    pub heard_g: Option<f64>,
     /// The mean of |g at the flow / g at the router - 1| over flows and phases, if any flow has
     /// heard one out.
     pub g_error: Option<f64>,

@@ -519,6 +519,11 @@ impl<T> QueuedLink<T> {
         self.queues.iter().flat_map(|queue| queue.waiting.iter().map(|(_, _, arrived)| *arrived))
     }
 
+    /// The value that the router sends out now, if it is one number: ESTCP's g, seconds.
+    pub fn signal(&self) -> Option<f64> {
+        self.traffic_controller().map(TrafficController::g)
+    }
+
     /// The traffic controller of ESTCP, if there is one.
     pub fn traffic_controller(&self) -> Option<&TrafficController> {
         self.queues.iter().find_map(|queue| match &queue.router {

@@ -90,6 +90,7 @@ static QUANTITIES: &[Quantity] = &[
     link("phase_queue_high", |of| of.phase(|p| p.queue_high)),
     link("phase_cut_spread", |of| of.phase(|p| p.cut_spread)),
     link("phase_missed", |of| of.phase(|p| p.missed as f64)),
+    link("phase_heard_g", |of| of.phase(|p| p.heard_g.unwrap_or(f64::NAN))),
     link("phase_g_error", |of| of.phase(|p| p.g_error.unwrap_or(f64::NAN))),
     link("phases_to_converge", |of| {
         of.phase(|p| p.until_converged.map_or(f64::INFINITY, |phases| phases as f64))

@@ -221,8 +221,10 @@ impl Simulation {
             dropped: hop.books.dropped,
             corrupted: hop.books.corrupted,
             sent_bytes: hop.books.sent_bytes,
-            // The one place that reads it: `QueuedLink::signal()`, once a router has a signal.
-            signal: None,
+            signal: match &hop.link {
+                Link::Fifo(_) => None,
+                Link::Queued(link) => link.signal(),
+            },
         }
     }
 

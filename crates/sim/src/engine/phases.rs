@@ -46,7 +46,7 @@ fn summary(
     };
 
     let (mut cut_spread, mut missed) = (0.0_f64, 0);
-    let (mut errors, mut error) = (0.0, 0.0);
+    let (mut heard_g, mut error, mut n) = (0.0, 0.0, 0.0);
     for phase in &phases {
         // The cut of each flow for the shift that began the phase, and for the one that ended it.
         let heard = |cuts: &&[PhaseCut], from: Time| {
@@ -61,7 +61,8 @@ fn summary(
         }
         for cut in cuts.iter().filter_map(|cuts| heard(cuts, phase.end)) {
             if cut.g.is_finite() {
-                errors += 1.0;
+                n += 1.0;
+                heard_g += cut.g;
                 error += (cut.g / phase.g - 1.0).abs();
             }
         }
@@ -78,7 +79,8 @@ fn summary(
         queue_high: extreme(&|phase| phase.queue.1, f64::min),
         cut_spread,
         missed,
-        g_error: (errors > 0.0).then(|| error / errors),
+        heard_g: (n > 0.0).then(|| heard_g / n),
+        g_error: (n > 0.0).then(|| error / n),
         until_converged: (good_at_the_end >= 3).then_some((all.len() - good_at_the_end) as u64),
     })
 }
@@ -114,6 +116,7 @@ mod tests {
         assert!((outcome.mean_length - 5.0).abs() < 1e-9);
         assert!((outcome.cut_spread - 0.05).abs() < 1e-9, "70 - 20 ms");
         assert_eq!((outcome.queue_low, outcome.queue_high), (0.03, 1.0));
+        assert!((outcome.heard_g.unwrap() - 0.105).abs() < 1e-6);
         // Half of what is heard is right, half a tenth too large.
         assert!((outcome.g_error.unwrap() - 0.05).abs() < 1e-6);
         assert_eq!(outcome.until_converged, Some(1));

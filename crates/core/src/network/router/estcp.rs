@@ -174,6 +174,11 @@ impl TrafficController {
         &self.spec
     }
 
+    /// g, seconds.
+    pub fn g(&self) -> f64 {
+        self.g
+    }
+
     /// The phases that have ended, in order.
     pub fn phases(&self) -> &[Phase] {
         &self.ended
