@@ -86,6 +86,28 @@ pub enum CongestionHeader {
         /// Reverse_Feedback.
         feedback: f64,
     },
+    /// ESTCP's ideal signalling field, on data packets and echoed on acknowledgments (estcp2010,
+    /// "Implementation of ESTCP").
+    Estcp {
+        /// The phases that the traffic controllers on the way have begun, added up; 0 before the
+        /// first of them.
+        phase: u64,
+        /// g: seconds in which a window grows by one packet.
+        g: f64,
+        /// How long ago the controller that wrote g last shifted its phase, seconds.
+        age: f64,
+    },
+    /// ESTCP's two ECN bits, on data packets and echoed (estcp2010, Fig. 4).
+    EstcpBits {
+        /// The higher bit is the parity of the phase, the lower one the mark.
+        bits: u8,
+    },
+    /// On an acknowledgment: when the data that it acknowledges reached the receiver (RFC 7323
+    /// TSval, by an ideal clock).
+    Timestamps {
+        /// Of the packet whose timestamp the acknowledgment echoes.
+        received: Time,
+    },
 }
 
 /// A packet on its way.
@@ -104,6 +126,8 @@ pub struct Packet {
     pub flags: Flags,
     /// How many entries of `sack` count.
     pub sack_len: u8,
+    /// The class of its protocol, for queues by class: its flow's `RouterKind` as a number.
+    pub class: u8,
     /// Data: sequence number of the data. Acknowledgment: the next one expected, so that all
     /// before it have arrived (the papers' lack + 1).
     pub seq: u64,

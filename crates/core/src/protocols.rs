@@ -6,6 +6,7 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::Discrimination;
+use crate::endpoint::estimator::BandwidthKind;
 use crate::endpoint::feedback::Feedback;
 use crate::endpoint::recovery::RecoveryKind;
 use crate::endpoint::window::WindowLaw;
@@ -164,6 +165,55 @@ pub static PROTOCOLS: &[Protocol] = &[
         recovery: RecoveryKind::LossMonitor,
         ..XTCP
     },
+    Protocol {
+        name: "westwood+",
+        source: "estcp2010 reference 11",
+        summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample an RTT.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
+    },
+    Protocol {
+        name: "estcp",
+        source: "estcp2010, ESTCP algorithm",
+        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at once.",
+        ..ESTCP
+    },
+    Protocol {
+        name: "estcp-ecn",
+        source: "estcp2010 figure 4",
+        summary: "estcp with nothing but the two ECN bits to carry the controller's signals.",
+        feedback: Feedback::EstcpBits,
+        ..ESTCP
+    },
+    Protocol {
+        name: "veno",
+        source: "estcp2010 reference 4",
+        summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
+        window: WindowLaw::Veno,
+        recovery: RecoveryKind::NewReno,
+        discrimination: Discrimination::Backlog,
+        ..TCP
+    },
+    Protocol {
+        name: "jtcp",
+        source: "estcp2010 reference 5",
+        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
+        recovery: RecoveryKind::NewReno,
+        discrimination: Discrimination::JitterRatio,
+        feedback: Feedback::Timestamps,
+        ..TCP
+    },
+    Protocol {
+        name: "new-jersey",
+        source: "estcp2010 reference 7",
+        summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
+        window: WindowLaw::NewJersey,
+        recovery: RecoveryKind::NewReno,
+        discrimination: Discrimination::Warning,
+        feedback: Feedback::CongestionWarning,
+        router: RouterKind::CongestionWarning,
+    },
 ];
 
 /// What the plain TCPs share.
@@ -193,6 +243,16 @@ const XTCP: Protocol = Protocol {
     discrimination: Discrimination::Never,
     feedback: Feedback::CongestionFlag,
     router: RouterKind::Xtcp,
+    ..TCP
+};
+
+/// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
+/// the many losses of an overflow, and of a lossy link, in one round trip.
+const ESTCP: Protocol = Protocol {
+    window: WindowLaw::Estcp,
+    recovery: RecoveryKind::Sack,
+    feedback: Feedback::Estcp,
+    router: RouterKind::Estcp,
     ..TCP
 };
 

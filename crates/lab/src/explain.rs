@@ -5,6 +5,7 @@
 //! explained here.
 
 use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::estimator::BandwidthKind;
 use windward_core::endpoint::feedback::Feedback;
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::endpoint::window::WindowLaw;
@@ -56,6 +57,26 @@ fn window(law: WindowLaw) -> Part {
             name: "bbr",
             what: "a pace and a window from the largest delivery rate and the smallest RTT seen lately",
             source: "draft-ietf-ccwg-bbr-06",
+        },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt } => Part {
+            name: "westwood+",
+            what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample an RTT",
+            source: "Grieco and Mascolo 2004 section 2",
+        },
+        WindowLaw::Veno => Part {
+            name: "veno",
+            what: "as reno, but half as fast while packets wait at the bottleneck",
+            source: "Fu and Liew 2003 section II",
+        },
+        WindowLaw::Estcp => Part {
+            name: "estcp",
+            what: "alpha = RTTmin/g an RTT; beta = RTTmin/RTT at a phase shift and at any loss",
+            source: "estcp2010, ESTCP algorithm",
+        },
+        WindowLaw::NewJersey => Part {
+            name: "new-jersey",
+            what: "as reno, but to RTTmin times the arrival rate at the receiver on congestion",
+            source: "Xu, Tian and Ansari 2005",
         },
         WindowLaw::Xcp => Part {
             name: "xcp",
@@ -141,6 +162,21 @@ fn discrimination(kind: Discrimination) -> Part {
             what: "no loss means congestion: the routers say so explicitly",
             source: "lr2008 section 4.4",
         },
+        Discrimination::Backlog => Part {
+            name: "backlog",
+            what: "a loss with less than three packets in the queue is random and costs a fifth",
+            source: "Fu and Liew 2003 section II",
+        },
+        Discrimination::JitterRatio => Part {
+            name: "jitter-ratio",
+            what: "a loss with a jitter ratio below 1/cwnd is corruption",
+            source: "Wu and Chen 2004",
+        },
+        Discrimination::Warning => Part {
+            name: "warning",
+            what: "a loss that an unmarked ACK tells of is corruption",
+            source: "Xu, Tian and Ansari 2005",
+        },
     }
 }
 
@@ -155,6 +191,26 @@ fn feedback(kind: Feedback) -> Part {
             name: "xcp",
             what: "packets carry rtt and the wanted change of throughput; ACKs echo what is left",
             source: "draft-falk-xcp-spec-03 section 2",
+        },
+        Feedback::Estcp => Part {
+            name: "phase+g",
+            what: "packets carry the number of the phase and g; ACKs echo them",
+            source: "estcp2010, Implementation of ESTCP",
+        },
+        Feedback::EstcpBits => Part {
+            name: "phase+g in ECN",
+            what: "two bits: parity of the phase, and a mark whose share tells g; ACKs echo them",
+            source: "estcp2010 figure 4",
+        },
+        Feedback::Timestamps => Part {
+            name: "timestamps",
+            what: "ACKs carry the arrival time at the receiver",
+            source: "RFC 7323",
+        },
+        Feedback::CongestionWarning => Part {
+            name: "timestamps+cw",
+            what: "ACKs carry the arrival time and echo the warning, packet by packet",
+            source: "Xu, Tian and Ansari 2005",
         },
         Feedback::CongestionFlag => Part {
             name: "flag",
@@ -180,6 +236,14 @@ fn router(kind: RouterKind) -> Part {
             "xcp that leaves a queue of ten packets standing, so that the wire stays busy",
             "lr2008 section 7.2",
         ),
+        RouterKind::Estcp => (
+            "one phase shift an overflow, for all flows; g += gamma (D - length of the phase)",
+            "estcp2010, ESTCP algorithm",
+        ),
+        RouterKind::CongestionWarning => (
+            "marks every packet while the average queue is above a threshold",
+            "Xu, Tian and Ansari 2005",
+        ),
         RouterKind::Xtcp => (
             "counts the packets its queue drops and flags as many of those that leave it",
             "lr2008 section 3.2",
@@ -192,7 +256,7 @@ fn router(kind: RouterKind) -> Part {
 }
 
 /// What sources are called here and in full, besides the papers that come with experiments.
-const TITLES: [(&str, &str); 3] = [
+const TITLES: [(&str, &str); 7] = [
     (
         "Katabi 2002",
         "D. Katabi, M. Handley, C. Rohrs, \"Congestion control for high bandwidth-delay \
@@ -206,6 +270,26 @@ const TITLES: [(&str, &str); 3] = [
     (
         "draft-ietf-ccwg-bbr-06",
         "N. Cardwell, I. Swett, J. Beshay (eds.), \"BBR Congestion Control\", Internet-Draft, 2026",
+    ),
+    (
+        "Grieco and Mascolo 2004",
+        "L. A. Grieco, S. Mascolo, \"Performance evaluation and comparison of Westwood+, New Reno, \
+         and Vegas TCP congestion control\", Computer Communication Review 34(2), 2004",
+    ),
+    (
+        "Fu and Liew 2003",
+        "C. P. Fu, S. C. Liew, \"TCP Veno: TCP enhancement for transmission over wireless access \
+         networks\", IEEE JSAC 21(2), 2003",
+    ),
+    (
+        "Wu and Chen 2004",
+        "E. H.-K. Wu, M.-Z. Chen, \"JTCP: Jitter-based TCP for heterogeneous wireless \
+         networks\", IEEE JSAC 22(4), 2004",
+    ),
+    (
+        "Xu, Tian and Ansari 2005",
+        "K. Xu, Y. Tian, N. Ansari, \"Improving TCP performance in integrated wireless \
+         communications networks\", Computer Networks 47(2), 2005",
     ),
 ];
 

@@ -5,6 +5,8 @@
 //! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
+use self::discrimination::{JtcpConfig, VenoConfig};
+use self::window::{EstcpConfig, NewJerseyConfig};
 use crate::units::Duration;
 
 pub mod discrimination;
@@ -64,6 +66,14 @@ pub struct EndpointConfig {
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
     pub loss_monitor_guard: bool,
+    /// Parameters of `estcp-ecn`.
+    pub estcp: EstcpConfig,
+    /// Parameters of `veno`.
+    pub veno: VenoConfig,
+    /// Parameters of `jtcp`.
+    pub jtcp: JtcpConfig,
+    /// Parameters of `new-jersey`.
+    pub new_jersey: NewJerseyConfig,
 }
 
 impl Default for EndpointConfig {
@@ -85,6 +95,10 @@ impl Default for EndpointConfig {
             pacing: false,
             partial_deflation: true,
             loss_monitor_guard: false,
+            estcp: EstcpConfig::default(),
+            veno: VenoConfig::default(),
+            jtcp: JtcpConfig::default(),
+            new_jersey: NewJerseyConfig::default(),
         }
     }
 }

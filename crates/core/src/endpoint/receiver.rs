@@ -65,7 +65,7 @@ impl Receiver {
             self.acknowledge_before(now, packet);
             return true;
         }
-        self.echo.on_data(packet);
+        self.echo.on_data(now, packet);
         if in_order {
             self.stats.unique += 1;
             self.next = if had_gap { self.out_of_order.next_missing(seq + 1) } else { seq + 1 };
@@ -106,7 +106,7 @@ impl Receiver {
         packet.packet_seq = waiting.packet_seq;
         packet.timestamp = waiting.timestamp;
         self.write_ack(packet);
-        self.echo.on_data(&arrived);
+        self.echo.on_data(now, &arrived);
         self.stats.unique += 1;
         self.next = seq + 1;
         self.delayed = Some(Delayed { due: now + wait, flow, seq, packet_seq, timestamp });

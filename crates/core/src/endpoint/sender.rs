@@ -6,7 +6,7 @@ use super::estimator::{ArrivalCounter, Bandwidth, DeliveryRate, Path, RttEstimat
 use super::feedback::Feedback;
 use super::pacer::Pacer;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
-use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
+use super::window::{AckEvent, CongestionEvent, PhaseCut, ResetEvent, Window};
 use crate::packet::{Flags, Packet, PacketKind};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
@@ -421,6 +421,10 @@ impl Sender {
     /// The slow start threshold, packets; infinite where there is none.
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
+    }
+    /// The shifts of phase it heard of, in order; none but with ESTCP.
+    pub fn phase_cuts(&self) -> &[PhaseCut] {
+        self.window.phase_cuts()
     }
     /// The RTT estimator.
     pub fn rtt(&self) -> &RttEstimator {

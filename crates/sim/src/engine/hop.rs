@@ -7,7 +7,7 @@ use windward_core::units::{Duration, Time};
 
 use super::schedule::{ComponentId, Schedule};
 use super::slab::PacketId;
-use crate::outcome::LinkOutcome;
+use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::LinkSpec;
 
 /// The link itself, in the cheaper form where that is exact.
@@ -39,7 +39,8 @@ impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: Window, force_queued: bool) -> Self {
         let LinkSpec { name, rate, delay, queue, channel } = spec;
-        let link = if !queue.router.acts_on_departure() && !force_queued {
+        let plain = !queue.router.acts_on_departure() && queue.classes.is_empty();
+        let link = if plain && !force_queued {
             let mut link = FifoLink::new(rate, *delay, queue, channel, seed, name);
             link.count_between(window.from, window.until);
             Link::Fifo(link)
@@ -71,7 +72,12 @@ impl Hop {
     }
 
     /// The link's row of the outcome at the end of the run.
-    pub(super) fn close(self, name: &str, window: Window) -> LinkOutcome {
+    pub(super) fn close(
+        self,
+        name: &str,
+        window: Window,
+        phases: Option<PhaseOutcome>,
+    ) -> LinkOutcome {
         let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
         let mut in_flight = self.books.on_wire_at_end;
         let (marked, longest_queue, of_trace) = match &self.link {
@@ -97,6 +103,7 @@ impl Hop {
             marked,
             mean_queue_packets: waited.as_secs_f64() / length,
             max_queue_packets: longest_queue as u64,
+            phases,
         }
     }
 }

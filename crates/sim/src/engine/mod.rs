@@ -15,6 +15,7 @@ mod component;
 mod flow;
 mod group;
 mod hop;
+mod phases;
 mod route;
 mod sampler;
 mod schedule;
@@ -220,8 +221,10 @@ impl Simulation {
             dropped: hop.books.dropped,
             corrupted: hop.books.corrupted,
             sent_bytes: hop.books.sent_bytes,
-            // The one place that reads it: `QueuedLink::signal()`, once a router has a signal.
-            signal: None,
+            signal: match &hop.link {
+                Link::Fifo(_) => None,
+                Link::Queued(link) => link.signal(),
+            },
         }
     }
 
@@ -422,6 +425,7 @@ impl Simulation {
                 break;
             }
             packet.flow = index;
+            packet.class = self.flows[index as usize].class;
             packet.hop = 0;
             self.slab.claim();
             match &mut transport.outbox {
@@ -546,8 +550,13 @@ impl Simulation {
         let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
         let groups = self.groups.into_iter().enumerate();
         let groups = groups.map(|(i, group)| group.close(i, &flows, window)).collect();
-        let hops = self.hops.into_iter().zip(&self.link_names);
-        let links: Vec<_> = hops.map(|(hop, name)| hop.close(name, window)).collect();
+        let phases: Vec<_> = (0..)
+            .zip(&self.hops)
+            .map(|(link, hop)| phases::outcome(link, hop, &self.flows, &self.transports, window))
+            .collect();
+        let hops = self.hops.into_iter().zip(&self.link_names).zip(phases);
+        let links: Vec<_> =
+            hops.map(|((hop, name), phases)| hop.close(name, window, phases)).collect();
         Outcome {
             seed: self.seed,
             duration: window.until.since(Time::ZERO),

@@ -4,6 +4,7 @@
 //! fingerprints compare the engine with its own past: after a change of behaviour that is
 //! meant, `BLESS=1 cargo test -p windward-sim golden` writes them anew.
 
+use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::network::{RouterKind, RouterSpec};
 use windward_core::protocols::PROTOCOLS;
@@ -245,7 +246,9 @@ fn xcp_converges_to_equal_shares_of_a_full_link() {
 #[test]
 fn half_a_window_keeps_a_link_busy_with_a_queue_of_a_bandwidth_delay_product() {
     for protocol in PROTOCOLS.iter().filter(|p| p.router != RouterKind::Xcp) {
-        if protocol.router == RouterKind::XcpPersistent {
+        // JTCP at 1/cwnd takes some overflows for corruption and ends them in timeouts: see there.
+        let halves = protocol.discrimination != Discrimination::JitterRatio;
+        if protocol.router == RouterKind::XcpPersistent || !halves {
             continue;
         }
         let scenario = build("duration = '60s'\nwarmup = '20s'", SHARED, protocol.name);

@@ -3,6 +3,17 @@
 //! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
 //! it, where others answer 0 or 1.
 
+mod backlog;
+mod jitter_ratio;
+mod warning;
+
+pub use backlog::{BacklogMeter, VenoConfig, VenoRtt};
+pub use jitter_ratio::{Jitter, JtcpConfig};
+
+use backlog::Backlog;
+use jitter_ratio::JitterRatio;
+use warning::Warning;
+
 use super::EndpointConfig;
 use super::estimator::Path;
 use super::window::AckEvent;
@@ -16,6 +27,12 @@ pub enum Discrimination {
     AlwaysCongestion,
     /// No loss is: congestion is signalled explicitly (lr2008 section 2.3).
     Never,
+    /// A loss with a backlog below a threshold is random, and costs less (Veno).
+    Backlog,
+    /// A loss with little jitter is corruption (JTCP).
+    JitterRatio,
+    /// A loss without the routers' congestion warning is corruption (New Jersey).
+    Warning,
 }
 
 /// A loss, as discrimination sees it.
@@ -45,30 +62,47 @@ pub enum Discriminator {
     AlwaysCongestion,
     /// See [`Discrimination::Never`].
     Never,
+    /// See [`Discrimination::Backlog`].
+    Backlog(Backlog),
+    /// See [`Discrimination::JitterRatio`].
+    JitterRatio(JitterRatio),
+    /// See [`Discrimination::Warning`].
+    Warning(Warning),
 }
 
 impl Discriminator {
     /// The state at the start of a connection. `stream` is for those that flip coins.
-    pub fn new(kind: Discrimination, _config: &EndpointConfig, _stream: Stream) -> Self {
+    pub fn new(kind: Discrimination, config: &EndpointConfig, _stream: Stream) -> Self {
         match kind {
             Discrimination::AlwaysCongestion => Discriminator::AlwaysCongestion,
             Discrimination::Never => Discriminator::Never,
+            Discrimination::Backlog => Discriminator::Backlog(Backlog::new(config.veno)),
+            Discrimination::JitterRatio => {
+                Discriminator::JitterRatio(JitterRatio::new(config.jtcp))
+            }
+            Discrimination::Warning => Discriminator::Warning(Warning::default()),
         }
     }
 
     /// An acknowledgment arrived; called before losses that it tells of are judged.
     #[inline]
-    pub fn on_ack(&mut self, _ack: &AckEvent) {
+    pub fn on_ack(&mut self, ack: &AckEvent) {
         match self {
             Discriminator::AlwaysCongestion | Discriminator::Never => {}
+            Discriminator::Backlog(backlog) => backlog.on_ack(ack),
+            Discriminator::JitterRatio(ratio) => ratio.on_ack(ack),
+            Discriminator::Warning(warning) => warning.on_ack(ack),
         }
     }
 
     /// The probability that a loss was due to congestion.
-    pub fn judge(&mut self, _loss: &LossEvent) -> Probability {
+    pub fn judge(&mut self, loss: &LossEvent) -> Probability {
         match self {
             Discriminator::AlwaysCongestion => Probability::ONE,
             Discriminator::Never => Probability::ZERO,
+            Discriminator::Backlog(backlog) => backlog.judge(loss),
+            Discriminator::JitterRatio(ratio) => ratio.judge(loss),
+            Discriminator::Warning(warning) => warning.judge(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! carries it back on the next acknowledgment.
 
 use crate::packet::{CongestionHeader, Flags, Packet};
-use crate::units::Duration;
+use crate::units::{Duration, Time};
 
 /// The congestion header a protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,14 @@ pub enum Feedback {
     /// ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
     /// retransmissions included (RFC 8311 section 4.3 allows it; Linux does so).
     ExactEcn,
+    /// ESTCP's phase and g in a field of their own.
+    Estcp,
+    /// ESTCP's phase and g in the two ECN bits (estcp2010, Fig. 4).
+    EstcpBits,
+    /// Acknowledgments carry the arrival time at the receiver (RFC 7323).
+    Timestamps,
+    /// The same, and each acknowledgment echoes the ECN mark of its packet (TCP New Jersey).
+    CongestionWarning,
 }
 
 impl Feedback {
@@ -25,7 +33,7 @@ impl Feedback {
     #[inline]
     pub fn stamp(self, packet: &mut Packet, srtt: Duration, window: f64) {
         match self {
-            Feedback::None => packet.header = CongestionHeader::None,
+            Feedback::None | Feedback::Timestamps => packet.header = CongestionHeader::None,
             Feedback::Xcp => {
                 let rtt = srtt.as_secs_f64();
                 // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it down.
@@ -36,7 +44,11 @@ impl Feedback {
                 packet.header = CongestionHeader::None;
                 packet.flags.insert(Flags::XTCP);
             }
-            Feedback::ExactEcn => {
+            Feedback::Estcp => {
+                packet.header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
+            }
+            Feedback::EstcpBits => packet.header = CongestionHeader::EstcpBits { bits: 0 },
+            Feedback::ExactEcn | Feedback::CongestionWarning => {
                 packet.header = CongestionHeader::None;
                 packet.flags.insert(Flags::ECN_CAPABLE);
             }
@@ -52,6 +64,10 @@ pub struct Echo {
     /// delayed acknowledgments lose none (draft section 3.3).
     xcp: Option<f64>,
     congestion_flag: bool,
+    /// ESTCP: what the latest packet brought.
+    estcp: CongestionHeader,
+    /// When the first packet since the last acknowledgment arrived.
+    received: Option<Time>,
     /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3). Exact
     /// ECN: the mark of the latest packet (RFC 8257: DCTCP.CE).
     ecn: bool,
@@ -60,12 +76,19 @@ pub struct Echo {
 impl Echo {
     /// The receiver's half of a protocol with that feedback.
     pub fn new(feedback: Feedback) -> Self {
-        Echo { feedback, xcp: None, congestion_flag: false, ecn: false }
+        Echo {
+            feedback,
+            xcp: None,
+            congestion_flag: false,
+            estcp: CongestionHeader::None,
+            received: None,
+            ecn: false,
+        }
     }
 
     /// A data packet arrived.
     #[inline]
-    pub fn on_data(&mut self, packet: &Packet) {
+    pub fn on_data(&mut self, now: Time, packet: &Packet) {
         match self.feedback {
             Feedback::None => {}
             Feedback::Xcp => {
@@ -80,6 +103,16 @@ impl Echo {
             }
             Feedback::ExactEcn => {
                 self.ecn = packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+                return;
+            }
+            Feedback::Estcp | Feedback::EstcpBits => self.estcp = packet.header,
+            Feedback::Timestamps => {
+                self.received.get_or_insert(now);
+            }
+            Feedback::CongestionWarning => {
+                self.received.get_or_insert(now);
+                // A mark each, not RFC 3168's echo until the sender answers.
+                self.ecn |= packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
                 return;
             }
         }
@@ -100,15 +133,26 @@ impl Echo {
     /// Writes the echo into an acknowledgment.
     #[inline]
     pub fn write(&mut self, ack: &mut Packet) {
-        ack.header = match self.xcp.take() {
-            Some(feedback) => CongestionHeader::XcpReverse { feedback },
-            None => CongestionHeader::None,
+        ack.header = match self.feedback {
+            Feedback::None | Feedback::CongestionFlag | Feedback::ExactEcn => {
+                CongestionHeader::None
+            }
+            Feedback::Xcp => match self.xcp.take() {
+                Some(feedback) => CongestionHeader::XcpReverse { feedback },
+                None => CongestionHeader::None,
+            },
+            Feedback::Estcp | Feedback::EstcpBits => self.estcp,
+            Feedback::Timestamps | Feedback::CongestionWarning => match self.received.take() {
+                Some(received) => CongestionHeader::Timestamps { received },
+                None => CongestionHeader::None,
+            },
         };
         if std::mem::take(&mut self.congestion_flag) {
             ack.flags.insert(Flags::CONGESTION);
         }
         if self.ecn {
             ack.flags.insert(Flags::ECN_ECHO);
+            self.ecn = self.feedback != Feedback::CongestionWarning;
         }
     }
 }

@@ -107,6 +107,8 @@ struct Run<'a> {
     /// Packets on their way, by time of arrival and a number that keeps them apart.
     channel: BTreeMap<(Time, u64), Packet>,
     entered: u64,
+    /// ESTCP: shifts so far.
+    phase: u64,
     mirror: Mirror,
 }
 
@@ -123,6 +125,7 @@ impl<'a> Run<'a> {
             now: Time::ZERO,
             channel: BTreeMap::new(),
             entered: 0,
+            phase: 0,
             mirror: Mirror::default(),
         }
     }
@@ -197,6 +200,19 @@ impl<'a> Run<'a> {
         }
         if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
             *delta = (self.stream.uniform() * 2.0 - 1.0) * self.chaos.grants;
+        }
+        // A traffic controller that shifts its phase and changes its mind as often as others flag.
+        self.phase += u64::from(self.chance(self.chaos.flags));
+        match &mut packet.header {
+            CongestionHeader::Estcp { phase, g, age } => {
+                *phase = self.phase;
+                *g = 1e-6 + self.stream.uniform();
+                *age = 0.0;
+            }
+            CongestionHeader::EstcpBits { bits } => {
+                *bits = (self.phase as u8 & 1) << 1 | u8::from(self.stream.uniform() < 0.5);
+            }
+            _ => {}
         }
         let arrived = packet.seq;
         let acknowledges = self.receiver.on_data(self.now, packet);

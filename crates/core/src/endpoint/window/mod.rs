@@ -7,9 +7,16 @@
 mod bbr;
 mod cubic;
 mod dctcp;
+mod estcp;
+mod new_jersey;
 mod reno;
+mod veno;
+mod westwood;
 mod xcp;
 mod xtcp;
+
+pub use estcp::{EstcpConfig, PhaseCut};
+pub use new_jersey::NewJerseyConfig;
 
 use super::EndpointConfig;
 use super::estimator::{BandwidthKind, LostPacket, Path, RateSample};
@@ -20,7 +27,11 @@ use crate::units::{Probability, Time};
 use bbr::Bbr;
 use cubic::Cubic;
 use dctcp::Dctcp;
+use estcp::Estcp;
+use new_jersey::NewJersey;
 use reno::Reno;
+use veno::Veno;
+use westwood::Westwood;
 use xcp::Xcp;
 use xtcp::Xtcp;
 
@@ -31,6 +42,17 @@ pub enum WindowLaw {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// Reno's growth; after congestion the bandwidth estimate times RTTmin.
+    Westwood {
+        /// Which estimate.
+        bandwidth: BandwidthKind,
+    },
+    /// Reno with its growth halved while packets wait at the bottleneck (Fu and Liew 2003).
+    Veno,
+    /// Dynamic AIMD, paced and synchronised by a traffic controller (estcp2010).
+    Estcp,
+    /// Reno's growth; after congestion the bandwidth estimated from arrival times at the receiver.
+    NewJersey,
     /// The window follows the feedback of XCP routers.
     Xcp,
     /// AIMD on a congestion flag (lr2008 section 3.2).
@@ -48,8 +70,12 @@ impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
     pub fn bandwidth(self) -> Option<BandwidthKind> {
         match self {
+            WindowLaw::Westwood { bandwidth } => Some(bandwidth),
             WindowLaw::Reno
             | WindowLaw::Cubic
+            | WindowLaw::Veno
+            | WindowLaw::Estcp
+            | WindowLaw::NewJersey
             | WindowLaw::Xcp
             | WindowLaw::Xtcp { .. }
             | WindowLaw::Dctcp
@@ -113,6 +139,14 @@ pub enum Window {
     Reno(Reno),
     /// See [`WindowLaw::Cubic`].
     Cubic(Cubic),
+    /// See [`WindowLaw::Westwood`].
+    Westwood(Westwood),
+    /// See [`WindowLaw::Veno`].
+    Veno(Veno),
+    /// See [`WindowLaw::Estcp`].
+    Estcp(Estcp),
+    /// See [`WindowLaw::NewJersey`].
+    NewJersey(NewJersey),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
     /// See [`WindowLaw::Xtcp`].
@@ -129,6 +163,10 @@ macro_rules! each {
         match $self {
             Window::Reno($law) => $call,
             Window::Cubic($law) => $call,
+            Window::Westwood($law) => $call,
+            Window::Veno($law) => $call,
+            Window::Estcp($law) => $call,
+            Window::NewJersey($law) => $call,
             Window::Xcp($law) => $call,
             Window::Xtcp($law) => $call,
             Window::Dctcp($law) => $call,
@@ -143,6 +181,10 @@ impl Window {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
+            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
+            WindowLaw::Veno => Window::Veno(Veno::new(config)),
+            WindowLaw::Estcp => Window::Estcp(Estcp::new(config)),
+            WindowLaw::NewJersey => Window::NewJersey(NewJersey::new(config)),
             WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
             WindowLaw::Dctcp => Window::Dctcp(Dctcp::new(config)),
@@ -168,9 +210,20 @@ impl Window {
         match self {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
+            Window::Westwood(law) => law.ssthresh(),
+            Window::Veno(law) => law.ssthresh(),
+            Window::Estcp(law) => law.ssthresh(),
+            Window::NewJersey(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
             Window::Dctcp(law) => law.ssthresh(),
             Window::Xcp(_) | Window::Bbr(_) => f64::INFINITY,
+        }
+    }
+    /// The shifts of phase that the law heard of, in order; none but with [`WindowLaw::Estcp`].
+    pub fn phase_cuts(&self) -> &[PhaseCut] {
+        match self {
+            Window::Estcp(law) => law.cuts(),
+            _ => &[],
         }
     }
     /// An acknowledgment arrived.

@@ -121,6 +121,11 @@ impl XcpRouter {
         }
     }
 
+    /// C, bytes per second.
+    pub fn capacity(&self) -> f64 {
+        self.capacity
+    }
+
     /// A packet arrives, whether or not the queue takes it. Any traffic counts as input; only
     /// XCP's own shapes the interval and the shares (draft section 4.2).
     pub fn on_arrival(&mut self, packet: &Packet) {

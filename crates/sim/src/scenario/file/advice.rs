@@ -1,6 +1,7 @@
 //! What a file may say and its author hardly means: warnings, for people to read.
 
-use windward_core::network::{AqmSpec, EcnThreshold, RouterKind, RouterSpec};
+use windward_core::network::{AqmSpec, EcnThreshold, EstcpSpec, QueueSpec, RouterKind, RouterSpec};
+use windward_core::units::Duration;
 
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
@@ -20,7 +21,10 @@ pub(super) fn warnings(
         warnings.extend(ecn_of_rate_based(group.name, flow));
         let reverse = flow.reverse.iter().map(|&link| &links[link]);
         warnings.extend(low_threshold(group.name, flow, &forward, reverse));
+        warnings.extend(no_router(group.name, flow, &forward));
+        warnings.extend(short_phases(group.name, flows, index, links));
     }
+    warnings.extend(unstable_controllers(flows, links));
     warnings
 }
 
@@ -85,4 +89,93 @@ fn low_threshold<'a>(
             (pipe / 7.0).floor() + 1.0
         )
     })
+}
+
+/// The router that a class of packets meets in a queue.
+fn router_of(queue: &QueueSpec, kind: RouterKind) -> &RouterSpec {
+    let class = queue.classes.iter().find(|class| class.kind == kind);
+    class.map_or(&queue.router, |class| &class.queue.router)
+}
+
+fn controller(link: &LinkSpec) -> Option<&EstcpSpec> {
+    match router_of(&link.queue, RouterKind::Estcp) {
+        RouterSpec::Estcp(spec) => Some(spec),
+        _ => None,
+    }
+}
+
+/// Protocols that live without their router are not what their name says.
+fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
+    let kind = flow.traffic.router();
+    let consequence = match kind {
+        RouterKind::Estcp => "without a traffic controller they are TCP with alpha = 1, beta = 1/2",
+        RouterKind::CongestionWarning => {
+            "without a warning they take every loss for corruption and never reduce their window"
+        }
+        _ => return None,
+    };
+    let none = |link: &&LinkSpec| *router_of(&link.queue, kind) == RouterSpec::None;
+    forward.iter().all(none).then(|| {
+        let kind = kind.name();
+        format!(
+            "no queue on the way of flows `{group}` has the router `{kind}`: {consequence}; give \
+             the bottleneck `router = \"{kind}\"`"
+        )
+    })
+}
+
+/// estcp2010: D is much longer than any RTT, or a phase ends before its cut has shown.
+fn short_phases(
+    group: &str,
+    flows: &[FlowSpec],
+    index: usize,
+    links: &[LinkSpec],
+) -> Option<String> {
+    let own = || flows.iter().filter(|f| f.group == index && is_estcp(f));
+    let rtt = |flow: &FlowSpec| {
+        let route = flow.forward.iter().chain(&flow.reverse);
+        route.map(|&link| links[link].delay.as_secs_f64()).sum::<f64>()
+    };
+    let longest = own().map(rtt).fold(0.0, f64::max);
+    let crossed = own().flat_map(|flow| &flow.forward);
+    let target = crossed.filter_map(|&link| controller(&links[link])).map(|spec| spec.target);
+    let target = target.min()?;
+    (target.as_secs_f64() < 10.0 * longest).then(|| {
+        let rtt = Duration::from_secs_f64(longest);
+        format!(
+            "the phases of {target} that flows `{group}` are to keep are shorter than ten times \
+             their RTT of {rtt}: a cut must have shown before a tenth of a phase is over; raise \
+             `target`"
+        )
+    })
+}
+
+fn is_estcp(flow: &FlowSpec) -> bool {
+    flow.traffic.router() == RouterKind::Estcp
+}
+
+/// estcp2010 with I = g B/N: stable for 0 < gamma B/N < 2.
+fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
+    let mut crossing = vec![0_u32; links.len()];
+    for flow in flows.iter().filter(|flow| is_estcp(flow)) {
+        for &link in &flow.forward {
+            crossing[link] += 1;
+        }
+    }
+    let warning = |(link, n): (&LinkSpec, u32)| {
+        let spec = controller(link)?;
+        let class = link.queue.classes.iter().find(|class| class.kind == RouterKind::Estcp);
+        let limit = class.map_or(link.queue.limit, |class| class.queue.limit);
+        let (buffer, gamma) = (spec.buffer(limit), spec.fixed_gamma(limit)?);
+        let gain = gamma * buffer / f64::from(n.max(1));
+        (n > 0 && gain >= 2.0).then(|| {
+            format!(
+                "the traffic controller of link `{}` is unstable: gamma B/N = {gamma} x {buffer} / \
+                 {n} = {gain:.3} is not less than 2; give it a gamma below {:.3e}, or \"adaptive\"",
+                link.name,
+                2.0 * f64::from(n) / buffer
+            )
+        })
+    };
+    links.iter().zip(crossing).filter_map(warning).collect()
 }

@@ -1,6 +1,8 @@
 //! Parameters of endpoints: `[endpoint]`, and the same keys in `[[flows]]`.
 
 use windward_core::endpoint::EndpointConfig;
+use windward_core::endpoint::discrimination::{Jitter, JtcpConfig, VenoConfig, VenoRtt};
+use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig};
 use windward_core::units::Duration;
 
 use super::section::{DAY, Field, Result, Section};
@@ -40,6 +42,10 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(pacing, Field::bool);
     take!(partial_deflation, Field::bool);
     take!(loss_monitor_guard, Field::bool);
+    take!(estcp, |field| estcp(config.estcp, &field.section()?));
+    take!(veno, |field| veno(config.veno, &field.section()?));
+    take!(jtcp, |field| jtcp(config.jtcp, &field.section()?));
+    take!(new_jersey, |field| new_jersey(config.new_jersey, &field.section()?));
     if config.rto_ceiling < config.rto_floor {
         return Err(section.error(format!(
             "rto_ceiling ({}) is less than rto_floor ({})",
@@ -54,4 +60,39 @@ fn delayed_acks(field: Field<'_>) -> Result<Option<Duration>> {
         return Ok(field.bool()?.then_some(DELAYED_ACKS));
     }
     field.positive(DAY).map(Some)
+}
+
+fn estcp(base: EstcpConfig, section: &Section<'_>) -> Result<EstcpConfig> {
+    let prior = section.read("prior", |field| field.float(1.0..=1e6))?;
+    Ok(EstcpConfig { prior: prior.unwrap_or(base.prior) })
+}
+
+fn veno(base: VenoConfig, section: &Section<'_>) -> Result<VenoConfig> {
+    let threshold = section.read("threshold", |field| field.float(0.0..=1e6))?;
+    let rtt = section.read("rtt", |field| {
+        Ok(match field.word(&["smoothed", "latest"])? {
+            "latest" => VenoRtt::Latest,
+            _ => VenoRtt::Smoothed,
+        })
+    })?;
+    Ok(VenoConfig { threshold: threshold.unwrap_or(base.threshold), rtt: rtt.unwrap_or(base.rtt) })
+}
+
+fn jtcp(base: JtcpConfig, section: &Section<'_>) -> Result<JtcpConfig> {
+    let threshold = section.read("threshold", |field| field.float(0.0..=1000.0))?;
+    let jitter = section.read("jitter", |field| {
+        Ok(match field.word(&["absolute", "signed"])? {
+            "signed" => Jitter::Signed,
+            _ => Jitter::Absolute,
+        })
+    })?;
+    Ok(JtcpConfig {
+        threshold: threshold.unwrap_or(base.threshold),
+        jitter: jitter.unwrap_or(base.jitter),
+    })
+}
+
+fn new_jersey(base: NewJerseyConfig, section: &Section<'_>) -> Result<NewJerseyConfig> {
+    let on_warning = section.read("on_warning", Field::bool)?;
+    Ok(NewJerseyConfig { on_warning: on_warning.unwrap_or(base.on_warning) })
 }

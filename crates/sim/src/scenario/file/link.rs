@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, LinkRate, QueueLimit, RateTrace, RedSpec,
-    RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, EstcpSpec, Gamma, LinkRate, QueueLimit,
+    RateTrace, RedSpec, RouterKind, RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability};
 
@@ -29,6 +29,7 @@ pub(super) struct LinkFields {
     queue: Option<QueueLimit>,
     aqm: Option<AqmSpec>,
     router: Option<RouterChoice>,
+    classes: Option<Classes>,
     channel: Option<ChannelSpec>,
     spot: Spot,
 }
@@ -41,6 +42,7 @@ pub(super) struct Wire {
     pub(super) limit: QueueLimit,
     pub(super) aqm: AqmSpec,
     pub(super) router: RouterChoice,
+    pub(super) classes: Classes,
     pub(super) channel: ChannelSpec,
     pub(super) spot: Spot,
 }
@@ -54,6 +56,31 @@ pub(super) enum RouterChoice {
     Fixed(RouterSpec, Spot),
 }
 
+/// Queues by class of protocols.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Classes {
+    /// One queue for all.
+    #[default]
+    None,
+    /// A queue for every class that crosses, with what the file says of some.
+    Each(Vec<(RouterKind, Class)>),
+}
+
+/// What a link says about one of its classes.
+#[derive(Debug, Clone)]
+pub(super) struct Class {
+    pub(super) weight: f64,
+    pub(super) limit: Option<QueueLimit>,
+    pub(super) aqm: Option<AqmSpec>,
+    pub(super) router: Option<RouterChoice>,
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Class { weight: 1.0, limit: None, aqm: None, router: None }
+    }
+}
+
 impl LinkFields {
     /// A link about which nothing is said, for errors at `spot`.
     pub(super) fn empty(spot: Spot) -> Self {
@@ -63,6 +90,7 @@ impl LinkFields {
             queue: None,
             aqm: None,
             router: None,
+            classes: None,
             channel: None,
             spot,
         }
@@ -75,6 +103,7 @@ impl LinkFields {
             queue: section.read("queue", |field| queue(&field))?,
             aqm: section.read("aqm", aqm)?,
             router: section.read("router", router)?,
+            classes: section.read("classes", classes)?,
             channel: channel(section)?,
             spot: section.spot(),
         })
@@ -97,14 +126,16 @@ impl LinkFields {
             queue: over.queue.or(base.queue),
             aqm: over.aqm.or(base.aqm),
             router: over.router.or(base.router),
+            classes: over.classes.or(base.classes),
             channel: over.channel.or(base.channel),
             spot: over.spot,
         }
     }
 
-    /// The way back: the same wire and queue, without losses and with the router it needs.
+    /// The way back: the same wire and queue, without losses and classes and with the router it
+    /// needs.
     pub(super) fn mirrored(&self) -> Self {
-        LinkFields { router: None, channel: None, ..self.clone() }
+        LinkFields { router: None, classes: None, channel: None, ..self.clone() }
     }
 
     pub(super) fn finish(self) -> Result<Rc<Wire>> {
@@ -119,6 +150,7 @@ impl LinkFields {
             limit: self.queue.unwrap_or(DEFAULT_QUEUE),
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
+            classes: self.classes.unwrap_or_default(),
             channel: self.channel.unwrap_or_default(),
             spot: self.spot,
         }))
@@ -257,6 +289,29 @@ fn aqm(field: Field<'_>) -> Result<AqmSpec> {
     Ok(AqmSpec::Red(red))
 }
 
+/// `true`, or a table of classes, each with what it has of its own.
+fn classes(field: Field<'_>) -> Result<Classes> {
+    if field.is_bool() {
+        let each = field.bool()?;
+        return Ok(if each { Classes::Each(Vec::new()) } else { Classes::None });
+    }
+    let section = field.section()?;
+    let mut classes = Vec::new();
+    for kind in RouterKind::ALL {
+        let Some(field) = section.get(kind.name()) else { continue };
+        let section = field.section()?;
+        let weight = section.read("weight", |field| field.float(1e-3..=1e3))?;
+        let class = Class {
+            weight: weight.unwrap_or(1.0),
+            limit: section.read("queue", |field| queue(&field))?,
+            aqm: section.read("aqm", aqm)?,
+            router: section.read("router", router)?,
+        };
+        classes.push((kind, class));
+    }
+    Ok(Classes::Each(classes))
+}
+
 fn router(field: Field<'_>) -> Result<RouterChoice> {
     let mut kinds = vec!["auto"];
     kinds.extend(RouterKind::ALL.map(RouterKind::name));
@@ -269,25 +324,58 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
     let kind = RouterKind::ALL.into_iter().find(|k| k.name() == kind);
     let mut spec = kind.map(RouterKind::spec);
     if let Some(section) = &section {
-        if !matches!(spec, Some(RouterSpec::Xcp(_))) {
-            section.forbid(
-                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"],
-                "a parameter of the kinds xcp and xcp-persistent",
-            )?;
-        }
-        if !matches!(spec, Some(RouterSpec::EcnThreshold(_))) {
-            section.forbid(&["threshold"], "a parameter of the kind ecn-threshold")?;
-        }
-        match &mut spec {
-            Some(RouterSpec::Xcp(xcp)) => xcp_parameters(xcp, section)?,
+        let own: &[&str] = match &mut spec {
+            Some(RouterSpec::Xcp(xcp)) => {
+                xcp_parameters(xcp, section)?;
+                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"]
+            }
             Some(RouterSpec::EcnThreshold(EcnThreshold { threshold })) => {
                 let given = section.read("threshold", |field| field.small(0..=1_000_000_000))?;
                 *threshold = given.unwrap_or(*threshold);
+                &["threshold"]
             }
-            _ => {}
+            Some(RouterSpec::Estcp(estcp)) => {
+                estcp_parameters(estcp, section)?;
+                &["target", "gamma", "initial_g", "packet_size"]
+            }
+            Some(RouterSpec::Warning(warning)) => {
+                let share = |key, range, default| -> Result<f64> {
+                    Ok(section.read(key, |field| field.float(range))?.unwrap_or(default))
+                };
+                warning.threshold = share("threshold", 0.0..=1.0, warning.threshold)?;
+                warning.weight = share("weight", 1e-12..=1.0, warning.weight)?;
+                &["threshold", "weight"]
+            }
+            Some(RouterSpec::None | RouterSpec::Xtcp) | None => &[],
+        };
+        let kind = kind.map_or("auto", RouterKind::name);
+        for key in section.keys().filter(|key| *key != "kind" && !own.contains(key)) {
+            section.forbid(&[key], &format!("the router `{kind}` has no such parameter"))?;
         }
     }
     Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, spot)))
+}
+
+fn estcp_parameters(estcp: &mut EstcpSpec, section: &Section<'_>) -> Result<()> {
+    let number = |key, range, default| -> Result<f64> {
+        let value = section.read(key, |field| field.float(range))?;
+        Ok(value.unwrap_or(default))
+    };
+    estcp.target = section.read("target", |field| field.positive(DAY))?.unwrap_or(estcp.target);
+    estcp.initial_g = number("initial_g", 1e-9..=1e6, estcp.initial_g)?;
+    let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
+    estcp.packet_size = size.unwrap_or(estcp.packet_size);
+    if let Some(field) = section.get("gamma") {
+        estcp.gamma = if field.is_text() {
+            match field.word(&["one-flow", "adaptive"])? {
+                "adaptive" => Gamma::Adaptive,
+                _ => Gamma::OneFlow,
+            }
+        } else {
+            Gamma::Fixed(field.float(1e-12..=1e6)?)
+        };
+    }
+    Ok(())
 }
 
 fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {

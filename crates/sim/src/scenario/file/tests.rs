@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use windward_core::endpoint::discrimination::{Jitter, VenoRtt};
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, QueueLimit, RouterKind, RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability, Rate, Time};
 
@@ -444,6 +445,134 @@ fn what_is_no_trace_says_where() {
     ] {
         let message = inline(rate);
         assert!(message.contains(expected), "{rate}: {message}");
+    }
+}
+
+/// Ten flows with ESTCP over a bottleneck of 100 packets; RTT 60 ms.
+const ESTCP: &str = r#"
+    duration = "10s"
+    dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms", queue = "100p" }
+    dumbbell.access = { rate = "100Mbit", delay = "5ms", queue = "100p" }
+    flows = [
+        { group = "a", count = 10, protocol = "estcp" },
+        { group = "b", count = 1, protocol = "newreno" },
+    ]"#;
+
+#[test]
+fn a_traffic_controller_has_parameters_and_bounds() {
+    let router = |value: &str| {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set("dumbbell.bottleneck.router", value).unwrap();
+        file.build()
+    };
+    let scenario =
+        router(r#"{ kind = "estcp", target = "3s", gamma = "adaptive", initial_g = 0.5 }"#)
+            .unwrap();
+    let RouterSpec::Estcp(spec) = &link(&scenario, "bottleneck").queue.router else {
+        panic!("a traffic controller")
+    };
+    assert_eq!((spec.target, spec.gamma), (Duration::from_secs(3), Gamma::Adaptive));
+    assert_eq!(spec.initial_g, 0.5);
+    assert_eq!(scenario.warnings, Vec::<String>::new());
+
+    let message = |value: &str| router(value).unwrap_err().to_string();
+    assert!(message(r#"{ kind = "estcp", gamma = -1 }"#).contains("must lie between"));
+    assert!(message(r#"{ kind = "estcp", gamma = "fast" }"#).contains("valid: one-flow, adaptive"));
+    assert!(message(r#"{ kind = "estcp", target = "0s" }"#).contains("must lie between"));
+    assert!(message(r#"{ kind = "estcp", initial_g = 0 }"#).contains("must lie between"));
+    let foreign = message(r#"{ kind = "estcp", alpha = 0.4 }"#);
+    assert!(foreign.contains("router.alpha") && foreign.contains("no such parameter"), "{foreign}");
+
+    // gamma B/N = 0.2 x 100 / 10 = 2.
+    let warnings = |value: &str| router(value).unwrap().warnings;
+    let unstable = warnings(r#"{ kind = "estcp", gamma = 0.2 }"#);
+    assert!(unstable[0].contains("= 2.000 is not less than 2"), "{unstable:?}");
+    assert!(unstable[0].contains("below 2.000e-1"), "{unstable:?}");
+    assert!(warnings(r#"{ kind = "estcp", gamma = 0.199 }"#).is_empty());
+    // Ten RTTs of 60 ms are 600 ms.
+    let short = warnings(r#"{ kind = "estcp", target = "500ms" }"#);
+    assert!(short[0].contains("shorter than ten times their RTT of 60ms"), "{short:?}");
+}
+
+#[test]
+fn protocols_that_need_one_router_say_what_they_are_without() {
+    let without = |protocol: &str| {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set("flows.a.protocol", protocol).unwrap();
+        file.set("dumbbell.access.router", "none").unwrap();
+        let somewhere = file.build().unwrap().warnings;
+        assert_eq!(somewhere, Vec::<String>::new(), "one router is enough");
+        file.set("dumbbell.bottleneck.router", "none").unwrap();
+        file.build().unwrap().warnings
+    };
+    let estcp = without("estcp");
+    assert!(estcp[0].contains("has the router `estcp`") && estcp[0].contains("TCP"), "{estcp:?}");
+    let jersey = without("new-jersey");
+    assert!(jersey[0].contains("take every loss for corruption"), "{jersey:?}");
+}
+
+#[test]
+fn classes_give_each_router_a_queue_of_its_own() {
+    let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+    file.set("flows.b.protocol", "xcp").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("both cross link `bottleneck`"), "{message}");
+    assert!(message.contains("`classes = true`"), "{message}");
+
+    file.set("dumbbell.bottleneck.classes", "true").unwrap();
+    let scenario = file.build().unwrap();
+    let classes = &link(&scenario, "bottleneck").queue.classes;
+    let kinds: Vec<_> = classes.iter().map(|c| (c.kind, c.weight)).collect();
+    assert_eq!(kinds, [(RouterKind::Xcp, 1.0), (RouterKind::Estcp, 1.0)]);
+    assert!(matches!(classes[1].queue.router, RouterSpec::Estcp(_)));
+    assert_eq!(classes[1].queue.limit, QueueLimit::Packets(100));
+    assert!(link(&scenario, "bottleneck-reverse").queue.classes.is_empty());
+
+    let table =
+        r#"{ estcp = { weight = 2, queue = "50p", router = { kind = "estcp", target = "9s" } } }"#;
+    file.set("dumbbell.bottleneck.classes", table).unwrap();
+    let scenario = file.build().unwrap();
+    let estcp = &link(&scenario, "bottleneck").queue.classes[1];
+    assert_eq!((estcp.weight, estcp.queue.limit), (2.0, QueueLimit::Packets(50)));
+    assert!(
+        matches!(estcp.queue.router, RouterSpec::Estcp(spec) if spec.target == Duration::from_secs(9))
+    );
+
+    file.set("dumbbell.bottleneck.classes", r#"{ estcp = { router = "xcp" } }"#).unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("they ask for `estcp`"), "{message}");
+    file.set("dumbbell.bottleneck.classes", r#"{ estcp = { weight = 0 } }"#).unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("must lie between 0.001 and 1000"), "{message}");
+    file.set("dumbbell.bottleneck.classes", r#"{ udp = { weight = 1 } }"#).unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("unknown key") && message.contains("valid: none, xcp"), "{message}");
+}
+
+#[test]
+fn parameters_of_protocols_are_read_and_refused() {
+    let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+    file.set("flows.*.veno", r#"{ threshold = 5, rtt = "latest" }"#).unwrap();
+    file.set("flows.*.jtcp.jitter", "signed").unwrap();
+    file.set("flows.*.new_jersey.on_warning", "true").unwrap();
+    file.set("flows.*.estcp.prior", "10").unwrap();
+    let scenario = file.build().unwrap();
+    let Traffic::Transport { config, .. } = &scenario.flows[0].traffic else { panic!("a flow") };
+    assert_eq!((config.veno.threshold, config.veno.rtt), (5.0, VenoRtt::Latest));
+    assert_eq!((config.jtcp.threshold, config.jtcp.jitter), (1.0, Jitter::Signed));
+    assert!(config.new_jersey.on_warning);
+    assert_eq!(config.estcp.prior, 10.0);
+    for (key, value, says) in [
+        ("flows.*.veno.threshold", "-1", "must lie between 0 and"),
+        ("flows.*.veno.rtt", "median", "valid: smoothed, latest"),
+        ("flows.*.jtcp.jitter", "rms", "valid: absolute, signed"),
+        ("flows.*.estcp.prior", "0", "must lie between 1 and"),
+        ("flows.*.new_jersey.on_warning", "1", "expected true or false"),
+    ] {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set(key, value).unwrap();
+        let message = file.build().unwrap_err().to_string();
+        assert!(message.contains(says), "{message}");
     }
 }
 
