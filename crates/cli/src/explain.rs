@@ -4,6 +4,7 @@
 //! explained here.
 
 use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::estimator::BandwidthKind;
 use windward_core::endpoint::feedback::Feedback;
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::endpoint::window::WindowLaw;
@@ -92,6 +93,21 @@ fn window(law: WindowLaw) -> Part {
             what: "xtcp, but down to one packet where TCP would time out, until that window is through",
             source: "lr2008 section 8.1",
         },
+        WindowLaw::Westwood { estimator: BandwidthKind::Be } => Part {
+            name: "westwood (be)",
+            what: "as reno, but after a loss what the bandwidth estimate BE keeps in flight",
+            source: "Casetti 2001 section 2",
+        },
+        WindowLaw::Westwood { estimator: BandwidthKind::Ere } => Part {
+            name: "westwood (ere)",
+            what: "as reno, but after a loss what the eligible rate estimate ERE keeps in flight",
+            source: "tcpwbr2003 section II",
+        },
+        WindowLaw::Westwood { estimator: BandwidthKind::PerRtt } => Part {
+            name: "westwood (per RTT)",
+            what: "as reno, but after a loss what one rate sample a round trip keeps in flight",
+            source: "Grieco 2004 section 2",
+        },
     }
 }
 
@@ -141,6 +157,11 @@ fn recovery(kind: RecoveryKind) -> Part {
             what: "remembers in which packet each segment went last: lost once later ones arrived",
             source: "lr2008 section 5",
         },
+        RecoveryKind::BulkRepeat => Part {
+            name: "bulk-repeat",
+            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not grow",
+            source: "tcpwbr2003 section III",
+        },
     }
 }
 
@@ -155,6 +176,11 @@ fn discrimination(kind: Discrimination) -> Part {
             name: "never",
             what: "no loss means congestion: the routers say so explicitly",
             source: "lr2008 section 4.4",
+        },
+        Discrimination::SpikeOrRateGap => Part {
+            name: "spike-or-rgt",
+            what: "an error if RTTs are short or the rate is near cwnd/RTTmin; else congestion",
+            source: "tcpwbr2003 section IV",
         },
     }
 }
@@ -200,7 +226,7 @@ fn router(kind: RouterKind) -> Part {
 
 /// The full titles behind the short keys that the explanation of `protocol` uses.
 fn references(protocol: &Protocol) -> String {
-    const TITLES: [(&str, &str); 3] = [
+    const TITLES: [(&str, &str); 6] = [
         (
             "lr2008",
             "C. De Vleeschouwer, P. Frossard, \"Loss-resilient window-based congestion control\", \
@@ -215,6 +241,21 @@ fn references(protocol: &Protocol) -> String {
             "draft-falk-xcp-spec-03",
             "A. Falk et al., \"Specification for the Explicit Control Protocol (XCP)\", \
              Internet-Draft, 2007",
+        ),
+        (
+            "tcpwbr2003",
+            "G. Yang, R. Wang, M. Y. Sanadidi, M. Gerla, \"TCPW with bulk repeat in next \
+             generation wireless networks\", ICC 2003",
+        ),
+        (
+            "Casetti 2001",
+            "C. Casetti, M. Gerla, S. Mascolo, M. Y. Sanadidi, R. Wang, \"TCP Westwood: bandwidth \
+             estimation for enhanced transport over wireless links\", MobiCom 2001",
+        ),
+        (
+            "Grieco 2004",
+            "L. A. Grieco, S. Mascolo, \"Performance evaluation and comparison of Westwood+, New \
+             Reno, and Vegas TCP congestion control\", Computer Communication Review 34(2), 2004",
         ),
     ];
     let parts = parts(protocol);

@@ -6,6 +6,7 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::Discrimination;
+use crate::endpoint::estimator::BandwidthKind;
 use crate::endpoint::feedback::Feedback;
 use crate::endpoint::recovery::RecoveryKind;
 use crate::endpoint::window::WindowLaw;
@@ -145,6 +146,23 @@ pub static PROTOCOLS: &[Protocol] = &[
         window: WindowLaw::Xtcp { tcp_friendly: true },
         recovery: RecoveryKind::LossMonitor,
         ..XTCP
+    },
+    Protocol {
+        name: "westwood",
+        source: "tcpwbr2003 section II",
+        summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
+        window: WindowLaw::Westwood { estimator: BandwidthKind::Ere },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
+    },
+    Protocol {
+        name: "tcpw-br",
+        source: "tcpwbr2003 section III",
+        summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
+        window: WindowLaw::Westwood { estimator: BandwidthKind::Ere },
+        recovery: RecoveryKind::BulkRepeat,
+        discrimination: Discrimination::SpikeOrRateGap,
+        ..TCP
     },
 ];
 

@@ -6,6 +6,9 @@
 //! or the receiver window is full.
 
 use crate::units::Duration;
+use discrimination::{RateGapConfig, SpikeConfig};
+use recovery::BulkRepeatConfig;
+use window::WestwoodConfig;
 
 pub mod discrimination;
 pub mod estimator;
@@ -60,6 +63,14 @@ pub struct EndpointConfig {
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
     pub loss_monitor_guard: bool,
+    /// Of the Westwood windows.
+    pub westwood: WestwoodConfig,
+    /// Of Bulk Repeat.
+    pub bulk_repeat: BulkRepeatConfig,
+    /// Of discrimination by spikes of the RTT.
+    pub spike: SpikeConfig,
+    /// Of discrimination by the gap between expected and achieved rate.
+    pub rate_gap: RateGapConfig,
 }
 
 impl Default for EndpointConfig {
@@ -80,6 +91,10 @@ impl Default for EndpointConfig {
             ecn: false,
             partial_deflation: true,
             loss_monitor_guard: false,
+            westwood: WestwoodConfig::default(),
+            bulk_repeat: BulkRepeatConfig::default(),
+            spike: SpikeConfig::default(),
+            rate_gap: RateGapConfig::default(),
         }
     }
 }

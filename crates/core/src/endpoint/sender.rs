@@ -81,6 +81,7 @@ impl Sender {
             dupack_threshold: config.dupack_threshold,
             partial_deflation: config.partial_deflation,
             loss_monitor_guard: config.loss_monitor_guard,
+            bulk_repeat: config.bulk_repeat,
         };
         let rtt = RttEstimator::new(
             config.clock_granularity,
@@ -99,7 +100,7 @@ impl Sender {
             ),
             feedback: protocol.feedback,
             rtt,
-            bandwidth: protocol.window.bandwidth().map(|kind| BandwidthState {
+            bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
                 arrivals: ArrivalCounter::default(),
             }),
@@ -146,12 +147,6 @@ impl Sender {
             return; // Nothing is missing: an echo of what was sent twice.
         }
 
-        let acked = Acked {
-            newly,
-            trigger_seq: ack.trigger_seq,
-            packet_seq: ack.packet_seq,
-            sack: ack.sack_blocks(),
-        };
         self.estimate_bandwidth(now, newly);
         let path = self.path(now, outstanding);
         let mut event = AckEvent {
@@ -167,10 +162,16 @@ impl Sender {
             header: ack.header,
         };
         self.discriminator.on_ack(&event);
+        let loss = LossEvent { path, seq: self.seqs.una, sign: LossSign::Acknowledgments };
+        let acked = Acked {
+            newly,
+            trigger_seq: ack.trigger_seq,
+            packet_seq: ack.packet_seq,
+            sack: ack.sack_blocks(),
+            error: self.recovery.asks_for_cause(newly) && self.is_error(&loss),
+        };
         let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
         if finding == Finding::Loss {
-            let sign = LossSign::Acknowledgments;
-            let loss = LossEvent { path, seq: self.seqs.una, sign };
             let probability = self.discriminator.judge(&loss);
             self.reduce(path, probability);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
@@ -216,7 +217,13 @@ impl Sender {
             if let Some(ecn) = &mut self.ecn {
                 *ecn = EcnState { reduced_until: self.seqs.high, announce: true };
             }
+        } else {
+            self.window.on_error_loss(&path);
         }
+    }
+
+    fn is_error(&mut self, loss: &LossEvent) -> bool {
+        self.discriminator.judge(loss) == Probability::ZERO
     }
 
     fn on_ecn_echo(&mut self, path: Path) {
@@ -244,13 +251,13 @@ impl Sender {
         }
         if self.retransmission_timer.is_some() {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
             if new_data {
                 self.restart_retransmission_timer(now);
             }
         } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
             // A duplicate postpones TCP's only where it causes a retransmission.
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
         }
     }
 
@@ -274,18 +281,31 @@ impl Sender {
     /// Connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
     fn reset(&mut self, now: Time) {
         self.stats.timeouts += 1;
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.estimate.on_silence(now);
+        }
         let path = self.path(now, self.seqs.outstanding());
+        let loss = LossEvent { path, seq: self.seqs.una, sign: LossSign::Timeout };
+        let error = self.recovery.asks_for_cause_of_timeout() && self.is_error(&loss);
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
-        self.window.on_reset(&ResetEvent { path, repeated });
-        self.recovery.on_reset(&mut self.seqs);
-        if let Some(bandwidth) = &mut self.bandwidth {
-            bandwidth.arrivals.on_reset();
+        if self.recovery.on_reset(&mut self.seqs, error) {
+            self.window.on_error_loss(&path);
+        } else {
+            self.window.on_reset(&ResetEvent { path, repeated });
+            if let Some(bandwidth) = &mut self.bandwidth {
+                bandwidth.arrivals.on_reset();
+            }
         }
         self.rtt.back_off();
-        self.recovery_timer = now + self.rtt.rto();
+        self.recovery_timer = now + self.timeout();
         self.restart_retransmission_timer(now);
+    }
+
+    /// The recovery timeout in force.
+    fn timeout(&self) -> Duration {
+        self.recovery.timeout(&self.rtt)
     }
 
     fn restart_retransmission_timer(&mut self, now: Time) {
@@ -311,7 +331,7 @@ impl Sender {
         self.next_packet_seq += 1;
         self.recovery.on_sent(&self.seqs, seq, packet_seq);
         if self.recovery_timer == Time::NEVER {
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
         }
         if seq == self.seqs.next {
             self.seqs.next += 1;

@@ -3,11 +3,20 @@
 //! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
 //! it, where others answer 0 or 1.
 
+mod rate_gap;
+mod spike;
+mod spike_or_rate_gap;
+
 use super::EndpointConfig;
 use super::estimator::Path;
 use super::window::AckEvent;
 use crate::rng::Stream;
 use crate::units::Probability;
+
+use spike_or_rate_gap::SpikeOrRateGap;
+
+pub use rate_gap::{RateGapConfig, Reading};
+pub use spike::SpikeConfig;
 
 /// The ways to judge a loss, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +25,8 @@ pub enum Discrimination {
     AlwaysCongestion,
     /// No loss is: congestion is signalled explicitly (lr2008 section 2.3).
     Never,
+    /// Errors are what Spike or the Rate Gap Threshold takes for errors (tcpwbr2003 section IV).
+    SpikeOrRateGap,
 }
 
 /// A loss, as discrimination sees it.
@@ -45,30 +56,37 @@ pub enum Discriminator {
     AlwaysCongestion,
     /// See [`Discrimination::Never`].
     Never,
+    /// See [`Discrimination::SpikeOrRateGap`].
+    SpikeOrRateGap(SpikeOrRateGap),
 }
 
 impl Discriminator {
     /// The state at the start of a connection. `stream` is for those that flip coins.
-    pub fn new(kind: Discrimination, _config: &EndpointConfig, _stream: Stream) -> Self {
+    pub fn new(kind: Discrimination, config: &EndpointConfig, _stream: Stream) -> Self {
         match kind {
             Discrimination::AlwaysCongestion => Discriminator::AlwaysCongestion,
             Discrimination::Never => Discriminator::Never,
+            Discrimination::SpikeOrRateGap => {
+                Discriminator::SpikeOrRateGap(SpikeOrRateGap::new(config))
+            }
         }
     }
 
     /// An acknowledgment arrived; called before losses that it tells of are judged.
     #[inline]
-    pub fn on_ack(&mut self, _ack: &AckEvent) {
+    pub fn on_ack(&mut self, ack: &AckEvent) {
         match self {
+            Discriminator::SpikeOrRateGap(rule) => rule.on_ack(ack),
             Discriminator::AlwaysCongestion | Discriminator::Never => {}
         }
     }
 
     /// The probability that a loss was due to congestion.
-    pub fn judge(&mut self, _loss: &LossEvent) -> Probability {
+    pub fn judge(&mut self, loss: &LossEvent) -> Probability {
         match self {
             Discriminator::AlwaysCongestion => Probability::ONE,
             Discriminator::Never => Probability::ZERO,
+            Discriminator::SpikeOrRateGap(rule) => rule.judge(loss),
         }
     }
 }

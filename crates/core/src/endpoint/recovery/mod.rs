@@ -5,17 +5,23 @@
 //! outstanding beside it. All but SACK do so with the send-out window of the papers: what has
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 
+mod bulk_repeat;
 mod fast_recovery;
 mod loss_monitor;
 mod sack;
 mod send_out_window;
 
+use super::estimator::RttEstimator;
 use crate::packet::SackBlock;
+use crate::units::Duration;
 
+use bulk_repeat::BulkRepeat;
 use fast_recovery::FastRecovery;
 use loss_monitor::LossMonitor;
 use sack::Sack;
 use send_out_window::SendOutWindow;
+
+pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
 
 /// The recovery schemes by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,8 @@ pub enum RecoveryKind {
     },
     /// Loss-monitoring window over packet sequence numbers, with LR timers (section 5).
     LossMonitor,
+    /// Bulk retransmission and a fixed timeout while losses are errors (tcpwbr2003 section III).
+    BulkRepeat,
 }
 
 impl RecoveryKind {
@@ -44,7 +52,10 @@ impl RecoveryKind {
         match self {
             RecoveryKind::SendOutWindow { retransmission_timer, .. } => retransmission_timer,
             RecoveryKind::LossMonitor => true,
-            RecoveryKind::Reno | RecoveryKind::NewReno | RecoveryKind::Sack => false,
+            RecoveryKind::Reno
+            | RecoveryKind::NewReno
+            | RecoveryKind::Sack
+            | RecoveryKind::BulkRepeat => false,
         }
     }
 }
@@ -86,6 +97,8 @@ pub struct Acked<'a> {
     pub packet_seq: u64,
     /// What arrived out of order.
     pub sack: &'a [SackBlock],
+    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else false.
+    pub error: bool,
 }
 
 /// What recovery learned from an acknowledgment.
@@ -108,6 +121,8 @@ pub struct RecoveryConfig {
     pub partial_deflation: bool,
     /// See [`crate::endpoint::EndpointConfig::loss_monitor_guard`].
     pub loss_monitor_guard: bool,
+    /// See [`BulkRepeatConfig`].
+    pub bulk_repeat: BulkRepeatConfig,
 }
 
 /// The state of a recovery scheme.
@@ -121,6 +136,8 @@ pub enum Recovery {
     SendOutWindow(SendOutWindow),
     /// See [`RecoveryKind::LossMonitor`].
     LossMonitor(LossMonitor),
+    /// See [`RecoveryKind::BulkRepeat`].
+    BulkRepeat(BulkRepeat),
 }
 
 /// Calls the same method on whichever scheme it is.
@@ -131,6 +148,7 @@ macro_rules! each {
             Recovery::Sack($scheme) => $call,
             Recovery::SendOutWindow($scheme) => $call,
             Recovery::LossMonitor($scheme) => $call,
+            Recovery::BulkRepeat($scheme) => $call,
         }
     };
 }
@@ -146,6 +164,19 @@ impl Recovery {
                 Recovery::SendOutWindow(SendOutWindow::new(partial_acks, config))
             }
             RecoveryKind::LossMonitor => Recovery::LossMonitor(LossMonitor::new(config)),
+            RecoveryKind::BulkRepeat => Recovery::BulkRepeat(BulkRepeat::new(config)),
+        }
+    }
+
+    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known?
+    #[inline]
+    pub fn asks_for_cause(&self, newly: u64) -> bool {
+        match self {
+            Recovery::BulkRepeat(scheme) => scheme.asks_for_cause(newly),
+            Recovery::FastRecovery(_)
+            | Recovery::Sack(_)
+            | Recovery::SendOutWindow(_)
+            | Recovery::LossMonitor(_) => false,
         }
     }
 
@@ -157,6 +188,7 @@ impl Recovery {
             Recovery::Sack(scheme) => scheme.on_ack(seqs, acked),
             Recovery::SendOutWindow(scheme) => scheme.on_ack(seqs, acked),
             Recovery::LossMonitor(scheme) => scheme.on_ack(seqs, acked, cwnd),
+            Recovery::BulkRepeat(scheme) => scheme.on_ack(seqs, acked),
         }
     }
 
@@ -174,6 +206,7 @@ impl Recovery {
             Recovery::Sack(scheme) => scheme.on_sent(seqs, seq),
             Recovery::SendOutWindow(scheme) => scheme.on_sent(seqs, seq),
             Recovery::LossMonitor(scheme) => scheme.on_sent(seqs, seq, packet_seq),
+            Recovery::BulkRepeat(scheme) => scheme.on_sent(packet_seq),
         }
     }
 
@@ -182,14 +215,38 @@ impl Recovery {
         match self {
             Recovery::SendOutWindow(scheme) => scheme.on_retransmission_timer(seqs),
             Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
-            Recovery::FastRecovery(_) | Recovery::Sack(_) => {}
+            Recovery::FastRecovery(_) | Recovery::Sack(_) | Recovery::BulkRepeat(_) => {}
         }
     }
 
-    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3). May move
-    /// `next` back.
-    pub fn on_reset(&mut self, seqs: &mut Sequences) {
-        each!(self, scheme => scheme.on_reset(seqs));
+    /// Does the cause of a timeout matter?
+    pub fn asks_for_cause_of_timeout(&self) -> bool {
+        matches!(self, Recovery::BulkRepeat(_))
+    }
+
+    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3), except where
+    /// an `error` caused it and this returns that cwnd stays. May move `next` back.
+    pub fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
+        match self {
+            Recovery::FastRecovery(scheme) => scheme.on_reset(seqs),
+            Recovery::Sack(scheme) => scheme.on_reset(seqs),
+            Recovery::SendOutWindow(scheme) => scheme.on_reset(seqs),
+            Recovery::LossMonitor(scheme) => scheme.on_reset(seqs),
+            Recovery::BulkRepeat(scheme) => return scheme.on_reset(seqs, error),
+        }
+        false
+    }
+
+    /// The recovery timeout in force.
+    #[inline]
+    pub fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        match self {
+            Recovery::BulkRepeat(scheme) => scheme.timeout(rtt),
+            Recovery::FastRecovery(_)
+            | Recovery::Sack(_)
+            | Recovery::SendOutWindow(_)
+            | Recovery::LossMonitor(_) => rtt.rto(),
+        }
     }
 
     /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
@@ -202,6 +259,7 @@ impl Recovery {
                 seqs.outstanding().saturating_sub(scheme.inflation())
             }
             Recovery::LossMonitor(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
+            Recovery::BulkRepeat(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
         }
     }
 
@@ -211,6 +269,7 @@ impl Recovery {
         match self {
             Recovery::FastRecovery(scheme) => scheme.in_recovery(),
             Recovery::Sack(scheme) => scheme.in_recovery(),
+            Recovery::BulkRepeat(scheme) => scheme.in_recovery(),
             Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => false,
         }
     }

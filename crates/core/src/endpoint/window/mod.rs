@@ -6,6 +6,7 @@
 
 mod cubic;
 mod reno;
+mod westwood;
 mod xcp;
 mod xtcp;
 
@@ -16,8 +17,11 @@ use crate::units::{Probability, Time};
 
 use cubic::Cubic;
 use reno::Reno;
+use westwood::Westwood;
 use xcp::Xcp;
 use xtcp::Xtcp;
+
+pub use westwood::WestwoodConfig;
 
 /// The window laws by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +37,20 @@ pub enum WindowLaw {
         /// Artificial back-off where TCP would time out (lr2008 section 8.1).
         tcp_friendly: bool,
     },
+    /// AIMD that falls to the estimated rate (tcpwbr2003 section II).
+    Westwood {
+        /// Which estimate, unless a scenario says otherwise.
+        estimator: BandwidthKind,
+    },
 }
 
 impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
-    pub fn bandwidth(self) -> Option<BandwidthKind> {
+    pub fn bandwidth(self, config: &EndpointConfig) -> Option<BandwidthKind> {
         match self {
+            WindowLaw::Westwood { estimator } => {
+                Some(config.westwood.estimator.unwrap_or(estimator))
+            }
             WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
         }
     }
@@ -98,6 +110,8 @@ pub enum Window {
     Xcp(Xcp),
     /// See [`WindowLaw::Xtcp`].
     Xtcp(Xtcp),
+    /// See [`WindowLaw::Westwood`].
+    Westwood(Westwood),
 }
 
 /// Calls the same method on whichever law it is.
@@ -108,6 +122,7 @@ macro_rules! each {
             Window::Cubic($law) => $call,
             Window::Xcp($law) => $call,
             Window::Xtcp($law) => $call,
+            Window::Westwood($law) => $call,
         }
     };
 }
@@ -120,6 +135,7 @@ impl Window {
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
             WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
+            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
         }
     }
 
@@ -133,6 +149,7 @@ impl Window {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
+            Window::Westwood(law) => law.ssthresh(),
             Window::Xcp(_) => f64::INFINITY,
         }
     }
@@ -143,6 +160,13 @@ impl Window {
     /// Congestion was noticed through a loss or an ECN mark.
     pub fn on_congestion(&mut self, event: &CongestionEvent) {
         each!(self, law => law.on_congestion(event));
+    }
+    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
+    pub fn on_error_loss(&mut self, path: &Path) {
+        match self {
+            Window::Westwood(law) => law.on_error_loss(path),
+            Window::Reno(_) | Window::Cubic(_) | Window::Xcp(_) | Window::Xtcp(_) => {}
+        }
     }
     /// The recovery timer expired.
     pub fn on_reset(&mut self, event: &ResetEvent) {

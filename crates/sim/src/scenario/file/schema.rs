@@ -263,6 +263,34 @@ const ENDPOINT: &[Key] = &[
     key("ecn", "false", "negotiate ECN"),
     key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
     key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
+    nested("westwood", Kind::Table(&[WESTWOOD]), "", "of westwood and its kin"),
+    nested("bulk_repeat", Kind::Table(&[BULK_REPEAT]), "", "of tcpw-br: recovery"),
+    nested("spike", Kind::Table(&[SPIKE]), "", "of tcpw-br: long RTTs mean congestion"),
+    nested("rate_gap", Kind::Table(&[RATE_GAP]), "", "of tcpw-br: a rate too low means congestion"),
+];
+
+const WESTWOOD: &[Key] =
+    &[key("estimator", "that of the protocol", "be, ere or per-rtt: which rate estimate")];
+
+const BULK_REPEAT: &[Key] = &[
+    key("maximum", "no limit", "bulk retransmissions of one window, 1 to 1000000"),
+    key(
+        "repeat",
+        "round",
+        "next bulk: when the last one is answered (round), at any partial ACK (ack)",
+    ),
+    key("fixed_timeout", "the RTO without back-off", "timeout while losses are errors, up to 24h"),
+    key("timeout_window", "kept", "cwnd after a timeout by an error: kept, or one packet (one)"),
+];
+
+const SPIKE: &[Key] = &[
+    key("a", "0.4", "share of the range of RTTs above which congestion begins, b to 1"),
+    key("b", "0.05", "share of the range of RTTs below which it ends, 0 to a"),
+];
+
+const RATE_GAP: &[Key] = &[
+    key("threshold", "0.8", "share of the rate expected, cwnd/RTTmin; above 0, to 1000000"),
+    key("reading", "text", "error: rate above it (text) or below it (printed)"),
 ];
 
 const FLOW: &[Key] = &[
