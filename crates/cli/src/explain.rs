@@ -78,6 +78,21 @@ fn window(law: WindowLaw) -> Part {
             what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
             source: "RFC 9438 section 4",
         },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::Be } => Part {
+            name: "westwood (be)",
+            what: "as reno, but after a loss what the bandwidth estimate BE keeps in flight",
+            source: "Casetti 2001 section 2",
+        },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::Ere } => Part {
+            name: "westwood",
+            what: "as reno, but after a loss what the eligible rate estimate ERE keeps in flight",
+            source: "tcpwbr2003 section II",
+        },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt } => Part {
+            name: "westwood+",
+            what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample an RTT",
+            source: "Grieco and Mascolo 2004 section 2",
+        },
         WindowLaw::Xcp => Part {
             name: "xcp",
             what: "adds what the routers grant, packet by packet; no slow start",
@@ -92,21 +107,6 @@ fn window(law: WindowLaw) -> Part {
             name: "xtcp+friend",
             what: "xtcp, but down to one packet where TCP would time out, until that window is through",
             source: "lr2008 section 8.1",
-        },
-        WindowLaw::Westwood { estimator: BandwidthKind::Be } => Part {
-            name: "westwood (be)",
-            what: "as reno, but after a loss what the bandwidth estimate BE keeps in flight",
-            source: "Casetti 2001 section 2",
-        },
-        WindowLaw::Westwood { estimator: BandwidthKind::Ere } => Part {
-            name: "westwood (ere)",
-            what: "as reno, but after a loss what the eligible rate estimate ERE keeps in flight",
-            source: "tcpwbr2003 section II",
-        },
-        WindowLaw::Westwood { estimator: BandwidthKind::PerRtt } => Part {
-            name: "westwood (per RTT)",
-            what: "as reno, but after a loss what one rate sample a round trip keeps in flight",
-            source: "Grieco 2004 section 2",
         },
     }
 }
@@ -253,7 +253,7 @@ fn references(protocol: &Protocol) -> String {
              estimation for enhanced transport over wireless links\", MobiCom 2001",
         ),
         (
-            "Grieco 2004",
+            "Grieco and Mascolo 2004",
             "L. A. Grieco, S. Mascolo, \"Performance evaluation and comparison of Westwood+, New \
              Reno, and Vegas TCP congestion control\", Computer Communication Review 34(2), 2004",
         ),

@@ -151,7 +151,15 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "westwood",
         source: "tcpwbr2003 section II",
         summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
-        window: WindowLaw::Westwood { estimator: BandwidthKind::Ere },
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Ere },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
+    },
+    Protocol {
+        name: "westwood+",
+        source: "estcp2010 reference 11",
+        summary: "TCP that sets the window after a loss by its bandwidth estimate, sampled per RTT.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt },
         recovery: RecoveryKind::NewReno,
         ..TCP
     },
@@ -159,7 +167,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "tcpw-br",
         source: "tcpwbr2003 section III",
         summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
-        window: WindowLaw::Westwood { estimator: BandwidthKind::Ere },
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Ere },
         recovery: RecoveryKind::BulkRepeat,
         discrimination: Discrimination::SpikeOrRateGap,
         ..TCP

@@ -57,8 +57,7 @@ impl Bandwidth {
     pub fn on_silence(&mut self, now: Time) {
         match self {
             Bandwidth::Be(estimator) => estimator.on_silence(now),
-            Bandwidth::Ere(estimator) => estimator.on_silence(now),
-            Bandwidth::PerRtt(_) => {}
+            Bandwidth::Ere(_) | Bandwidth::PerRtt(_) => {}
         }
     }
 

@@ -30,6 +30,11 @@ pub enum WindowLaw {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// Reno's growth; after congestion the bandwidth estimate times RTTmin.
+    Westwood {
+        /// Which estimate, unless a scenario says otherwise.
+        bandwidth: BandwidthKind,
+    },
     /// The window follows the feedback of XCP routers.
     Xcp,
     /// AIMD on a congestion flag (lr2008 section 3.2).
@@ -37,19 +42,14 @@ pub enum WindowLaw {
         /// Artificial back-off where TCP would time out (lr2008 section 8.1).
         tcp_friendly: bool,
     },
-    /// AIMD that falls to the estimated rate (tcpwbr2003 section II).
-    Westwood {
-        /// Which estimate, unless a scenario says otherwise.
-        estimator: BandwidthKind,
-    },
 }
 
 impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
     pub fn bandwidth(self, config: &EndpointConfig) -> Option<BandwidthKind> {
         match self {
-            WindowLaw::Westwood { estimator } => {
-                Some(config.westwood.estimator.unwrap_or(estimator))
+            WindowLaw::Westwood { bandwidth } => {
+                Some(config.westwood.estimator.unwrap_or(bandwidth))
             }
             WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
         }
@@ -106,12 +106,12 @@ pub enum Window {
     Reno(Reno),
     /// See [`WindowLaw::Cubic`].
     Cubic(Cubic),
+    /// See [`WindowLaw::Westwood`].
+    Westwood(Westwood),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
     /// See [`WindowLaw::Xtcp`].
     Xtcp(Xtcp),
-    /// See [`WindowLaw::Westwood`].
-    Westwood(Westwood),
 }
 
 /// Calls the same method on whichever law it is.
@@ -120,9 +120,9 @@ macro_rules! each {
         match $self {
             Window::Reno($law) => $call,
             Window::Cubic($law) => $call,
+            Window::Westwood($law) => $call,
             Window::Xcp($law) => $call,
             Window::Xtcp($law) => $call,
-            Window::Westwood($law) => $call,
         }
     };
 }
@@ -133,9 +133,9 @@ impl Window {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
+            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
             WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
-            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
         }
     }
 
@@ -148,8 +148,8 @@ impl Window {
         match self {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
-            Window::Xtcp(law) => law.ssthresh(),
             Window::Westwood(law) => law.ssthresh(),
+            Window::Xtcp(law) => law.ssthresh(),
             Window::Xcp(_) => f64::INFINITY,
         }
     }
