@@ -70,8 +70,10 @@ pub enum Repeat {
 /// The congestion window after a timeout that an error caused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TimeoutWindow {
-    /// It stays (algorithm C).
+    /// It stays (algorithm C), and a bulk goes out.
     #[default]
+    Repeated,
+    /// It stays, and one packet goes out (algorithm A).
     Kept,
     /// One packet, and slow start from the first missing one (section II).
     One,
@@ -87,6 +89,8 @@ pub struct BulkRepeat {
     inflation: u64,
     /// While recovering: one past the highest packet sent when it began, or at the first bulk.
     recovery_point: Option<u64>,
+    /// Did a timeout begin it?
+    after_timeout: bool,
     /// One past the highest packet sent at the last loss or timeout (RFC 6582: recover).
     guard: u64,
     retransmit: Option<u64>,
@@ -108,6 +112,7 @@ impl BulkRepeat {
             dupacks: 0,
             inflation: 0,
             recovery_point: None,
+            after_timeout: false,
             guard: 0,
             retransmit: None,
             bulk: None,
@@ -119,13 +124,14 @@ impl BulkRepeat {
     pub(super) fn inflation(&self) -> u64 {
         self.inflation
     }
+    /// Fast recovery; a timeout is none, and after it cwnd grows.
     pub(super) fn in_recovery(&self) -> bool {
-        self.recovery_point.is_some()
+        self.recovery_point.is_some() && !self.after_timeout
     }
 
     /// Does it matter now whether losses are errors?
     pub(super) fn asks_for_cause(&self, newly: u64) -> bool {
-        newly > 0 && (self.in_recovery() || self.factor > 1)
+        newly > 0 && (self.recovery_point.is_some() || self.factor > 1)
     }
 
     pub(super) fn timeout(&self, rtt: &RttEstimator) -> Duration {
@@ -231,19 +237,25 @@ impl BulkRepeat {
         if !error {
             self.factor = (self.factor * 2).min(LARGEST_FACTOR);
         }
-        let kept = error && self.bulk_config.timeout_window == TimeoutWindow::Kept;
-        if kept {
-            self.recovery_point = Some(seqs.next);
-            self.retransmit = Some(seqs.una);
-        } else {
+        let kept = error && self.bulk_config.timeout_window != TimeoutWindow::One;
+        if !kept {
             seqs.next = seqs.una;
+            return false;
         }
-        kept
+        self.after_timeout = true;
+        self.recovery_point = Some(seqs.next);
+        if self.bulk_config.timeout_window == TimeoutWindow::Repeated {
+            self.begin_bulk(seqs);
+        } else {
+            self.retransmit = Some(seqs.una);
+        }
+        true
     }
 
     fn leave(&mut self) {
         self.inflation = 0;
         self.recovery_point = None;
+        self.after_timeout = false;
         self.retransmit = None;
         self.bulk = None;
         self.bulks = 0;

@@ -82,7 +82,8 @@ fn bulk_repeat(config: BulkRepeatConfig, section: &Section<'_>) -> Result<BulkRe
         })
     })?;
     let timeout_window = section.read("timeout_window", |field| {
-        Ok(match field.word(&["kept", "one"])? {
+        Ok(match field.word(&["repeated", "kept", "one"])? {
+            "repeated" => TimeoutWindow::Repeated,
             "kept" => TimeoutWindow::Kept,
             _ => TimeoutWindow::One,
         })
