@@ -43,6 +43,9 @@ pub struct EndpointConfig {
     pub rto_initial: Duration,
     /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
     pub rto_ceiling: Duration,
+    /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
+    /// back-off. Without them one packet at a time does, and no retransmission (Karn).
+    pub timestamps: bool,
     /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
     pub clock_granularity: Duration,
     /// lr2008 section 4.3: retransmission timeout over recovery timeout, at least 1.
@@ -84,6 +87,7 @@ impl Default for EndpointConfig {
             rto_floor: Duration::from_millis(200),
             rto_initial: Duration::from_secs(1),
             rto_ceiling: Duration::from_secs(60),
+            timestamps: true,
             clock_granularity: Duration::from_millis(10),
             retransmission_timeout_factor: 2.0,
             delayed_acks: None,

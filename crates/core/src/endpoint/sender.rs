@@ -2,7 +2,7 @@
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{ArrivalCounter, Bandwidth, Path, RttEstimator, Sample};
+use super::estimator::{ArrivalCounter, Bandwidth, Karn, Path, RttEstimator, Sample};
 use super::feedback::Feedback;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
 use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
@@ -21,6 +21,8 @@ pub struct Sender {
     discriminator: Discriminator,
     feedback: Feedback,
     rtt: RttEstimator,
+    /// Only without timestamps.
+    karn: Option<Karn>,
     bandwidth: Option<BandwidthState>,
     seqs: Sequences,
     next_packet_seq: u64,
@@ -100,6 +102,7 @@ impl Sender {
             ),
             feedback: protocol.feedback,
             rtt,
+            karn: (!config.timestamps).then(Karn::default),
             bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
                 arrivals: ArrivalCounter::default(),
@@ -139,7 +142,13 @@ impl Sender {
         if newly > 0 {
             self.stats.rtt_samples += 1;
             self.stats.rtt_sum += now.since(ack.timestamp);
-            self.rtt.on_sample(ack.timestamp, now);
+            let sent = match &mut self.karn {
+                None => Some(ack.timestamp),
+                Some(karn) => karn.on_ack(ack.seq),
+            };
+            if let Some(sent) = sent {
+                self.rtt.on_sample(sent, now);
+            }
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
             self.resets_in_a_row = 0;
@@ -330,6 +339,9 @@ impl Sender {
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
         self.recovery.on_sent(&self.seqs, seq, packet_seq);
+        if let Some(karn) = &mut self.karn {
+            karn.on_sent(now, seq, is_retransmission);
+        }
         if self.recovery_timer == Time::NEVER {
             self.recovery_timer = now + self.timeout();
         }

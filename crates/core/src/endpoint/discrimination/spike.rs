@@ -18,11 +18,13 @@ pub struct SpikeConfig {
     pub a: f64,
     /// Share of the range of RTTs below which it ends.
     pub b: f64,
+    /// RTTs are rounded to whole ticks of this length; zero takes them as they are.
+    pub tick: Duration,
 }
 
 impl Default for SpikeConfig {
     fn default() -> Self {
-        SpikeConfig { a: 0.4, b: 0.05 }
+        SpikeConfig { a: 0.4, b: 0.05, tick: Duration::ZERO }
     }
 }
 
@@ -30,24 +32,38 @@ impl Default for SpikeConfig {
 #[derive(Debug, Clone)]
 pub(super) struct Spike {
     config: SpikeConfig,
+    min_rtt: Duration,
     max_rtt: Duration,
     congestion: bool,
 }
 
 impl Spike {
     pub(super) fn new(config: SpikeConfig) -> Self {
-        Spike { config, max_rtt: Duration::ZERO, congestion: false }
+        Spike { config, min_rtt: Duration::MAX, max_rtt: Duration::ZERO, congestion: false }
     }
 
-    /// A new RTT sample and the smallest so far, this one included.
-    pub(super) fn on_rtt(&mut self, rtt: Duration, min_rtt: Duration) {
+    /// A new RTT sample.
+    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+        let rtt = self.in_ticks(rtt);
+        self.min_rtt = self.min_rtt.min(rtt);
         self.max_rtt = self.max_rtt.max(rtt);
+        let min_rtt = self.min_rtt;
         let range = self.max_rtt - min_rtt;
         if rtt > min_rtt + range.mul_f64(self.config.a) {
             self.congestion = true;
         } else if rtt < min_rtt + range.mul_f64(self.config.b) {
             self.congestion = false;
         }
+    }
+
+    /// The nearest whole number of ticks, at least one.
+    fn in_ticks(&self, rtt: Duration) -> Duration {
+        let tick = self.config.tick;
+        if tick.is_zero() {
+            return rtt;
+        }
+        let ticks = (rtt.as_ps() + tick.as_ps() / 2) / tick.as_ps();
+        tick.saturating_mul(ticks.max(1))
     }
 
     pub(super) fn in_error_mode(&self) -> bool {
@@ -64,13 +80,13 @@ mod tests {
         let ms = Duration::from_millis;
         let mut spike = Spike::new(SpikeConfig::default());
         assert!(spike.in_error_mode());
-        spike.on_rtt(ms(100), ms(100));
+        spike.on_rtt(ms(100));
         assert!(spike.in_error_mode(), "no range yet");
         // Range 100 ms: congestion above 140 ms, errors below 105 ms.
-        spike.on_rtt(ms(200), ms(100));
+        spike.on_rtt(ms(200));
         assert!(!spike.in_error_mode());
         for (rtt, error) in [(106, false), (104, true), (139, true), (141, false), (105, false)] {
-            spike.on_rtt(ms(rtt), ms(100));
+            spike.on_rtt(ms(rtt));
             assert_eq!(spike.in_error_mode(), error, "at {rtt} ms");
         }
     }

@@ -24,7 +24,7 @@ impl SpikeOrRateGap {
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
         if ack.newly_acked > 0 {
-            self.spike.on_rtt(ack.path.rtt, ack.path.min_rtt);
+            self.spike.on_rtt(ack.path.rtt);
         }
     }
 

@@ -48,12 +48,22 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
         tcpw_br(),
     );
     let config = config.prop_map(
-        |(iw, rwnd, dupack_threshold, tick, factor, delay, [ecn, deflation, guard], floor, br)| {
+        |(
+            iw,
+            rwnd,
+            dupack_threshold,
+            tick,
+            factor,
+            delay,
+            [ecn, deflation, guard, timestamps],
+            floor,
+            br,
+        )| {
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -66,6 +76,7 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 ecn,
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
+                timestamps,
                 ..br
             }
         },
@@ -104,7 +115,7 @@ fn tcpw_br() -> impl Strategy<Value = EndpointConfig> {
                 fixed_timeout: fixed.map(Duration::from_millis),
                 timeout_window: if one { TimeoutWindow::One } else { TimeoutWindow::Kept },
             },
-            spike: SpikeConfig { a: x.max(y), b: x.min(y) },
+            spike: SpikeConfig { a: x.max(y), b: x.min(y), ..SpikeConfig::default() },
             rate_gap: RateGapConfig {
                 threshold,
                 reading: if printed { Reading::Printed } else { Reading::Text },

@@ -36,6 +36,7 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(rto_floor, time);
     take!(rto_initial, |field| field.positive(DAY));
     take!(rto_ceiling, |field| field.positive(MAX_DURATION));
+    take!(timestamps, Field::bool);
     take!(clock_granularity, time);
     take!(retransmission_timeout_factor, |field| field.float(1.0..=1000.0));
     take!(delayed_acks, delayed_acks);
@@ -103,6 +104,9 @@ fn spike(config: SpikeConfig, section: &Section<'_>) -> Result<SpikeConfig> {
     let config = SpikeConfig {
         a: section.read("a", share)?.unwrap_or(config.a),
         b: section.read("b", share)?.unwrap_or(config.b),
+        tick: section
+            .read("tick", |field| field.duration(Duration::ZERO..=DAY))?
+            .unwrap_or(config.tick),
     };
     if config.b > config.a {
         return Err(section.error(format!(

@@ -256,6 +256,7 @@ const ENDPOINT: &[Key] = &[
     key("rto_floor", "200ms", "least retransmission timeout, 0 to 24h"),
     key("rto_initial", "1s", "timeout before the first RTT sample, up to 24h"),
     key("rto_ceiling", "60s", "greatest timeout, rto_floor to 2400h"),
+    key("timestamps", "true", "an RTT sample an ACK; else one packet at a time, by Karn's rule"),
     key("clock_granularity", "10ms", "tick of the RTT clock, 0 (ideal) to 24h"),
     key("retransmission_timeout_factor", "2", "retransmission over recovery timeout, 1 to 1000"),
     key("delayed_acks", "false", "true (200ms), false, or the longest delay, up to 24h"),
@@ -286,6 +287,7 @@ const BULK_REPEAT: &[Key] = &[
 const SPIKE: &[Key] = &[
     key("a", "0.4", "share of the range of RTTs above which congestion begins, b to 1"),
     key("b", "0.05", "share of the range of RTTs below which it ends, 0 to a"),
+    key("tick", "0s", "RTTs are rounded to whole ticks, 0 (exact) to 24h"),
 ];
 
 const RATE_GAP: &[Key] = &[
