@@ -167,7 +167,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "tcpw-br",
         source: "tcpwbr2003 section III",
         summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
-        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Ere },
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Be },
         recovery: RecoveryKind::BulkRepeat,
         discrimination: Discrimination::SpikeOrRateGap,
         ..TCP

@@ -10,7 +10,7 @@ use crate::claims::{self, ClaimResult, Verdict};
 use crate::experiment::{Effort, Experiment};
 use crate::output::Staging;
 use crate::plot;
-use crate::report::{self, Section};
+use crate::report::{self, Section, Tally};
 use crate::sweep::{self, Results, RunOptions};
 use crate::table::{manifest, write_json};
 
@@ -19,6 +19,8 @@ use crate::table::{manifest, write_json};
 pub struct ReproductionSummary {
     /// Every claim with its verdict, in the order of the experiments.
     pub claims: Vec<ClaimResult>,
+    /// The same counted, a row for each paper that claims something.
+    pub tallies: Vec<Tally>,
     /// Number of runs.
     pub runs: usize,
     /// The page to look at.
@@ -33,7 +35,8 @@ impl ReproductionSummary {
 }
 
 /// Runs the experiments and writes into `out_dir`: `index.html`, `claims.json`,
-/// `manifest.json`, and `<id>.csv` and `<id>.svg` for each of them.
+/// `manifest.json`, `<id>.csv` and `<id>.svg` for each of them, and `matrix.csv` if some of them
+/// are of the matrix of all protocols.
 ///
 /// # Errors
 /// If an experiment is impossible, the run is cancelled, or the folder does not take the
@@ -64,6 +67,7 @@ fn reproduce_with(
     write(&mut staging, &results, &judged)?;
     staging.commit()?;
     Ok(ReproductionSummary {
+        tallies: report::tallies(&results, &judged),
         claims: judged,
         runs: results.iter().map(|r| r.runs.len()).sum(),
         index: out_dir.join("index.html"),
@@ -85,7 +89,11 @@ fn write(
     }
     let sections = results.iter().zip(&charts);
     let sections = sections.map(|(results, charts)| Section { results, charts });
-    let page = report::page(&sections.collect::<Vec<_>>(), judged);
+    let sections: Vec<Section<'_>> = sections.collect();
+    if let Some(properties) = report::properties(&sections) {
+        staging.write("matrix.csv", |out| properties.write_csv(out))?;
+    }
+    let page = report::page(&sections, judged);
     let claims = judged.iter().map(ClaimResult::to_json).collect();
     staging.write("claims.json", |out| write_json(out, &claims))?;
     let manifest = manifest(results);

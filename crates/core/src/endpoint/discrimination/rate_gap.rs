@@ -35,7 +35,7 @@ pub enum Reading {
 
 impl Default for RateGapConfig {
     fn default() -> Self {
-        RateGapConfig { threshold: 0.8, reading: Reading::default() }
+        RateGapConfig { threshold: 0.7, reading: Reading::default() }
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_small_gap_is_an_error_in_the_text_and_congestion_as_printed() {
-        // 20 packets in 100 ms: 200 a second expected, of which 0.8 are 160.
+        // 20 packets in 100 ms: 200 a second expected, of which 0.7 are 140.
         let path = |bandwidth| Path {
             cwnd: 20.0,
             min_rtt: Duration::from_millis(100),
@@ -68,7 +68,7 @@ mod tests {
         };
         let text = RateGapConfig::default();
         let printed = RateGapConfig { reading: Reading::Printed, ..text };
-        for (bandwidth, near) in [(200.0, true), (161.0, true), (159.0, false), (0.0, false)] {
+        for (bandwidth, near) in [(200.0, true), (141.0, true), (139.0, false), (0.0, false)] {
             assert_eq!(says_error(&text, &path(bandwidth)), near, "{bandwidth}");
             assert_eq!(says_error(&printed, &path(bandwidth)), !near, "{bandwidth}");
         }

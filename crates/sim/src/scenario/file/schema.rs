@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Table(Keys),
     /// A table, or a word that stands for a table with that `kind`.
     WordOrTable(Keys),
+    /// A table, or a value that says the same in another way.
+    ValueOrTable(Keys),
     /// An array of tables, each known by the value of one of its keys.
     Tables(Keys, &'static str),
     /// Not ours to read.
@@ -82,7 +84,10 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
             .with_help(suggest(name, names(keys))));
         };
         match (key.kind, &node.value) {
-            (Kind::Table(keys) | Kind::WordOrTable(keys), Value::Table(table)) => {
+            (
+                Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys),
+                Value::Table(table),
+            ) => {
                 check(file, &path, table, keys)?;
             }
             (Kind::Tables(keys, by), Value::Array(items)) => {
@@ -109,7 +114,7 @@ pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
         let path = format!("{prefix}{}", key.name);
         into.push(KeyDoc { key: path.clone(), default: key.default, meaning: key.meaning });
         match key.kind {
-            Kind::Table(keys) | Kind::WordOrTable(keys) => {
+            Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys) => {
                 describe(&format!("{path}."), keys, into);
             }
             Kind::Tables(keys, _) => describe(&format!("{path}.*."), keys, into),
@@ -137,6 +142,9 @@ pub(super) const FILE: Keys = &[&[
     key("warmup", "0s", "results count from here; less than duration"),
     key("seed", "1", "all random streams derive from it; 0 to 2^64 - 1"),
     key("bin", "1s", "width of throughput bins; duration / bin at most 1000000"),
+    key("flow_bins", "false", "keep throughput bins of every flow too"),
+    key("sample", "", "record windows and queues at the multiples of this"),
+    key("idle_after", "200ms", "a connection silent for longer at its bottleneck is idle"),
     nested("dumbbell", Kind::Table(&[DUMBBELL]), "", "one bottleneck shared by all flows"),
     nested("parking_lot", Kind::Table(&[PARKING_LOT]), "", "bottlenecks in a row"),
     key("nodes", "those of the links", "names of the nodes of a general graph"),
@@ -189,7 +197,7 @@ const GRAPH_LINK: &[Key] = &[
 ];
 
 const LINK: &[Key] = &[
-    key("rate", "", "1bit to 100Tbit"),
+    nested("rate", Kind::ValueOrTable(&[RATE_TRACE]), "", "1bit to 100Tbit, or a trace"),
     key("delay", "", "propagation delay, 0 to 24h"),
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
     nested("aqm", Kind::WordOrTable(&[AQM]), "droptail", "droptail or red"),
@@ -208,6 +216,11 @@ const LINK: &[Key] = &[
         "",
         "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)",
     ),
+];
+
+const RATE_TRACE: &[Key] = &[
+    key("trace", "", "file with a millisecond a line, each good for 1500 bytes (mahimahi)"),
+    key("opportunities", "", "the same milliseconds as an array"),
 ];
 
 const AQM: &[Key] = &[
@@ -281,7 +294,7 @@ const BULK_REPEAT: &[Key] = &[
         "next bulk: when the last one is answered (round), at any partial ACK (ack)",
     ),
     key("fixed_timeout", "the RTO without back-off", "timeout while losses are errors, up to 24h"),
-    key("timeout_window", "kept", "cwnd after a timeout by an error: kept, or one packet (one)"),
+    key("timeout_window", "repeated", "timeout by an error: repeated, kept or one"),
 ];
 
 const SPIKE: &[Key] = &[
@@ -291,7 +304,7 @@ const SPIKE: &[Key] = &[
 ];
 
 const RATE_GAP: &[Key] = &[
-    key("threshold", "0.8", "share of the rate expected, cwnd/RTTmin; above 0, to 1000000"),
+    key("threshold", "0.7", "share of the rate expected, cwnd/RTTmin; above 0, to 1000000"),
     key("reading", "text", "error: rate above it (text) or below it (printed)"),
 ];
 
