@@ -166,6 +166,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         ..XTCP
     },
     Protocol {
+        name: "westwood",
+        source: "tcpwbr2003 section II",
+        summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Ere },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
+    },
+    Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
         summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample an RTT.",
@@ -213,6 +221,15 @@ pub static PROTOCOLS: &[Protocol] = &[
         discrimination: Discrimination::Warning,
         feedback: Feedback::CongestionWarning,
         router: RouterKind::CongestionWarning,
+    },
+    Protocol {
+        name: "tcpw-br",
+        source: "tcpwbr2003 section III",
+        summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Be },
+        recovery: RecoveryKind::BulkRepeat,
+        discrimination: Discrimination::SpikeOrRateGap,
+        ..TCP
     },
 ];
 

@@ -58,6 +58,16 @@ fn window(law: WindowLaw) -> Part {
             what: "a pace and a window from the largest delivery rate and the smallest RTT seen lately",
             source: "draft-ietf-ccwg-bbr-06",
         },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::Be } => Part {
+            name: "westwood (be)",
+            what: "as reno, but to rate times RTTmin on congestion; one rate sample an ACK",
+            source: "Casetti 2001 section 2, tcpwbr2003 section II",
+        },
+        WindowLaw::Westwood { bandwidth: BandwidthKind::Ere } => Part {
+            name: "westwood (ere)",
+            what: "as reno, but to rate times RTTmin on congestion; samples adapt to congestion",
+            source: "tcpwbr2003 section II",
+        },
         WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt } => Part {
             name: "westwood+",
             what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample an RTT",
@@ -147,6 +157,11 @@ fn recovery(kind: RecoveryKind) -> Part {
             what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is acknowledged; probes",
             source: "RFC 9002 section 6",
         },
+        RecoveryKind::BulkRepeat => Part {
+            name: "bulk-repeat",
+            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not grow",
+            source: "tcpwbr2003 section III",
+        },
     }
 }
 
@@ -176,6 +191,11 @@ fn discrimination(kind: Discrimination) -> Part {
             name: "warning",
             what: "a loss that an unmarked ACK tells of is corruption",
             source: "Xu, Tian and Ansari 2005",
+        },
+        Discrimination::SpikeOrRateGap => Part {
+            name: "spike-or-rgt",
+            what: "an error if RTTs are short or the rate is near cwnd/RTTmin; else congestion",
+            source: "tcpwbr2003 section IV",
         },
     }
 }
@@ -256,7 +276,7 @@ fn router(kind: RouterKind) -> Part {
 }
 
 /// What sources are called here and in full, besides the papers that come with experiments.
-const TITLES: [(&str, &str); 7] = [
+const TITLES: &[(&str, &str)] = &[
     (
         "Katabi 2002",
         "D. Katabi, M. Handley, C. Rohrs, \"Congestion control for high bandwidth-delay \
@@ -270,6 +290,11 @@ const TITLES: [(&str, &str); 7] = [
     (
         "draft-ietf-ccwg-bbr-06",
         "N. Cardwell, I. Swett, J. Beshay (eds.), \"BBR Congestion Control\", Internet-Draft, 2026",
+    ),
+    (
+        "Casetti 2001",
+        "C. Casetti, M. Gerla, S. Mascolo, M. Y. Sanadidi, R. Wang, \"TCP Westwood: bandwidth \
+         estimation for enhanced transport over wireless links\", MobiCom 2001",
     ),
     (
         "Grieco and Mascolo 2004",
@@ -300,7 +325,7 @@ pub fn references(protocol: &Protocol) -> Vec<(&'static str, String)> {
     let paper = |p: &&'static crate::builtin::Collection| {
         (p.key, format!("{}, \"{}\", {}", p.authors, p.title, p.published))
     };
-    let others = TITLES.into_iter().map(|(key, title)| (key, title.to_owned()));
+    let others = TITLES.iter().map(|&(key, title)| (key, title.to_owned()));
     let known = PAPERS.iter().map(paper).chain(others);
     known.filter(|(key, _)| sources().any(|source| source.contains(key))).collect()
 }

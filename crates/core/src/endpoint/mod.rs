@@ -5,8 +5,9 @@
 //! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
-use self::discrimination::{JtcpConfig, VenoConfig};
-use self::window::{EstcpConfig, NewJerseyConfig};
+use self::discrimination::{JtcpConfig, RateGapConfig, SpikeConfig, VenoConfig};
+use self::recovery::BulkRepeatConfig;
+use self::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use crate::units::Duration;
 
 pub mod discrimination;
@@ -43,6 +44,9 @@ pub struct EndpointConfig {
     pub rto_initial: Duration,
     /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
     pub rto_ceiling: Duration,
+    /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
+    /// back-off. Without them one packet at a time does, and no retransmission (Karn).
+    pub timestamps: bool,
     /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
     pub clock_granularity: Duration,
     /// lr2008 section 4.3: retransmission timeout over recovery timeout, at least 1.
@@ -74,6 +78,14 @@ pub struct EndpointConfig {
     pub jtcp: JtcpConfig,
     /// Parameters of `new-jersey`.
     pub new_jersey: NewJerseyConfig,
+    /// Of the Westwood windows.
+    pub westwood: WestwoodConfig,
+    /// Of Bulk Repeat.
+    pub bulk_repeat: BulkRepeatConfig,
+    /// Of discrimination by spikes of the RTT.
+    pub spike: SpikeConfig,
+    /// Of discrimination by the gap between expected and achieved rate.
+    pub rate_gap: RateGapConfig,
 }
 
 impl Default for EndpointConfig {
@@ -87,6 +99,7 @@ impl Default for EndpointConfig {
             rto_floor: Duration::from_millis(200),
             rto_initial: Duration::from_secs(1),
             rto_ceiling: Duration::from_secs(60),
+            timestamps: true,
             clock_granularity: Duration::from_millis(10),
             retransmission_timeout_factor: 2.0,
             delayed_acks: None,
@@ -99,6 +112,10 @@ impl Default for EndpointConfig {
             veno: VenoConfig::default(),
             jtcp: JtcpConfig::default(),
             new_jersey: NewJerseyConfig::default(),
+            westwood: WestwoodConfig::default(),
+            bulk_repeat: BulkRepeatConfig::default(),
+            spike: SpikeConfig::default(),
+            rate_gap: RateGapConfig::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{ArrivalCounter, Bandwidth, DeliveryRate, Path, RttEstimator, Sample};
+use super::estimator::{ArrivalCounter, Bandwidth, DeliveryRate, Karn, Path, RttEstimator, Sample};
 use super::feedback::Feedback;
 use super::pacer::Pacer;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
@@ -24,6 +24,8 @@ pub struct Sender {
     discriminator: Discriminator,
     feedback: Feedback,
     rtt: RttEstimator,
+    /// Only without timestamps.
+    karn: Option<Karn>,
     bandwidth: Option<BandwidthState>,
     /// Only for laws that ask for samples.
     delivery_rate: Option<Box<DeliveryRate>>,
@@ -91,6 +93,7 @@ impl Sender {
             partial_deflation: config.partial_deflation,
             loss_monitor_guard: config.loss_monitor_guard,
             max_ack_delay: config.delayed_acks.unwrap_or(Duration::ZERO),
+            bulk_repeat: config.bulk_repeat,
         };
         let rtt = RttEstimator::new(
             config.clock_granularity,
@@ -112,7 +115,8 @@ impl Sender {
             ),
             feedback: protocol.feedback,
             rtt,
-            bandwidth: protocol.window.bandwidth().map(|kind| BandwidthState {
+            karn: (!config.timestamps).then(Karn::default),
+            bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
                 arrivals: ArrivalCounter::default(),
             }),
@@ -151,26 +155,22 @@ impl Sender {
         let newly = ack.seq - self.seqs.una;
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            self.sample_rtt(now, ack.timestamp);
+            let sent = match &mut self.karn {
+                None => Some(ack.timestamp),
+                Some(karn) => karn.on_ack(ack.seq),
+            };
+            self.sample_rtt(now, ack.timestamp, sent);
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
             self.resets_in_a_row = 0;
         } else if self.seqs.una == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
         } else if self.recovery.samples_rtt(ack.packet_seq) {
-            self.sample_rtt(now, ack.timestamp);
+            self.sample_rtt(now, ack.timestamp, Some(ack.timestamp));
         }
 
         self.estimate_bandwidth(now, newly);
         let path = self.path(now, outstanding);
-        let acked = Acked {
-            now,
-            rtt: &self.rtt,
-            newly,
-            trigger_seq: ack.trigger_seq,
-            packet_seq: ack.packet_seq,
-            sack: ack.sack_blocks(),
-        };
         let mut event = AckEvent {
             path,
             newly_acked: newly,
@@ -184,10 +184,19 @@ impl Sender {
             header: ack.header,
         };
         self.discriminator.on_ack(&event);
+        let loss = LossEvent { path, seq: self.seqs.una, sign: LossSign::Acknowledgments };
+        let error = self.recovery.asks_for_cause(newly) && self.is_error(&loss);
+        let acked = Acked {
+            now,
+            rtt: &self.rtt,
+            newly,
+            trigger_seq: ack.trigger_seq,
+            packet_seq: ack.packet_seq,
+            sack: ack.sack_blocks(),
+            error,
+        };
         let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
         if finding == Finding::Loss {
-            let sign = LossSign::Acknowledgments;
-            let loss = LossEvent { path, seq: self.seqs.una, sign };
             let probability = self.discriminator.judge(&loss);
             self.reduce(path, probability);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
@@ -201,10 +210,14 @@ impl Sender {
         self.restart_timers(now, newly > 0, finding);
     }
 
-    fn sample_rtt(&mut self, now: Time, sent: Time) {
+    /// Counts the RTT of what was sent at `sent`, and tells the estimator what the sender
+    /// `measured` of it.
+    fn sample_rtt(&mut self, now: Time, sent: Time, measured: Option<Time>) {
         self.stats.rtt_samples += 1;
         self.stats.rtt_sum += now.since(sent);
-        self.rtt.on_sample(sent, now);
+        if let Some(sent) = measured {
+            self.rtt.on_sample(sent, now);
+        }
     }
 
     /// Tells the bandwidth estimate, if the protocol keeps one, of an acknowledgment.
@@ -242,7 +255,13 @@ impl Sender {
             if let Some(ecn) = &mut self.ecn {
                 *ecn = EcnState { reduced_until: self.seqs.high, announce: true };
             }
+        } else {
+            self.window.on_error_loss(&path);
         }
+    }
+
+    fn is_error(&mut self, loss: &LossEvent) -> bool {
+        self.discriminator.judge(loss) == Probability::ZERO
     }
 
     fn on_ecn_echo(&mut self, path: Path) {
@@ -274,13 +293,13 @@ impl Sender {
         }
         if self.retransmission_timer.is_some() {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
             if new_data {
                 self.restart_retransmission_timer(now);
             }
         } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
             // A duplicate postpones TCP's only where it causes a retransmission.
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
         }
     }
 
@@ -316,18 +335,31 @@ impl Sender {
     /// Connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
     fn reset(&mut self, now: Time) {
         self.stats.timeouts += 1;
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.estimate.on_silence(now);
+        }
         let path = self.path(now, self.seqs.outstanding());
+        let loss = LossEvent { path, seq: self.seqs.una, sign: LossSign::Timeout };
+        let error = self.recovery.asks_for_cause_of_timeout() && self.is_error(&loss);
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
-        self.window.on_reset(&ResetEvent { path, repeated });
-        self.recovery.on_reset(&mut self.seqs);
-        if let Some(bandwidth) = &mut self.bandwidth {
-            bandwidth.arrivals.on_reset();
+        if self.recovery.on_reset(&mut self.seqs, error) {
+            self.window.on_error_loss(&path);
+        } else {
+            self.window.on_reset(&ResetEvent { path, repeated });
+            if let Some(bandwidth) = &mut self.bandwidth {
+                bandwidth.arrivals.on_reset();
+            }
         }
         self.rtt.back_off();
-        self.recovery_timer = now + self.rtt.rto();
+        self.recovery_timer = now + self.timeout();
         self.restart_retransmission_timer(now);
+    }
+
+    /// The recovery timeout in force.
+    fn timeout(&self) -> Duration {
+        self.recovery.timeout(&self.rtt)
     }
 
     fn restart_retransmission_timer(&mut self, now: Time) {
@@ -361,10 +393,13 @@ impl Sender {
             self.note_state_at(now, packet_seq);
         }
         self.recovery.on_sent(&self.seqs, seq, packet_seq, now);
+        if let Some(karn) = &mut self.karn {
+            karn.on_sent(now, seq, is_retransmission);
+        }
         if let Recovery::PacketNumber(scheme) = &self.recovery {
             self.recovery_timer = scheme.deadline(&self.rtt);
         } else if self.recovery_timer == Time::NEVER {
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
         }
         if seq == self.seqs.next {
             self.seqs.next += 1;

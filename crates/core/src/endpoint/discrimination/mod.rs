@@ -5,6 +5,9 @@
 
 mod backlog;
 mod jitter_ratio;
+mod rate_gap;
+mod spike;
+mod spike_or_rate_gap;
 mod warning;
 
 pub use backlog::{BacklogMeter, VenoConfig, VenoRtt};
@@ -20,6 +23,11 @@ use super::window::AckEvent;
 use crate::rng::Stream;
 use crate::units::Probability;
 
+use spike_or_rate_gap::SpikeOrRateGap;
+
+pub use rate_gap::{RateGapConfig, Reading};
+pub use spike::SpikeConfig;
+
 /// The ways to judge a loss, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discrimination {
@@ -33,6 +41,8 @@ pub enum Discrimination {
     JitterRatio,
     /// A loss without the routers' congestion warning is corruption (New Jersey).
     Warning,
+    /// Errors are what Spike or the Rate Gap Threshold takes for errors (tcpwbr2003 section IV).
+    SpikeOrRateGap,
 }
 
 /// A loss, as discrimination sees it.
@@ -68,6 +78,8 @@ pub enum Discriminator {
     JitterRatio(JitterRatio),
     /// See [`Discrimination::Warning`].
     Warning(Warning),
+    /// See [`Discrimination::SpikeOrRateGap`].
+    SpikeOrRateGap(SpikeOrRateGap),
 }
 
 impl Discriminator {
@@ -81,6 +93,9 @@ impl Discriminator {
                 Discriminator::JitterRatio(JitterRatio::new(config.jtcp))
             }
             Discrimination::Warning => Discriminator::Warning(Warning::default()),
+            Discrimination::SpikeOrRateGap => {
+                Discriminator::SpikeOrRateGap(SpikeOrRateGap::new(config))
+            }
         }
     }
 
@@ -88,6 +103,7 @@ impl Discriminator {
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvent) {
         match self {
+            Discriminator::SpikeOrRateGap(rule) => rule.on_ack(ack),
             Discriminator::AlwaysCongestion | Discriminator::Never => {}
             Discriminator::Backlog(backlog) => backlog.on_ack(ack),
             Discriminator::JitterRatio(ratio) => ratio.on_ack(ack),
@@ -103,6 +119,7 @@ impl Discriminator {
             Discriminator::Backlog(backlog) => backlog.judge(loss),
             Discriminator::JitterRatio(ratio) => ratio.judge(loss),
             Discriminator::Warning(warning) => warning.judge(),
+            Discriminator::SpikeOrRateGap(rule) => rule.judge(loss),
         }
     }
 }

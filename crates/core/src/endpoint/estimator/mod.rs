@@ -6,10 +6,12 @@
 
 mod bandwidth;
 mod delivery_rate;
+mod karn;
 mod rtt;
 
 pub use bandwidth::{Bandwidth, BandwidthKind};
 pub use delivery_rate::{DeliveryRate, LostPacket, RateSample};
+pub use karn::Karn;
 pub use rtt::RttEstimator;
 
 use crate::units::{Duration, Time};

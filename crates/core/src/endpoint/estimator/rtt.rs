@@ -109,12 +109,17 @@ impl RttEstimator {
     }
 
     /// The timeout before any back-off.
-    fn base_rto(&self) -> Duration {
+    pub fn base_rto(&self) -> Duration {
         let rto = match self.srtt {
             None => self.initial,
             Some(srtt) => srtt + self.granularity.max(self.rttvar.saturating_mul(4)),
         };
         rto.max(self.floor).min(self.ceiling)
+    }
+
+    /// The bound that back-off does not pass.
+    pub fn ceiling(&self) -> Duration {
+        self.ceiling
     }
 
     /// The timeout in force.

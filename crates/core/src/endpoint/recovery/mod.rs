@@ -5,6 +5,7 @@
 //! outstanding beside it. All but SACK do so with the send-out window of the papers: what has
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 
+mod bulk_repeat;
 mod fast_recovery;
 mod loss_monitor;
 mod packet_number;
@@ -15,11 +16,14 @@ use super::estimator::RttEstimator;
 use crate::packet::SackBlock;
 use crate::units::{Duration, Time};
 
+use bulk_repeat::BulkRepeat;
 use fast_recovery::FastRecovery;
 use loss_monitor::LossMonitor;
 pub use packet_number::{News, PacketNumber};
 use sack::Sack;
 use send_out_window::SendOutWindow;
+
+pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
 
 /// The recovery schemes by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub enum RecoveryKind {
     LossMonitor,
     /// Loss detection by packet number, with probes (RFC 9002).
     PacketNumber,
+    /// Bulk retransmission and a fixed timeout while losses are errors (tcpwbr2003 section III).
+    BulkRepeat,
 }
 
 impl RecoveryKind {
@@ -53,7 +59,8 @@ impl RecoveryKind {
             RecoveryKind::Reno
             | RecoveryKind::NewReno
             | RecoveryKind::Sack
-            | RecoveryKind::PacketNumber => false,
+            | RecoveryKind::PacketNumber
+            | RecoveryKind::BulkRepeat => false,
         }
     }
 }
@@ -99,6 +106,8 @@ pub struct Acked<'a> {
     pub packet_seq: u64,
     /// What arrived out of order.
     pub sack: &'a [SackBlock],
+    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else false.
+    pub error: bool,
 }
 
 /// What recovery learned from an acknowledgment.
@@ -123,6 +132,8 @@ pub struct RecoveryConfig {
     pub loss_monitor_guard: bool,
     /// How long the receiver may hold an acknowledgment back; zero if it does not.
     pub max_ack_delay: Duration,
+    /// See [`BulkRepeatConfig`].
+    pub bulk_repeat: BulkRepeatConfig,
 }
 
 /// The state of a recovery scheme.
@@ -138,6 +149,8 @@ pub enum Recovery {
     LossMonitor(LossMonitor),
     /// See [`RecoveryKind::PacketNumber`].
     PacketNumber(PacketNumber),
+    /// See [`RecoveryKind::BulkRepeat`].
+    BulkRepeat(BulkRepeat),
 }
 
 /// Calls the same method on whichever scheme it is.
@@ -149,6 +162,7 @@ macro_rules! each {
             Recovery::SendOutWindow($scheme) => $call,
             Recovery::LossMonitor($scheme) => $call,
             Recovery::PacketNumber($scheme) => $call,
+            Recovery::BulkRepeat($scheme) => $call,
         }
     };
 }
@@ -165,6 +179,16 @@ impl Recovery {
             }
             RecoveryKind::LossMonitor => Recovery::LossMonitor(LossMonitor::new(config)),
             RecoveryKind::PacketNumber => Recovery::PacketNumber(PacketNumber::new(config)),
+            RecoveryKind::BulkRepeat => Recovery::BulkRepeat(BulkRepeat::new(config)),
+        }
+    }
+
+    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known?
+    #[inline]
+    pub fn asks_for_cause(&self, newly: u64) -> bool {
+        match self {
+            Recovery::BulkRepeat(scheme) => scheme.asks_for_cause(newly),
+            _ => false,
         }
     }
 
@@ -177,6 +201,7 @@ impl Recovery {
             Recovery::SendOutWindow(scheme) => scheme.on_ack(seqs, acked),
             Recovery::LossMonitor(scheme) => scheme.on_ack(seqs, acked, cwnd),
             Recovery::PacketNumber(scheme) => scheme.on_ack(seqs, acked),
+            Recovery::BulkRepeat(scheme) => scheme.on_ack(seqs, acked),
         }
     }
 
@@ -195,6 +220,7 @@ impl Recovery {
             Recovery::SendOutWindow(scheme) => scheme.on_sent(seqs, seq),
             Recovery::LossMonitor(scheme) => scheme.on_sent(seqs, seq, packet_seq),
             Recovery::PacketNumber(scheme) => scheme.on_sent(seq, packet_seq, now),
+            Recovery::BulkRepeat(scheme) => scheme.on_sent(packet_seq),
         }
     }
 
@@ -203,20 +229,31 @@ impl Recovery {
         match self {
             Recovery::SendOutWindow(scheme) => scheme.on_retransmission_timer(seqs),
             Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
-            Recovery::FastRecovery(_) | Recovery::Sack(_) | Recovery::PacketNumber(_) => {}
+            Recovery::FastRecovery(_)
+            | Recovery::Sack(_)
+            | Recovery::BulkRepeat(_)
+            | Recovery::PacketNumber(_) => {}
         }
     }
 
-    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3). May move
-    /// `next` back. Recovery by packet number sends probes instead.
-    pub fn on_reset(&mut self, seqs: &mut Sequences) {
+    /// Does the cause of a timeout matter?
+    pub fn asks_for_cause_of_timeout(&self) -> bool {
+        matches!(self, Recovery::BulkRepeat(_))
+    }
+
+    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3), except where
+    /// an `error` caused it and this returns that cwnd stays. May move `next` back. Recovery by
+    /// packet number sends probes instead.
+    pub fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
         match self {
             Recovery::FastRecovery(scheme) => scheme.on_reset(seqs),
             Recovery::Sack(scheme) => scheme.on_reset(seqs),
             Recovery::SendOutWindow(scheme) => scheme.on_reset(seqs),
             Recovery::LossMonitor(scheme) => scheme.on_reset(seqs),
+            Recovery::BulkRepeat(scheme) => return scheme.on_reset(seqs, error),
             Recovery::PacketNumber(_) => {}
         }
+        false
     }
 
     /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
@@ -225,6 +262,15 @@ impl Recovery {
         match self {
             Recovery::PacketNumber(scheme) => scheme.is_largest(packet_seq),
             _ => false,
+        }
+    }
+
+    /// The recovery timeout in force.
+    #[inline]
+    pub fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        match self {
+            Recovery::BulkRepeat(scheme) => scheme.timeout(rtt),
+            _ => rtt.rto(),
         }
     }
 
@@ -239,6 +285,7 @@ impl Recovery {
             }
             Recovery::LossMonitor(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
             Recovery::PacketNumber(scheme) => scheme.in_flight(),
+            Recovery::BulkRepeat(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
         }
     }
 
@@ -249,6 +296,7 @@ impl Recovery {
             Recovery::FastRecovery(scheme) => scheme.in_recovery(),
             Recovery::Sack(scheme) => scheme.in_recovery(),
             Recovery::PacketNumber(scheme) => scheme.in_recovery(),
+            Recovery::BulkRepeat(scheme) => scheme.in_recovery(),
             Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => false,
         }
     }

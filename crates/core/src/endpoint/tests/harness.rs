@@ -10,8 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::endpoint::discrimination::{RateGapConfig, Reading, SpikeConfig};
+use crate::endpoint::estimator::BandwidthKind;
 use crate::endpoint::feedback::Feedback;
-use crate::endpoint::recovery::RecoveryKind;
+use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
+use crate::endpoint::window::WestwoodConfig;
 use crate::packet::PacketKind;
 use crate::protocols::{PROTOCOLS, Protocol};
 use crate::rng::Stream;
@@ -46,12 +49,13 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 4]>(),
+        any::<[bool; 5]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
+        tcpw_br(),
     );
     let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
-            let [ecn, deflation, guard, pacing] = flags;
+        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, br)| {
+            let [ecn, deflation, guard, pacing, timestamps] = flags;
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -65,7 +69,8 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 pacing,
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
-                ..EndpointConfig::default()
+                timestamps,
+                ..br
             }
         });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
@@ -80,6 +85,35 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         lateness: r.3,
         flags: r.4,
         grants: r.5,
+    })
+}
+
+/// The parameters of Westwood with Bulk Repeat.
+fn tcpw_br() -> impl Strategy<Value = EndpointConfig> {
+    let estimators = [BandwidthKind::Be, BandwidthKind::Ere, BandwidthKind::PerRtt];
+    let parts = (
+        prop::option::of(prop::sample::select(estimators.to_vec())),
+        prop::option::weighted(0.3, 1u32..4),
+        prop::option::weighted(0.3, 1u64..5000),
+        any::<[bool; 3]>(),
+        (0.0..1.0f64, 0.0..1.0f64, 0.01..2.0f64),
+    );
+    parts.prop_map(|(estimator, maximum, fixed, [ack, one, printed], (x, y, threshold))| {
+        EndpointConfig {
+            westwood: WestwoodConfig { estimator },
+            bulk_repeat: BulkRepeatConfig {
+                maximum,
+                repeat: if ack { Repeat::Ack } else { Repeat::Round },
+                fixed_timeout: fixed.map(Duration::from_millis),
+                timeout_window: if one { TimeoutWindow::One } else { TimeoutWindow::Kept },
+            },
+            spike: SpikeConfig { a: x.max(y), b: x.min(y), ..SpikeConfig::default() },
+            rate_gap: RateGapConfig {
+                threshold,
+                reading: if printed { Reading::Printed } else { Reading::Text },
+            },
+            ..EndpointConfig::default()
+        }
     })
 }
 

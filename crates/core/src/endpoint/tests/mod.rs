@@ -12,6 +12,7 @@
 //! is ideal and the RTO floor one second (RFC 6298 section 2.4): with an RTT of 100 ms,
 //! SRTT + 4 RTTVAR is at most 100 + 4 x 50 ms, so that the RTO is one second throughout.
 
+mod bulk_repeat;
 mod by_number;
 mod cubic;
 mod harness;

@@ -35,6 +35,8 @@ use westwood::Westwood;
 use xcp::Xcp;
 use xtcp::Xtcp;
 
+pub use westwood::WestwoodConfig;
+
 /// The window laws by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowLaw {
@@ -44,7 +46,7 @@ pub enum WindowLaw {
     Cubic,
     /// Reno's growth; after congestion the bandwidth estimate times RTTmin.
     Westwood {
-        /// Which estimate.
+        /// Which estimate, unless a scenario says otherwise.
         bandwidth: BandwidthKind,
     },
     /// Reno with its growth halved while packets wait at the bottleneck (Fu and Liew 2003).
@@ -68,9 +70,11 @@ pub enum WindowLaw {
 
 impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
-    pub fn bandwidth(self) -> Option<BandwidthKind> {
+    pub fn bandwidth(self, config: &EndpointConfig) -> Option<BandwidthKind> {
         match self {
-            WindowLaw::Westwood { bandwidth } => Some(bandwidth),
+            WindowLaw::Westwood { bandwidth } => {
+                Some(config.westwood.estimator.unwrap_or(bandwidth))
+            }
             WindowLaw::Reno
             | WindowLaw::Cubic
             | WindowLaw::Veno
@@ -233,6 +237,12 @@ impl Window {
     /// Congestion was noticed through a loss or an ECN mark.
     pub fn on_congestion(&mut self, event: &CongestionEvent) {
         each!(self, law => law.on_congestion(event));
+    }
+    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
+    pub fn on_error_loss(&mut self, path: &Path) {
+        if let Window::Westwood(law) = self {
+            law.on_error_loss(path);
+        }
     }
     /// The recovery timer expired.
     pub fn on_reset(&mut self, event: &ResetEvent) {

@@ -17,11 +17,22 @@
 //! Westwood assigns `if (cwnd > ssthresh) cwnd = ssthresh` on duplicates (Casetti et al. 2002,
 //! section 2.2), Westwood+ and Linux assign without the condition; here a loss never raises cwnd.
 //! The two differ only where the window is still below the pipe, in slow start after a timeout:
-//! there `ssthresh` is raised and the window stays.
+//! there `ssthresh` is raised and the window stays. A timeout sets ssthresh each time, also where
+//! Reno keeps it because the timer expires again: the papers' algorithm has no condition.
+//!
+//! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
+//! intelligent window adjustment).
 
 use super::{AckEvent, CongestionEvent, ResetEvent};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::Path;
+use crate::endpoint::estimator::{BandwidthKind, Path};
+
+/// Parameters of the Westwood windows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WestwoodConfig {
+    /// The estimate to go by; `None` for that of the protocol's row.
+    pub estimator: Option<BandwidthKind>,
+}
 
 /// The state of a Westwood window.
 #[derive(Debug, Clone)]
@@ -47,15 +58,17 @@ impl Westwood {
         }
     }
 
+    pub(super) fn on_error_loss(&mut self, path: &Path) {
+        self.ssthresh = pipe(path);
+    }
+
     pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
         self.ssthresh = pipe(&event.path);
         self.cwnd = self.cwnd.min(self.ssthresh);
     }
 
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
-        if !event.repeated {
-            self.ssthresh = pipe(&event.path);
-        }
+        self.ssthresh = pipe(&event.path);
         self.cwnd = 1.0;
     }
 }
@@ -107,5 +120,12 @@ mod tests {
         let mut w = westwood(40.0);
         w.on_congestion(&congestion(path(0.0)));
         assert_eq!(w.cwnd(), 20.0);
+    }
+
+    #[test]
+    fn an_error_sets_the_threshold_alone() {
+        let mut w = westwood(40.0);
+        w.on_error_loss(&path(250.0));
+        assert_eq!((w.cwnd(), w.ssthresh()), (40.0, 25.0));
     }
 }

@@ -306,6 +306,7 @@ const ENDPOINT: &[Key] = &[
     key("rto_floor", "200ms", "least retransmission timeout, 0 to 24h"),
     key("rto_initial", "1s", "timeout before the first RTT sample, up to 24h"),
     key("rto_ceiling", "60s", "greatest timeout, rto_floor to 2400h"),
+    key("timestamps", "true", "an RTT sample an ACK; else one packet at a time, by Karn's rule"),
     key("clock_granularity", "10ms", "tick of the RTT clock, 0 (ideal) to 24h"),
     key("retransmission_timeout_factor", "2", "retransmission over recovery timeout, 1 to 1000"),
     key("delayed_acks", "false", "true (200ms), false, or the longest delay, up to 24h"),
@@ -318,6 +319,35 @@ const ENDPOINT: &[Key] = &[
     nested("veno", Kind::Table(&[VENO]), "", "parameters of veno"),
     nested("jtcp", Kind::Table(&[JTCP]), "", "parameters of jtcp"),
     nested("new_jersey", Kind::Table(&[NEW_JERSEY]), "", "parameters of new-jersey"),
+    nested("westwood", Kind::Table(&[WESTWOOD]), "", "of westwood and its kin"),
+    nested("bulk_repeat", Kind::Table(&[BULK_REPEAT]), "", "of tcpw-br: recovery"),
+    nested("spike", Kind::Table(&[SPIKE]), "", "of tcpw-br: long RTTs mean congestion"),
+    nested("rate_gap", Kind::Table(&[RATE_GAP]), "", "of tcpw-br: a rate too low means congestion"),
+];
+
+const WESTWOOD: &[Key] =
+    &[key("estimator", "that of the protocol", "be, ere or per-rtt: which rate estimate")];
+
+const BULK_REPEAT: &[Key] = &[
+    key("maximum", "no limit", "bulk retransmissions of one window, 1 to 1000000"),
+    key(
+        "repeat",
+        "round",
+        "next bulk: when the last one is answered (round), at any partial ACK (ack)",
+    ),
+    key("fixed_timeout", "the RTO without back-off", "timeout while losses are errors, up to 24h"),
+    key("timeout_window", "repeated", "timeout by an error: repeated, kept or one"),
+];
+
+const SPIKE: &[Key] = &[
+    key("a", "0.4", "share of the range of RTTs above which congestion begins, b to 1"),
+    key("b", "0.05", "share of the range of RTTs below which it ends, 0 to a"),
+    key("tick", "0s", "RTTs are rounded to whole ticks, 0 (exact) to 24h"),
+];
+
+const RATE_GAP: &[Key] = &[
+    key("threshold", "0.7", "share of the rate expected, cwnd/RTTmin; above 0, to 1000000"),
+    key("reading", "text", "error: rate above it (text) or below it (printed)"),
 ];
 
 const ESTCP: &[Key] =

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use windward_core::endpoint::discrimination::{Jitter, VenoRtt};
+use windward_core::endpoint::discrimination::{Jitter, Reading, VenoRtt};
+use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::recovery::Repeat;
 use windward_core::network::{
     AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, QueueLimit, RouterKind, RouterSpec, XcpSpec,
 };
@@ -693,6 +695,48 @@ fn what_is_no_scenario_file_says_so() {
     assert!(read(&write("huge.toml", &vec![b'#'; (4 << 20) + 1])).contains("4 MiB"));
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(error("# nothing\n").contains("`duration` is missing"));
+}
+
+#[test]
+fn parameters_of_westwood_are_checked() {
+    let error = |value: &str| error_of_set("endpoint", value);
+    assert!(error("{ spike = { a = 0.1, b = 0.3 } }").contains("b (0.3) is greater than a (0.1)"));
+    for value in ["a = 1.1", "b = -0.1"] {
+        let error = error(&format!("{{ spike = {{ {value} }} }}"));
+        assert!(error.contains("must lie between 0 and 1"), "{error}");
+    }
+    assert!(error("{ rate_gap = { threshold = 0 } }").contains("must lie between"));
+    assert!(error("{ rate_gap = { reading = 'txt' } }").contains("text"));
+    assert!(error("{ bulk_repeat = { maximum = 0 } }").contains("must lie between 1"));
+    assert!(error("{ bulk_repeat = { fixed_timeout = '0s' } }").contains("must lie between"));
+    assert!(error("{ bulk_repeat = { repeat = 'rounds' } }").contains("round"));
+    assert!(error("{ bulk_repeat = { timeout_window = 1 } }").contains("expected a string"));
+    assert!(error("{ westwood = { estimator = 'eer' } }").contains("ere"));
+    assert!(error("{ westwood = { estimate = 'ere' } }").contains("unknown key"));
+}
+
+#[test]
+fn parameters_of_westwood_reach_the_endpoints() {
+    let s = with(
+        FIRST,
+        &[
+            ("endpoint.westwood.estimator", "be"),
+            ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
+            ("flows.lossy.bulk_repeat.repeat", "ack"),
+            ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
+        ],
+    );
+    let config = |name: &str| match &flow(&s, name).traffic {
+        Traffic::Transport { config, .. } => config.clone(),
+        Traffic::Datagrams { .. } => panic!("datagrams"),
+    };
+    let (clean, lossy) = (config("clean-1"), config("lossy-1"));
+    assert_eq!(lossy.westwood.estimator, Some(BandwidthKind::Be));
+    assert_eq!(lossy.bulk_repeat.maximum, Some(3), "what [endpoint] says stays");
+    assert_eq!(lossy.bulk_repeat.fixed_timeout, Some(Duration::from_secs(1)));
+    assert_eq!((clean.bulk_repeat.repeat, lossy.bulk_repeat.repeat), (Repeat::Round, Repeat::Ack));
+    assert_eq!((lossy.rate_gap.threshold, lossy.rate_gap.reading), (0.5, Reading::Printed));
+    assert_eq!(clean.rate_gap.reading, Reading::Text);
 }
 
 #[test]

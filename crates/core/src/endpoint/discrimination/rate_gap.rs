@@ -1,0 +1,78 @@
+//! The Rate Gap Threshold, RGT (tcpwbr2003 section IV): a sender that achieves about the rate it
+//! expects, cwnd/RTTmin, sends no more than the network can carry, and its losses are errors.
+//!
+//! ```text
+//! text:     error if  ERE >= RGT-thresh * cwnd/RTTmin
+//! printed:  error if  ERE <  RGT-thresh * cwnd/RTTmin
+//! ```
+//!
+//! The paper's text says that a large gap means congestion; its algorithm prints the opposite.
+//! The text's is the default. The threshold has no value in the paper. A drop-tail queue of one
+//! pipe overflows at cwnd = 2 pipes, where ERE is half the expected rate, and smaller queues at
+//! larger shares: the threshold must lie above one half, and below one, as ERE lags behind a
+//! window that grows.
+
+use crate::endpoint::estimator::Path;
+
+/// Parameters of the Rate Gap Threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateGapConfig {
+    /// RGT-thresh, the share of the expected rate; above zero.
+    pub threshold: f64,
+    /// Which side of it means error.
+    pub reading: Reading,
+}
+
+/// Which side of the threshold means error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// The text's: a rate near the expected one.
+    #[default]
+    Text,
+    /// The printed algorithm's: a rate far below the expected one.
+    Printed,
+}
+
+impl Default for RateGapConfig {
+    fn default() -> Self {
+        RateGapConfig { threshold: 0.7, reading: Reading::default() }
+    }
+}
+
+/// Are losses on this path errors? Not before the first RTT, of which there is no expectation.
+pub(super) fn says_error(config: &RateGapConfig, path: &Path) -> bool {
+    if path.min_rtt.is_zero() {
+        return false;
+    }
+    let expected = path.cwnd / path.min_rtt.as_secs_f64();
+    let near = path.bandwidth >= config.threshold * expected;
+    match config.reading {
+        Reading::Text => near,
+        Reading::Printed => !near,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Duration;
+
+    #[test]
+    fn a_small_gap_is_an_error_in_the_text_and_congestion_as_printed() {
+        // 20 packets in 100 ms: 200 a second expected, of which 0.7 are 140.
+        let path = |bandwidth| Path {
+            cwnd: 20.0,
+            min_rtt: Duration::from_millis(100),
+            bandwidth,
+            ..Path::default()
+        };
+        let text = RateGapConfig::default();
+        let printed = RateGapConfig { reading: Reading::Printed, ..text };
+        for (bandwidth, near) in [(200.0, true), (141.0, true), (139.0, false), (0.0, false)] {
+            assert_eq!(says_error(&text, &path(bandwidth)), near, "{bandwidth}");
+            assert_eq!(says_error(&printed, &path(bandwidth)), !near, "{bandwidth}");
+        }
+        assert!(!says_error(&text, &Path::default()));
+        assert!(!says_error(&printed, &Path::default()));
+    }
+}
