@@ -7,6 +7,9 @@
 
 use crate::units::Duration;
 
+use discrimination::CetenConfig;
+use feedback::Direction;
+
 pub mod discrimination;
 pub mod estimator;
 pub mod feedback;
@@ -60,6 +63,11 @@ pub struct EndpointConfig {
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
     pub loss_monitor_guard: bool,
+    /// Which way notices of corruption reach the sender (eten2004 section 3.3.5): `None` as the
+    /// protocol's paper has it, backward for the Oracle and forward for CETEN.
+    pub notification: Option<Direction>,
+    /// CETEN's parameters (eten2004 section 4.3).
+    pub ceten: CetenConfig,
 }
 
 impl Default for EndpointConfig {
@@ -80,6 +88,8 @@ impl Default for EndpointConfig {
             ecn: false,
             partial_deflation: true,
             loss_monitor_guard: false,
+            notification: None,
+            ceten: CetenConfig::default(),
         }
     }
 }

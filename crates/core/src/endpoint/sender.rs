@@ -2,11 +2,11 @@
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{ArrivalCounter, Bandwidth, Path, RttEstimator, Sample};
-use super::feedback::Feedback;
+use super::estimator::{ArrivalCounter, Bandwidth, LossRate, Path, RttEstimator, Sample};
+use super::feedback::{Feedback, Notice, Notification};
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
 use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
-use crate::packet::{Flags, Packet, PacketKind};
+use crate::packet::{Flags, Packet, PacketKind, SackBlock};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
@@ -61,6 +61,8 @@ pub struct SenderStats {
     pub sent: u64,
     /// Data packets sent again.
     pub retransmissions: u64,
+    /// Duplicates that DSACK reported (RFC 2883): retransmissions that were not needed.
+    pub duplicates: u64,
     /// Expiries of the recovery timer.
     pub timeouts: u64,
     /// RTT samples, and their sum.
@@ -97,7 +99,7 @@ impl Sender {
                 config,
                 Stream::new(seed, "discrimination", name),
             ),
-            feedback: protocol.feedback,
+            feedback: protocol.feedback.toward(config.notification),
             rtt,
             bandwidth: protocol.window.bandwidth().map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
@@ -129,6 +131,7 @@ impl Sender {
     /// An acknowledgment arrived.
     pub fn on_ack(&mut self, now: Time, ack: &Packet) {
         debug_assert_eq!(ack.kind, PacketKind::Ack);
+        self.stats.duplicates += u64::from(reports_duplicate(ack));
         if ack.seq < self.seqs.una || ack.seq > self.seqs.high {
             return; // Overtaken by a later one, or for what was never sent.
         }
@@ -170,7 +173,7 @@ impl Sender {
         let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
         if finding == Finding::Loss {
             let sign = LossSign::Acknowledgments;
-            let loss = LossEvent { path, seq: self.seqs.una, sign };
+            let loss = LossEvent { path, seq: self.seqs.una, sign, rate: self.loss_rate() };
             let probability = self.discriminator.judge(&loss);
             self.reduce(path, probability);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
@@ -278,7 +281,11 @@ impl Sender {
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
-        self.window.on_reset(&ResetEvent { path, repeated });
+        let (seq, sign) = (self.seqs.una, LossSign::Timeout);
+        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
+        let probability = self.discriminator.judge(&loss);
+        let keeps_window = self.discriminator.keeps_window_on_timeout();
+        self.window.on_reset(&ResetEvent { path, repeated, probability, keeps_window });
         self.recovery.on_reset(&mut self.seqs);
         if let Some(bandwidth) = &mut self.bandwidth {
             bandwidth.arrivals.on_reset();
@@ -307,6 +314,16 @@ impl Sender {
             return false;
         };
         let is_retransmission = seq < self.seqs.high;
+        if is_retransmission
+            && self.discriminator.unjudged_from().is_some_and(|from| seq >= from)
+            && self.recovery.deems_lost(seq)
+        {
+            let path = self.path(now, self.seqs.outstanding());
+            let (sign, rate) = (LossSign::Acknowledgments, self.loss_rate());
+            let loss = LossEvent { path, seq, sign, rate };
+            let probability = self.discriminator.judge_repair(&loss);
+            self.reduce(path, probability);
+        }
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
         self.recovery.on_sent(&self.seqs, seq, packet_seq);
@@ -358,6 +375,22 @@ impl Sender {
         self.stats
     }
 
+    /// A notifier tells of corruption out of band.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice) {
+        self.discriminator.on_notice(now, notice);
+    }
+
+    /// What notifiers on the path are asked to tell, and which way.
+    pub fn notification(&self) -> Option<Notification> {
+        self.feedback.notification()
+    }
+
+    /// What LEAST makes of the connection so far.
+    pub fn loss_rate(&self) -> LossRate {
+        let SenderStats { sent, retransmissions, duplicates, .. } = self.stats;
+        LossRate { sent, retransmissions, duplicates }
+    }
+
     /// The congestion window, packets.
     pub fn cwnd(&self) -> f64 {
         self.window.cwnd()
@@ -381,5 +414,18 @@ impl Sender {
     /// Has everything offered been acknowledged?
     pub fn is_done(&self) -> bool {
         self.seqs.una >= self.seqs.limit
+    }
+}
+
+/// Does the first block of an acknowledgment report a duplicate? RFC 2883 section 4: then it lies
+/// below the cumulative acknowledgment or inside the second block.
+#[inline]
+fn reports_duplicate(ack: &Packet) -> bool {
+    match ack.sack_blocks() {
+        [] => false,
+        [first, rest @ ..] => {
+            let inside = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;
+            first.end <= ack.seq || rest.first().is_some_and(inside)
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
+use super::notifier::Notifier;
 use super::router::{Router, RouterSpec};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Packet};
@@ -43,6 +44,7 @@ struct Wire {
     rate: Rate,
     delay: Duration,
     channel: Channel,
+    notifier: Option<Box<Notifier>>,
     busy_until: Time,
     /// The sizes seen last with their transmission times: data and acknowledgments.
     cache: [(u32, Duration); 2],
@@ -55,7 +57,16 @@ impl Wire {
     fn new(rate: Rate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
         let channel = Channel::new(channel, Stream::new(seed, "channel", name));
         let cache = [(0, Duration::ZERO); 2];
-        Wire { rate, delay, channel, busy_until: Time::ZERO, cache, marked: 0, longest_queue: 0 }
+        Wire {
+            rate,
+            delay,
+            channel,
+            notifier: None,
+            busy_until: Time::ZERO,
+            cache,
+            marked: 0,
+            longest_queue: 0,
+        }
     }
 
     #[inline]
@@ -71,10 +82,15 @@ impl Wire {
     }
 
     #[inline]
-    fn send(&mut self, start: Time, packet: &Packet) -> Departure {
+    fn send(&mut self, start: Time, packet: &mut Packet) -> Departure {
         let end = start + self.transmission_time(packet.size);
         self.busy_until = end;
         let destroyed = !self.channel.is_clean() && self.channel.destroys(end, packet);
+        if let Some(notifier) = &mut self.notifier {
+            // The far end's business. Packets get there in this order, so that nothing else can
+            // come between.
+            notifier.on_packet(packet, destroyed);
+        }
         Departure { start, end, arrival: end + self.delay, destroyed }
     }
 }
@@ -148,6 +164,16 @@ impl FifoLink {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
+    }
+
+    /// Puts a notifier at the far end.
+    pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
+        self.wire.notifier = notifier.map(Box::new);
+    }
+
+    /// The notifier at the far end, once the latest packet offered has got there.
+    pub fn notifier(&mut self) -> Option<&mut Notifier> {
+        self.wire.notifier.as_deref_mut()
     }
 
     /// A packet reaches the queue at `now`, which must not be earlier than at the last call.
@@ -237,6 +263,16 @@ impl<T> QueuedLink<T> {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
+    }
+
+    /// Puts a notifier at the far end.
+    pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
+        self.wire.notifier = notifier.map(Box::new);
+    }
+
+    /// The notifier at the far end, once the latest packet that departed has got there.
+    pub fn notifier(&mut self) -> Option<&mut Notifier> {
+        self.wire.notifier.as_deref_mut()
     }
 
     /// A packet reaches the queue. Returns it if the queue refuses it.

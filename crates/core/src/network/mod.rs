@@ -8,10 +8,12 @@ use crate::units::{Duration, Probability};
 pub mod aqm;
 pub mod channel;
 mod link;
+mod notifier;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
 pub use link::{Departure, FifoLink, Offer, QueuedLink};
+pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
 pub use router::{RouterKind, RouterSpec, XcpSpec};
 
 /// The queue before a wire.

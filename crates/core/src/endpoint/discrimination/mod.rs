@@ -3,11 +3,19 @@
 //! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
 //! it, where others answer 0 or 1.
 
+mod error_share;
+mod oracle;
+
 use super::EndpointConfig;
-use super::estimator::Path;
+use super::estimator::{LossRate, Path};
+use super::feedback::Notice;
 use super::window::AckEvent;
 use crate::rng::Stream;
-use crate::units::Probability;
+use crate::units::{Probability, Time};
+
+use error_share::ErrorShare;
+pub use error_share::{CetenConfig, TimeoutResponse};
+use oracle::Oracle;
 
 /// The ways to judge a loss, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +24,13 @@ pub enum Discrimination {
     AlwaysCongestion,
     /// No loss is: congestion is signalled explicitly (lr2008 section 2.3).
     Never,
+    /// Notices of corrupted packets say which losses are not (eten2004 section 2.1).
+    Oracle,
+    /// The share e/p of the losses that corruption causes (eten2004 section 4.3).
+    ErrorShare {
+        /// Scale the decrease by it (CETEN_A) instead of flipping a coin of its weight (CETEN_P).
+        adaptive: bool,
+    },
 }
 
 /// A loss, as discrimination sees it.
@@ -27,6 +42,8 @@ pub struct LossEvent {
     pub seq: u64,
     /// What told of it.
     pub sign: LossSign,
+    /// What the connection has lost before.
+    pub rate: LossRate,
 }
 
 /// What tells a sender of a loss.
@@ -45,30 +62,77 @@ pub enum Discriminator {
     AlwaysCongestion,
     /// See [`Discrimination::Never`].
     Never,
+    /// See [`Discrimination::Oracle`].
+    Oracle(Oracle),
+    /// See [`Discrimination::ErrorShare`].
+    ErrorShare(Box<ErrorShare>),
 }
 
 impl Discriminator {
     /// The state at the start of a connection. `stream` is for those that flip coins.
-    pub fn new(kind: Discrimination, _config: &EndpointConfig, _stream: Stream) -> Self {
+    pub fn new(kind: Discrimination, config: &EndpointConfig, stream: Stream) -> Self {
         match kind {
             Discrimination::AlwaysCongestion => Discriminator::AlwaysCongestion,
             Discrimination::Never => Discriminator::Never,
+            Discrimination::Oracle => Discriminator::Oracle(Oracle::default()),
+            Discrimination::ErrorShare { adaptive } => {
+                Discriminator::ErrorShare(Box::new(ErrorShare::new(adaptive, config.ceten, stream)))
+            }
         }
     }
 
     /// An acknowledgment arrived; called before losses that it tells of are judged.
     #[inline]
-    pub fn on_ack(&mut self, _ack: &AckEvent) {
+    pub fn on_ack(&mut self, ack: &AckEvent) {
         match self {
             Discriminator::AlwaysCongestion | Discriminator::Never => {}
+            Discriminator::Oracle(oracle) => oracle.on_ack(ack),
+            Discriminator::ErrorShare(share) => share.on_ack(ack),
+        }
+    }
+
+    /// A notifier tells of corruption out of band.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice) {
+        match self {
+            Discriminator::AlwaysCongestion | Discriminator::Never => {}
+            Discriminator::Oracle(oracle) => oracle.on_notice(notice),
+            Discriminator::ErrorShare(share) => share.on_notice(now, notice),
         }
     }
 
     /// The probability that a loss was due to congestion.
-    pub fn judge(&mut self, _loss: &LossEvent) -> Probability {
+    pub fn judge(&mut self, loss: &LossEvent) -> Probability {
         match self {
             Discriminator::AlwaysCongestion => Probability::ONE,
             Discriminator::Never => Probability::ZERO,
+            Discriminator::Oracle(oracle) => oracle.judge(loss),
+            Discriminator::ErrorShare(share) => share.judge(loss),
         }
+    }
+
+    /// Where a loss was judged not to be congestion and those after it in its window are still
+    /// to be judged one by one: the first of these. Ends with a verdict that reduces cwnd.
+    #[inline]
+    pub fn unjudged_from(&self) -> Option<u64> {
+        match self {
+            Discriminator::AlwaysCongestion | Discriminator::Never => None,
+            Discriminator::Oracle(oracle) => oracle.unjudged_from(),
+            Discriminator::ErrorShare(share) => share.unjudged_from(),
+        }
+    }
+
+    /// As [`Discriminator::judge`] for a further lost segment of a window, at or after
+    /// [`Discriminator::unjudged_from`], when it is sent again.
+    pub fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+        match self {
+            Discriminator::AlwaysCongestion | Discriminator::Never => self.judge(loss),
+            Discriminator::Oracle(oracle) => oracle.judge_repair(loss),
+            Discriminator::ErrorShare(share) => share.judge_repair(loss),
+        }
+    }
+
+    /// Does the verdict on a timeout decide over cwnd too? Otherwise cwnd becomes one packet.
+    pub fn keeps_window_on_timeout(&self) -> bool {
+        matches!(self, Discriminator::ErrorShare(share) if share.keeps_window())
     }
 }

@@ -5,9 +5,11 @@
 //! of one protocol wants to know (a jitter ratio, a loss rate) is kept by that part itself.
 
 mod bandwidth;
+mod loss_rate;
 mod rtt;
 
 pub use bandwidth::{Bandwidth, BandwidthKind};
+pub use loss_rate::LossRate;
 pub use rtt::RttEstimator;
 
 use crate::units::{Duration, Time};

@@ -3,8 +3,13 @@
 //! The sender stamps a header onto data packets, routers rewrite it, and the receiver's [`Echo`]
 //! carries it back on the next acknowledgment.
 
+mod notification;
+
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::Duration;
+
+use notification::Record;
+pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
 
 /// The congestion header a protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +20,30 @@ pub enum Feedback {
     Xcp,
     /// XTCP's congestion flag, copied into the acknowledgment (lr2008 section 3.2).
     CongestionFlag,
+    /// Explicit transport error notification (eten2004 section 3.3).
+    Corruption(Notification),
 }
 
 impl Feedback {
+    /// The same with notices of corruption going the given way, where there are notices.
+    #[must_use]
+    pub fn toward(self, direction: Option<Direction>) -> Feedback {
+        match (self, direction) {
+            (Feedback::Corruption(notification), Some(direction)) => {
+                Feedback::Corruption(Notification { direction, ..notification })
+            }
+            _ => self,
+        }
+    }
+
+    /// What notifiers tell of corruption, if they tell this protocol anything.
+    pub fn notification(self) -> Option<Notification> {
+        match self {
+            Feedback::Corruption(notification) => Some(notification),
+            Feedback::None | Feedback::Xcp | Feedback::CongestionFlag => None,
+        }
+    }
+
     /// Writes the header of a data packet sent with a window of `window` packets.
     #[inline]
     pub fn stamp(self, packet: &mut Packet, srtt: Duration, window: f64) {
@@ -33,6 +59,14 @@ impl Feedback {
                 packet.header = CongestionHeader::None;
                 packet.flags.insert(Flags::XTCP);
             }
+            Feedback::Corruption(notification) => {
+                packet.header = match (notification.granularity, notification.direction) {
+                    (Granularity::Cumulative, Direction::Forward) => {
+                        CongestionHeader::Survival { probability: 1.0 }
+                    }
+                    _ => CongestionHeader::None,
+                };
+            }
         }
     }
 }
@@ -45,6 +79,7 @@ pub struct Echo {
     /// delayed acknowledgments lose none (draft section 3.3).
     xcp: Option<f64>,
     congestion_flag: bool,
+    corruption: Record,
     /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3).
     ecn: bool,
 }
@@ -52,7 +87,8 @@ pub struct Echo {
 impl Echo {
     /// The receiver's half of a protocol with that feedback.
     pub fn new(feedback: Feedback) -> Self {
-        Echo { feedback, xcp: None, congestion_flag: false, ecn: false }
+        let corruption = Record::new();
+        Echo { feedback, xcp: None, congestion_flag: false, corruption, ecn: false }
     }
 
     /// A data packet arrived.
@@ -70,6 +106,7 @@ impl Echo {
             Feedback::CongestionFlag => {
                 self.congestion_flag |= packet.flags.contains(Flags::CONGESTION);
             }
+            Feedback::Corruption(_) => self.corruption.on_data(packet),
         }
         if packet.flags.contains(Flags::WINDOW_REDUCED) {
             self.ecn = false;
@@ -77,12 +114,23 @@ impl Echo {
         self.ecn |= packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
     }
 
+    /// A data packet arrived of which only the header is intact.
+    pub fn on_corrupted(&mut self, packet: &Packet) {
+        self.corruption.on_corrupted(packet.seq);
+    }
+
     /// Writes the echo into an acknowledgment.
     #[inline]
     pub fn write(&mut self, ack: &mut Packet) {
-        ack.header = match self.xcp.take() {
-            Some(feedback) => CongestionHeader::XcpReverse { feedback },
-            None => CongestionHeader::None,
+        ack.header = match (self.xcp.take(), self.feedback) {
+            (Some(feedback), _) => CongestionHeader::XcpReverse { feedback },
+            (None, Feedback::Corruption(Notification { granularity, direction })) => {
+                match direction {
+                    Direction::Forward => self.corruption.header(granularity),
+                    Direction::Backward => CongestionHeader::None,
+                }
+            }
+            (None, _) => CongestionHeader::None,
         };
         if std::mem::take(&mut self.congestion_flag) {
             ack.flags.insert(Flags::CONGESTION);

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::endpoint::discrimination::{CetenConfig, TimeoutResponse};
+use crate::endpoint::feedback::{Direction, Granularity, News, Notice};
 use crate::endpoint::recovery::RecoveryKind;
 use crate::packet::PacketKind;
 use crate::protocols::{PROTOCOLS, Protocol};
@@ -47,9 +49,13 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop::option::weighted(0.3, 1u64..400),
         any::<[bool; 3]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
+        (any::<Option<bool>>(), any::<bool>(), 0..3usize, 1.0..4.0f64),
     );
-    let config = config.prop_map(
-        |(iw, rwnd, dupack_threshold, tick, factor, delay, [ecn, deflation, guard], floor)| {
+    let config =
+        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, eten)| {
+            let [ecn, deflation, guard] = flags;
+            let (forward, per_segment, timeouts, n) = eten;
+            use TimeoutResponse::{Standard, Threshold, Window};
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -62,10 +68,19 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 ecn,
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
+                notification: forward.map(|forward| match forward {
+                    true => Direction::Forward,
+                    false => Direction::Backward,
+                }),
+                ceten: CetenConfig {
+                    n,
+                    k: n - 0.5,
+                    per_segment,
+                    timeouts: [Standard, Threshold, Window][timeouts],
+                },
                 ..EndpointConfig::default()
             }
-        },
-    );
+        });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
     let rates = (rate(), rate(), rate(), rate(), rate(), 0.0..1e6f64);
     (any::<u64>(), 1u64..300, config, rates).prop_map(|(seed, packets, config, r)| Chaos {
@@ -133,15 +148,41 @@ impl<'a> Run<'a> {
     fn enter(&mut self, packet: &Packet, loss: f64) {
         let copies = 1 + u64::from(self.chance(self.chaos.duplication));
         for _ in 0..copies {
-            if self.chance(loss) {
+            let lost = self.chance(loss);
+            if lost && !self.tell_of(packet) {
                 continue;
             }
             let late = self.chance(self.chaos.lateness);
             let delay =
                 if late { self.stream.between(DELAY, DELAY.saturating_mul(20)) } else { DELAY };
             self.entered += 1;
-            self.channel.insert((self.now + delay, self.entered), packet.clone());
+            let mut packet = packet.clone();
+            if lost {
+                packet.flags.insert(Flags::CORRUPTED);
+            }
+            self.channel.insert((self.now + delay, self.entered), packet);
         }
+    }
+
+    /// A packet is lost: a notifier tells of some and not of others, and of others' rates.
+    /// Returns whether the packet goes on damaged to tell of it itself.
+    fn tell_of(&mut self, packet: &Packet) -> bool {
+        let Some(notification) = self.sender.notification() else { return false };
+        if packet.kind != PacketKind::Data || self.stream.uniform() < 0.3 {
+            return false;
+        }
+        let at = self.now + DELAY;
+        let what = match (notification.granularity, notification.direction) {
+            (Granularity::PerPacket, Direction::Forward) => return true,
+            (Granularity::Cumulative, Direction::Forward) => return false,
+            (Granularity::PerPacket, Direction::Backward) => News::Corrupted(packet.seq),
+            (Granularity::Cumulative, Direction::Backward) => News::Survival {
+                link: u32::from(self.stream.uniform() < 0.5),
+                probability: Probability::new(self.stream.uniform()).unwrap(),
+            },
+        };
+        self.sender.on_notice(self.now, &Notice { at, what });
+        false
     }
 
     fn transfer(mut self) -> Checked {
@@ -188,6 +229,12 @@ impl<'a> Run<'a> {
     }
 
     fn on_data(&mut self, packet: &mut Packet) -> Checked {
+        if packet.flags.contains(Flags::CORRUPTED) {
+            prop_assert!(!self.receiver.on_data(self.now, packet), "nothing to acknowledge");
+            return Ok(());
+        }
+        let again = self.mirror.arrived.contains(&packet.seq);
+        let data = packet.seq;
         self.mirror.arrivals += 1;
         self.mirror.arrived.insert(packet.seq);
         if self.chance(self.chaos.flags) {
@@ -196,6 +243,10 @@ impl<'a> Run<'a> {
         if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
             *delta = (self.stream.uniform() * 2.0 - 1.0) * self.chaos.grants;
         }
+        if let CongestionHeader::Survival { probability } = &mut packet.header {
+            prop_assert_eq!(*probability, 1.0, "what a sender knows of its packet's way");
+            *probability = self.stream.uniform();
+        }
         let acknowledges = self.receiver.on_data(self.now, packet);
         let stats = self.receiver.stats();
         prop_assert_eq!(stats.unique, self.mirror.arrived.len() as u64);
@@ -203,7 +254,13 @@ impl<'a> Run<'a> {
         if acknowledges {
             let missing = (0..).find(|seq| !self.mirror.arrived.contains(seq));
             prop_assert_eq!(Some(packet.seq), missing, "next expected");
-            for block in packet.sack_blocks() {
+            let mut blocks = packet.sack_blocks();
+            if again {
+                let duplicate = crate::packet::SackBlock { start: data, end: data + 1 };
+                prop_assert_eq!(blocks.first(), Some(&duplicate), "RFC 2883: a duplicate first");
+                blocks = &blocks[1..];
+            }
+            for block in blocks {
                 prop_assert!(packet.seq < block.start && block.start < block.end);
                 prop_assert!((block.start..block.end).all(|s| self.mirror.arrived.contains(&s)));
             }

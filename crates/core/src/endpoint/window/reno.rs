@@ -40,9 +40,10 @@ impl Reno {
     }
 
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+        let kept = 1.0 - event.probability.get() / 2.0;
         if !event.repeated {
-            self.ssthresh = (event.path.in_flight / 2.0).max(2.0);
+            self.ssthresh = (event.path.in_flight * kept).max(2.0);
         }
-        self.cwnd = 1.0;
+        self.cwnd = if event.keeps_window { (self.cwnd * kept).max(1.0) } else { 1.0 };
     }
 }
