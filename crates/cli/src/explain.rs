@@ -4,7 +4,7 @@
 //! explained here.
 
 use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::feedback::Feedback;
+use windward_core::endpoint::feedback::{Direction, Feedback, Granularity, Notification};
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::RouterKind;
@@ -156,6 +156,21 @@ fn discrimination(kind: Discrimination) -> Part {
             what: "no loss means congestion: the routers say so explicitly",
             source: "lr2008 section 4.4",
         },
+        Discrimination::Oracle => Part {
+            name: "oracle",
+            what: "deterministic: a loss is congestion unless a notice names the packet; one reduction a window",
+            source: "eten2004 section 2.1",
+        },
+        Discrimination::ErrorShare { adaptive: false } => Part {
+            name: "error-share-coin",
+            what: "probabilistic: corruption with probability e/p, e told by the network, p by LEAST",
+            source: "eten2004 sections 4.2, 4.3.1",
+        },
+        Discrimination::ErrorShare { adaptive: true } => Part {
+            name: "error-share-mdf",
+            what: "deterministic: the window shrinks to (1 + (e/np)^k) / 2, e told by the network, p by LEAST",
+            source: "eten2004 sections 4.2, 4.3.2",
+        },
     }
 }
 
@@ -176,7 +191,32 @@ fn feedback(kind: Feedback) -> Part {
             what: "packets carry a congestion flag; ACKs echo it",
             source: "lr2008 section 3.2",
         },
+        Feedback::Corruption(notification) => corruption(notification),
     }
+}
+
+/// In the words of ETEN's taxonomy: locus, granularity, band and direction.
+fn corruption(notification: Notification) -> Part {
+    let Notification { granularity, direction } = notification;
+    let (name, what) = match (granularity, direction) {
+        (Granularity::PerPacket, Direction::Forward) => (
+            "corrupted-forward",
+            "hop-by-hop, per packet, in-band, forward: damaged packets go on, ACKs name them",
+        ),
+        (Granularity::PerPacket, Direction::Backward) => (
+            "corrupted-backward",
+            "hop-by-hop, per packet, out-of-band, backward: the link's end names corrupted packets at once",
+        ),
+        (Granularity::Cumulative, Direction::Forward) => (
+            "survival-forward",
+            "hop-by-hop, cumulative, in-band, forward: a survival probability times (1 - r) a link; ACKs echo it",
+        ),
+        (Granularity::Cumulative, Direction::Backward) => (
+            "survival-backward",
+            "hop-by-hop, cumulative, out-of-band, backward: each link's end sends its rate r",
+        ),
+    };
+    Part { name, what, source: "eten2004 sections 3.3, 4.1" }
 }
 
 fn router(kind: RouterKind) -> Part {
@@ -200,7 +240,7 @@ fn router(kind: RouterKind) -> Part {
 
 /// The full titles behind the short keys that the explanation of `protocol` uses.
 fn references(protocol: &Protocol) -> String {
-    const TITLES: [(&str, &str); 3] = [
+    const TITLES: [(&str, &str); 4] = [
         (
             "lr2008",
             "C. De Vleeschouwer, P. Frossard, \"Loss-resilient window-based congestion control\", \
@@ -210,6 +250,12 @@ fn references(protocol: &Protocol) -> String {
             "Katabi 2002",
             "D. Katabi, M. Handley, C. Rohrs, \"Congestion control for high bandwidth-delay \
              product networks\", SIGCOMM 2002",
+        ),
+        (
+            "eten2004",
+            "R. Krishnan, J. Sterbenz, W. Eddy, C. Partridge, M. Allman, \"Explicit transport error \
+             notification (ETEN) for error-prone wireless and satellite networks\", Computer \
+             Networks 46, 2004",
         ),
         (
             "draft-falk-xcp-spec-03",

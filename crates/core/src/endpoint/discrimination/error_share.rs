@@ -16,9 +16,14 @@
 //! that is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
 //! variants are plain SACK. A loss event is the unit of judgement, one a window, as it is the
 //! unit of reduction; `per_segment` lets CETEN_P flip for every lost segment until one of a
-//! window reduces it, which makes reductions likelier. What a timeout does is open: section 4.3.1
-//! lists it among the losses to decide on, section 4.4 calls it "a second cwnd reduction":
-//! see [`TimeoutResponse`].
+//! window reduces it, which makes reductions likelier.
+//!
+//! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
+//! retransmission timeouts", section 4.3.1), and its verdict decides over cwnd as any other:
+//! corruption leaves "the congestion control state" alone, and a timeout after a fast retransmit
+//! is "a second cwnd reduction" (section 4.4). The other readings of [`TimeoutResponse`], which
+//! begin with one packet after a timeout, come nowhere near the paper's Fig. 8 at 20 %: retransmissions
+//! are lost in every window there, and slow start from one packet is all that is ever seen.
 
 use super::{LossEvent, LossSign};
 use crate::endpoint::feedback::{News, Notice};
@@ -42,7 +47,7 @@ pub struct CetenConfig {
 
 impl Default for CetenConfig {
     fn default() -> Self {
-        CetenConfig { n: 1.0, k: 1.0, timeouts: TimeoutResponse::Standard, per_segment: false }
+        CetenConfig { n: 1.0, k: 1.0, timeouts: TimeoutResponse::Window, per_segment: false }
     }
 }
 

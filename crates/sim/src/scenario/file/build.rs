@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{QueueLimit, QueueSpec, RouterKind, RouterSpec};
+use windward_core::network::{
+    ChannelSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
+};
 use windward_core::units::Duration;
 
 use super::advice;
@@ -13,7 +15,7 @@ use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::graph::Graph;
 use super::group::{Group, MAX_FLOWS};
-use super::link::{RouterChoice, Wire};
+use super::link::{NotifierChoice, RouterChoice, Wire};
 use super::section::{Field, Result, Section};
 use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
 
@@ -43,6 +45,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let mut links = Links::default();
     let routes = routes(root, &groups, &mut links)?;
     let routers = links.routers(&groups, &routes)?;
+    let notified = links.notified(&groups, &routes);
 
     let mut flows = Vec::new();
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
@@ -61,7 +64,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
             });
         }
     }
-    let links = links.finish(routers);
+    let links = links.finish(routers, &notified);
     Ok(Scenario {
         warnings: advice::warnings(&groups, &flows, &links),
         duration,
@@ -140,15 +143,36 @@ impl Links {
         self.links.iter().zip(&crossing).map(choose).collect()
     }
 
-    fn finish(self, routers: Vec<RouterSpec>) -> Vec<LinkSpec> {
-        let link = |((name, wire), router): ((String, Rc<Wire>), RouterSpec)| LinkSpec {
-            name,
-            rate: wire.rate,
-            delay: wire.delay,
-            queue: QueueSpec { limit: wire.limit, aqm: wire.aqm.clone(), router },
-            channel: wire.channel.clone(),
+    /// Do flows that ask for notices of corruption send data over the link?
+    fn notified(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Vec<bool> {
+        let mut notified = vec![false; self.links.len()];
+        for (_, routes) in groups.iter().zip(routes).filter(|(group, _)| group.asks_for_notices()) {
+            for &link in routes.iter().flat_map(|route| &route.forward) {
+                notified[link] = true;
+            }
+        }
+        notified
+    }
+
+    fn finish(self, routers: Vec<RouterSpec>, notified: &[bool]) -> Vec<LinkSpec> {
+        let notifier = |wire: &Wire, asked: bool| match wire.notifier {
+            NotifierChoice::Fixed(spec) => spec,
+            NotifierChoice::Auto if asked && wire.channel != ChannelSpec::Clean => {
+                NotifierSpec::Configured
+            }
+            NotifierChoice::Auto => NotifierSpec::Off,
         };
-        self.links.into_iter().zip(routers).map(link).collect()
+        let link = |(((name, wire), router), &asked): (((String, Rc<Wire>), RouterSpec), &bool)| {
+            LinkSpec {
+                notifier: notifier(&wire, asked),
+                name,
+                rate: wire.rate,
+                delay: wire.delay,
+                queue: QueueSpec { limit: wire.limit, aqm: wire.aqm.clone(), router },
+                channel: wire.channel.clone(),
+            }
+        };
+        self.links.into_iter().zip(routers).zip(notified).map(link).collect()
     }
 }
 

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, QueueLimit, RedSpec, RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, NotifierSpec, QueueLimit, RedSpec, RouterKind, RouterSpec,
+    XcpSpec,
 };
 use windward_core::units::{Duration, Probability, Rate};
 
@@ -23,6 +24,7 @@ pub(super) struct LinkFields {
     aqm: Option<AqmSpec>,
     router: Option<RouterChoice>,
     channel: Option<ChannelSpec>,
+    notifier: Option<NotifierChoice>,
     spot: Spot,
 }
 
@@ -35,6 +37,7 @@ pub(super) struct Wire {
     pub(super) aqm: AqmSpec,
     pub(super) router: RouterChoice,
     pub(super) channel: ChannelSpec,
+    pub(super) notifier: NotifierChoice,
     pub(super) spot: Spot,
 }
 
@@ -47,6 +50,15 @@ pub(super) enum RouterChoice {
     Fixed(RouterSpec, Spot),
 }
 
+/// The notifier at the far end of a wire.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NotifierChoice {
+    /// One that knows the channel's rate, where the link loses packets of flows that ask for it.
+    Auto,
+    /// This one.
+    Fixed(NotifierSpec),
+}
+
 impl LinkFields {
     /// A link about which nothing is said, for errors at `spot`.
     pub(super) fn empty(spot: Spot) -> Self {
@@ -57,6 +69,7 @@ impl LinkFields {
             aqm: None,
             router: None,
             channel: None,
+            notifier: None,
             spot,
         }
     }
@@ -69,6 +82,7 @@ impl LinkFields {
             aqm: section.read("aqm", aqm)?,
             router: section.read("router", router)?,
             channel: channel(section)?,
+            notifier: section.read("notifier", notifier)?,
             spot: section.spot(),
         })
     }
@@ -91,13 +105,14 @@ impl LinkFields {
             aqm: over.aqm.or(base.aqm),
             router: over.router.or(base.router),
             channel: over.channel.or(base.channel),
+            notifier: over.notifier.or(base.notifier),
             spot: over.spot,
         }
     }
 
     /// The way back: the same wire and queue, without losses and with the router it needs.
     pub(super) fn mirrored(&self) -> Self {
-        LinkFields { router: None, channel: None, ..self.clone() }
+        LinkFields { router: None, channel: None, notifier: None, ..self.clone() }
     }
 
     pub(super) fn finish(self) -> Result<Rc<Wire>> {
@@ -113,6 +128,7 @@ impl LinkFields {
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
             channel: self.channel.unwrap_or_default(),
+            notifier: self.notifier.unwrap_or(NotifierChoice::Auto),
             spot: self.spot,
         }))
     }
@@ -213,6 +229,33 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
             "only the kind xcp-persistent keeps a queue",
         ),
     }
+}
+
+fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
+    const KINDS: [&str; 4] = ["auto", "off", "configured", "measured"];
+    let section = if field.is_table() { Some(field.clone().section()?) } else { None };
+    let kind = match &section {
+        Some(section) => {
+            section.require("kind", "kind = \"measured\"", |field| field.word(&KINDS))?
+        }
+        None => field.word(&KINDS)?,
+    };
+    let choice = match kind {
+        "auto" => NotifierChoice::Auto,
+        "off" => NotifierChoice::Fixed(NotifierSpec::Off),
+        "configured" => NotifierChoice::Fixed(NotifierSpec::Configured),
+        _ => NotifierChoice::Fixed(NotifierSpec::MEASURED),
+    };
+    let Some(section) = section else { return Ok(choice) };
+    let NotifierChoice::Fixed(NotifierSpec::Measured { window, prior }) = choice else {
+        section.forbid(&["window", "prior"], "only the kind measured has parameters")?;
+        return Ok(choice);
+    };
+    let packets = |field: Field<'_>| field.small(1..=1_000_000_000);
+    Ok(NotifierChoice::Fixed(NotifierSpec::Measured {
+        window: section.read("window", packets)?.unwrap_or(window),
+        prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
+    }))
 }
 
 /// The channel of a link table, if it says anything about losses.

@@ -208,6 +208,18 @@ const LINK: &[Key] = &[
         "",
         "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)",
     ),
+    nested(
+        "notifier",
+        Kind::WordOrTable(&[NOTIFIER]),
+        "auto",
+        "what knows of corruption: auto (where asked for), off, configured or measured",
+    ),
+];
+
+const NOTIFIER: &[Key] = &[
+    key("kind", "", "auto, off, configured or measured"),
+    key("window", "10000", "measured: packets it averages over, 1 to 10^9"),
+    key("prior", "100", "measured: packets taken as uncorrupted in advance, 0 to 10^9"),
 ];
 
 const AQM: &[Key] = &[
@@ -263,6 +275,15 @@ const ENDPOINT: &[Key] = &[
     key("ecn", "false", "negotiate ECN"),
     key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
     key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
+    key("notification", "the protocol's", "way of notices of corruption: forward or backward"),
+    nested("ceten", Kind::Table(&[CETEN]), "", "the response of ceten-p and ceten-a"),
+];
+
+const CETEN: &[Key] = &[
+    key("n", "1", "ceten-a: divides the share of corruption, 1 to 1e9"),
+    key("k", "1", "ceten-a: exponent of the share of corruption, more than 0, up to 1000"),
+    key("timeouts", "window", "after a timeout: standard, threshold or window"),
+    key("per_segment", "false", "ceten-p: a coin for each lost segment, not for each window"),
 ];
 
 const FLOW: &[Key] = &[
