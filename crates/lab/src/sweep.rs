@@ -13,7 +13,7 @@ use windward_core::units::{Duration, Time};
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::LabError;
-use crate::experiment::{Effort, Experiment, RunLength};
+use crate::experiment::{Effort, Experiment, PlotKind, RunLength, Skipped};
 
 /// More runs than this are a mistake.
 const MAX_RUNS: usize = 10_000_000;
@@ -71,12 +71,14 @@ pub struct Run {
     pub repetition: u32,
     /// One value per metric of the experiment.
     pub metrics: Vec<f64>,
-    /// Everything that was measured.
+    /// Everything that was measured; samples only if a chart shows those of this repetition.
     pub outcome: Outcome,
 }
 
 impl Experiment {
-    /// Builds the scenario of every cell.
+    /// Builds the scenario of every cell, without the points that an axis leaves out as
+    /// impossible ([`crate::experiment::Axis::skip_impossible`]): the plan's experiment does
+    /// not have them.
     ///
     /// # Errors
     /// If one of them is impossible, or a metric names a group or link that is not there.
@@ -94,13 +96,45 @@ impl Experiment {
                 ),
             });
         }
-        let scenarios = (0..self.cells()).map(|cell| self.scenario(cell, &length));
+        let experiment = self.without_impossible(&length);
+        let scenarios = (0..experiment.cells()).map(|cell| experiment.scenario(cell, &length));
         Ok(Plan {
-            experiment: self.clone(),
             effort: effort.clone(),
             scenarios: scenarios.collect::<Result<_, _>>()?,
             length,
+            experiment,
         })
+    }
+
+    fn without_impossible(&self, length: &RunLength) -> Experiment {
+        let mut experiment = self.clone();
+        for a in 0..self.axes.len() {
+            if !self.axes[a].skip_impossible {
+                continue;
+            }
+            let mut reasons = vec![None; experiment.axes[a].points.len()];
+            for cell in 0..experiment.cells() {
+                // All other errors are the plan's to report.
+                if let Err(LabError::Scenario { error, .. }) = experiment.scenario(cell, length) {
+                    let text = error.to_string();
+                    let reason = text.lines().next().unwrap_or_default().to_owned();
+                    reasons[experiment.point_index(cell, a)].get_or_insert(reason);
+                }
+            }
+            // If no point is possible, the fault is not the points'.
+            if reasons.iter().all(Option::is_some) {
+                continue;
+            }
+            let axis = &mut experiment.axes[a];
+            let points = std::mem::take(&mut axis.points);
+            for (point, reason) in points.into_iter().zip(reasons) {
+                match reason {
+                    None => axis.points.push(point),
+                    Some(reason) => axis.skipped.push(Skipped { label: point.label, reason }),
+                }
+            }
+        }
+        experiment
     }
 
     fn scenario(&self, cell: usize, length: &RunLength) -> Result<Scenario, LabError> {
@@ -128,7 +162,24 @@ impl Experiment {
                 })?;
             }
         }
+        for plot in self.plots.iter().filter(|plot| plot.shows(&points)) {
+            plot.check(&scenario).map_err(|message| LabError::Experiment {
+                file: self.file.clone(),
+                line: plot.line,
+                message,
+            })?;
+        }
         Ok(scenario)
+    }
+
+    /// Does a chart or table show the samples of that repetition?
+    fn shows_samples(&self, repetition: u32) -> bool {
+        self.plots.iter().any(|plot| match &plot.kind {
+            PlotKind::Time { what, single, .. } => {
+                what.from_samples() && (repetition == 0 || !single)
+            }
+            _ => false,
+        })
     }
 }
 
@@ -198,10 +249,15 @@ pub(crate) fn run_all(
         let plan = &plans[p];
         let mut scenario = plan.scenarios[cell].clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
-        let outcome = simulate(&scenario, options.cancel)?;
+        let mut outcome = simulate(&scenario, options.cancel)?;
         let metrics = plan.experiment.metrics.iter();
-        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&outcome)));
-        let run = Run { cell, repetition, metrics: metrics.collect(), outcome };
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
+        let metrics = metrics.collect();
+        if !plan.experiment.shows_samples(repetition) {
+            // Thousands of values a run: what nobody will look at again goes.
+            outcome.samples = None;
+        }
+        let run = Run { cell, repetition, metrics, outcome };
         if let Ok(mut so_far) = so_far.lock() {
             so_far.0 += 1;
             so_far.1 += weights[p][cell];
@@ -248,7 +304,7 @@ fn work(scenario: &Scenario) -> f64 {
     let mut bottlenecks: Vec<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
     bottlenecks.sort_unstable();
     bottlenecks.dedup();
-    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.bytes_per_s());
+    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.mean().bytes_per_s());
     // A run that carries nothing still takes its moment.
     1.0 + scenario.duration.as_secs_f64() * rates.sum::<f64>() / 1000.0
 }

@@ -4,7 +4,7 @@
 //! every default is filled in.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, NotifierSpec, QueueSpec};
+use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec};
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
@@ -24,6 +24,12 @@ pub struct Scenario {
     pub seed: u64,
     /// Width of the bins in which the throughput of a group is kept.
     pub bin: Duration,
+    /// Is the throughput of every flow kept in such bins too?
+    pub flow_bins: bool,
+    /// Windows and queues are recorded at every multiple of this; `None` records none.
+    pub sample: Option<Duration>,
+    /// A connection that puts nothing on its bottleneck for longer than this is idle.
+    pub idle_after: Duration,
     /// Directed links.
     pub links: Vec<LinkSpec>,
     /// Flows of every kind.
@@ -42,8 +48,8 @@ pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
 pub struct LinkSpec {
     /// As results name it, `from->to`.
     pub name: String,
-    /// Bits per second of the wire.
-    pub rate: Rate,
+    /// Bits per second of the wire, constant or as a trace says.
+    pub rate: LinkRate,
     /// Propagation delay.
     pub delay: Duration,
     /// The queue before the wire and the feedback its router gives.

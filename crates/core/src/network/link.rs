@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
 use super::notifier::Notifier;
+use super::rate_trace::{LinkRate, TraceWire};
 use super::router::{Router, RouterSpec};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Packet};
@@ -41,7 +42,10 @@ pub struct Departure {
 /// The wire and its channel: when a packet that starts now arrives, and whether intact.
 #[derive(Debug, Clone)]
 struct Wire {
+    /// The rate, or the mean of the trace.
     rate: Rate,
+    /// Boxed, so that a wire without one stays small.
+    trace: Option<Box<TraceWire>>,
     delay: Duration,
     channel: Channel,
     notifier: Option<Box<Notifier>>,
@@ -54,16 +58,19 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(rate: Rate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
-        let channel = Channel::new(channel, Stream::new(seed, "channel", name));
-        let cache = [(0, Duration::ZERO); 2];
+    fn new(rate: &LinkRate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
+        let trace = match rate {
+            LinkRate::Constant(_) => None,
+            LinkRate::Trace(trace) => Some(Box::new(TraceWire::new(trace.clone()))),
+        };
         Wire {
-            rate,
+            rate: rate.mean(),
+            trace,
             delay,
-            channel,
+            channel: Channel::new(channel, Stream::new(seed, "channel", name)),
             notifier: None,
             busy_until: Time::ZERO,
-            cache,
+            cache: [(0, Duration::ZERO); 2],
             marked: 0,
             longest_queue: 0,
         }
@@ -81,9 +88,13 @@ impl Wire {
         self.cache[0].1
     }
 
+    /// Sends a packet that came at `arrived` and can start at `start`.
     #[inline]
-    fn send(&mut self, start: Time, packet: &mut Packet) -> Departure {
-        let end = start + self.transmission_time(packet.size);
+    fn send(&mut self, start: Time, arrived: Time, packet: &mut Packet) -> Departure {
+        let end = match &mut self.trace {
+            None => start + self.transmission_time(packet.size),
+            Some(trace) => trace.send(start, arrived, packet.size),
+        };
         self.busy_until = end;
         let destroyed = !self.channel.is_clean() && self.channel.destroys(end, packet);
         if let Some(notifier) = &mut self.notifier {
@@ -92,6 +103,18 @@ impl Wire {
             notifier.on_packet(packet, destroyed);
         }
         Departure { start, end, arrival: end + self.delay, destroyed }
+    }
+}
+
+impl Wire {
+    fn count_between(&mut self, from: Time, until: Time) {
+        if let Some(trace) = &mut self.trace {
+            trace.count_between(from, until);
+        }
+    }
+
+    fn trace_utilization(&self) -> Option<f64> {
+        self.trace.as_ref().map(|trace| trace.utilization())
     }
 }
 
@@ -149,7 +172,7 @@ impl FifoLink {
     /// # Panics
     /// If `queue` has a router: that takes a [`QueuedLink`].
     pub fn new(
-        rate: Rate,
+        rate: &LinkRate,
         delay: Duration,
         queue: &QueueSpec,
         channel: &ChannelSpec,
@@ -195,7 +218,7 @@ impl FifoLink {
             return Offer::Dropped;
         }
         if busy_until <= now {
-            return Offer::Accepted(self.wire.send(now, packet));
+            return Offer::Accepted(self.wire.send(now, now, packet));
         }
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return Offer::Dropped;
@@ -203,7 +226,7 @@ impl FifoLink {
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);
         self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
-        Offer::Accepted(self.wire.send(busy_until, packet))
+        Offer::Accepted(self.wire.send(busy_until, now, packet))
     }
 
     /// Packets marked so far.
@@ -214,6 +237,16 @@ impl FifoLink {
     /// The longest queue so far, packets.
     pub fn longest_queue(&self) -> usize {
         self.wire.longest_queue
+    }
+
+    /// Makes [`FifoLink::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire.count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire.trace_utilization()
     }
 
     /// Packets waiting at `now`, the one in transmission not counted.
@@ -243,12 +276,14 @@ pub struct QueuedLink<T> {
     router: Option<Router>,
     waiting: VecDeque<(T, u32, Time)>,
     waiting_bytes: u64,
+    /// When the packet taken last came.
+    taken: Time,
 }
 
 impl<T> QueuedLink<T> {
     /// An idle link; `name` names its random streams.
     pub fn new(
-        rate: Rate,
+        rate: &LinkRate,
         delay: Duration,
         queue: &QueueSpec,
         channel: &ChannelSpec,
@@ -259,9 +294,10 @@ impl<T> QueuedLink<T> {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
             red: red_of(&queue.aqm, seed, name),
-            router: Router::new(&queue.router, rate),
+            router: Router::new(&queue.router, rate.mean()),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            taken: Time::ZERO,
         }
     }
 
@@ -313,6 +349,16 @@ impl<T> QueuedLink<T> {
         self.wire.longest_queue
     }
 
+    /// Makes [`QueuedLink::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire.count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire.trace_utilization()
+    }
+
     /// When the wire can take the next waiting packet, if one waits.
     pub fn next_start(&self) -> Option<Time> {
         (!self.waiting.is_empty()).then_some(self.wire.busy_until)
@@ -321,7 +367,9 @@ impl<T> QueuedLink<T> {
     /// Takes the next packet off the queue, with the time it came; call
     /// [`QueuedLink::depart`] with it at once.
     pub fn take_next(&mut self) -> Option<(T, Time)> {
-        self.waiting.pop_front().map(|(handle, _, arrived)| (handle, arrived))
+        let (handle, _, arrived) = self.waiting.pop_front()?;
+        self.taken = arrived;
+        Some((handle, arrived))
     }
 
     /// Puts the packet just taken on the wire.
@@ -334,7 +382,7 @@ impl<T> QueuedLink<T> {
             None => {}
         }
         self.waiting_bytes -= u64::from(packet.size);
-        self.wire.send(now, packet)
+        self.wire.send(now, self.taken, packet)
     }
 
     /// When [`QueuedLink::on_timer`] must be called next.

@@ -9,11 +9,13 @@ pub mod aqm;
 pub mod channel;
 mod link;
 mod notifier;
+mod rate_trace;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
 pub use link::{Departure, FifoLink, Offer, QueuedLink};
 pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
+pub use rate_trace::{LinkRate, RateTrace, TraceError};
 pub use router::{RouterKind, RouterSpec, XcpSpec};
 
 /// The queue before a wire.

@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Table(Keys),
     /// A table, or a word that stands for a table with that `kind`.
     WordOrTable(Keys),
+    /// A table, or a value that says the same in another way.
+    ValueOrTable(Keys),
     /// An array of tables, each known by the value of one of its keys.
     Tables(Keys, &'static str),
     /// Not ours to read.
@@ -82,7 +84,10 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
             .with_help(suggest(name, names(keys))));
         };
         match (key.kind, &node.value) {
-            (Kind::Table(keys) | Kind::WordOrTable(keys), Value::Table(table)) => {
+            (
+                Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys),
+                Value::Table(table),
+            ) => {
                 check(file, &path, table, keys)?;
             }
             (Kind::Tables(keys, by), Value::Array(items)) => {
@@ -109,7 +114,7 @@ pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
         let path = format!("{prefix}{}", key.name);
         into.push(KeyDoc { key: path.clone(), default: key.default, meaning: key.meaning });
         match key.kind {
-            Kind::Table(keys) | Kind::WordOrTable(keys) => {
+            Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys) => {
                 describe(&format!("{path}."), keys, into);
             }
             Kind::Tables(keys, _) => describe(&format!("{path}.*."), keys, into),
@@ -137,6 +142,9 @@ pub(super) const FILE: Keys = &[&[
     key("warmup", "0s", "results count from here; less than duration"),
     key("seed", "1", "all random streams derive from it; 0 to 2^64 - 1"),
     key("bin", "1s", "width of throughput bins; duration / bin at most 1000000"),
+    key("flow_bins", "false", "keep throughput bins of every flow too"),
+    key("sample", "", "record windows and queues at the multiples of this"),
+    key("idle_after", "200ms", "a connection silent for longer at its bottleneck is idle"),
     nested("dumbbell", Kind::Table(&[DUMBBELL]), "", "one bottleneck shared by all flows"),
     nested("parking_lot", Kind::Table(&[PARKING_LOT]), "", "bottlenecks in a row"),
     key("nodes", "those of the links", "names of the nodes of a general graph"),
@@ -189,7 +197,7 @@ const GRAPH_LINK: &[Key] = &[
 ];
 
 const LINK: &[Key] = &[
-    key("rate", "", "1bit to 100Tbit"),
+    nested("rate", Kind::ValueOrTable(&[RATE_TRACE]), "", "1bit to 100Tbit, or a trace"),
     key("delay", "", "propagation delay, 0 to 24h"),
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
     nested("aqm", Kind::WordOrTable(&[AQM]), "droptail", "droptail or red"),
@@ -220,6 +228,11 @@ const NOTIFIER: &[Key] = &[
     key("kind", "", "auto, off, configured or measured"),
     key("window", "10000", "measured: packets it averages over, 1 to 10^9"),
     key("prior", "100", "measured: packets taken as uncorrupted in advance, 0 to 10^9"),
+];
+
+const RATE_TRACE: &[Key] = &[
+    key("trace", "", "file with a millisecond a line, each good for 1500 bytes (mahimahi)"),
+    key("opportunities", "", "the same milliseconds as an array"),
 ];
 
 const AQM: &[Key] = &[
