@@ -14,9 +14,10 @@
 //!
 //! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss
 //! that is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
-//! variants are plain SACK. A loss event is the unit of judgement, one a window, as it is the
-//! unit of reduction; `per_segment` lets CETEN_P flip for every lost segment until one of a
-//! window reduces it, which makes reductions likelier.
+//! variants are plain SACK. CETEN_P flips for every lost segment of a window until one reduces it
+//! ("a particular loss", "the lost segment"); then, as in SACK, that was the one reduction of the
+//! window. Without `per_segment` one flip decides for all losses of a window, and CETEN_P
+//! comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces once a window.
 //!
 //! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
 //! retransmission timeouts", section 4.3.1), and its verdict decides over cwnd as any other:
@@ -41,13 +42,13 @@ pub struct CetenConfig {
     pub k: f64,
     /// What a retransmission timeout does.
     pub timeouts: TimeoutResponse,
-    /// CETEN_P flips for each lost segment, and not for each window with losses.
+    /// CETEN_P flips for each lost segment, and not once for each window with losses.
     pub per_segment: bool,
 }
 
 impl Default for CetenConfig {
     fn default() -> Self {
-        CetenConfig { n: 1.0, k: 1.0, timeouts: TimeoutResponse::Window, per_segment: false }
+        CetenConfig { n: 1.0, k: 1.0, timeouts: TimeoutResponse::Window, per_segment: true }
     }
 }
 
@@ -58,8 +59,9 @@ pub enum TimeoutResponse {
     Standard,
     /// cwnd one packet; ssthresh by the verdict, so that slow start leads back to where cwnd was.
     Threshold,
-    /// cwnd and ssthresh by the verdict: corruption leaves the congestion state as it is. All
-    /// that is outstanding goes out again in one burst.
+    /// cwnd and ssthresh by the verdict: corruption leaves the congestion state as it is,
+    /// congestion gets the standard answer, and between them cwnd lies as far above one packet as
+    /// corruption is likely. What is outstanding may go out again in one burst.
     Window,
 }
 

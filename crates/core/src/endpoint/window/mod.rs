@@ -87,8 +87,7 @@ pub struct ResetEvent {
     pub repeated: bool,
     /// How likely the cause was congestion.
     pub probability: Probability,
-    /// Does the probability decide over cwnd too, as in [`CongestionEvent`]? Else it becomes one
-    /// packet.
+    /// Does the probability decide over cwnd too? Else it becomes one packet.
     pub keeps_window: bool,
 }
 

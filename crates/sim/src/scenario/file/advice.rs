@@ -6,11 +6,13 @@ use windward_core::network::{AqmSpec, ChannelSpec, NotifierSpec};
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
 
-/// One sentence a thing, each naming the flows and what to do.
+/// One sentence a thing, each naming the flows and what to do. `loss_free` says of which links
+/// the file says nothing about losses.
 pub(super) fn warnings(
     groups: &[Group<'_>],
     flows: &[FlowSpec],
     links: &[LinkSpec],
+    loss_free: &[bool],
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, group) in groups.iter().enumerate() {
@@ -18,7 +20,8 @@ pub(super) fn warnings(
         let Some(flow) = flows.iter().find(|flow| flow.group == index) else { continue };
         let forward: Vec<&LinkSpec> = flow.forward.iter().map(|&link| &links[link]).collect();
         warnings.extend(ecn_without_marks(group.name, flow, &forward));
-        warnings.extend(notices_without_notifier(group.name, flow, &forward));
+        let silent = flow.forward.iter().all(|&link| loss_free[link]);
+        warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
     }
     warnings
 }
@@ -35,8 +38,14 @@ fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Opt
     })
 }
 
-/// Notices that nobody gives: the flows are plain SACK.
-fn notices_without_notifier(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
+/// Notices that nobody gives: the flows are plain SACK. Nobody is told who says that no link
+/// loses anything, as a sweep of loss rates does.
+fn notices_without_notifier(
+    group: &str,
+    flow: &FlowSpec,
+    forward: &[&LinkSpec],
+    silent: bool,
+) -> Option<String> {
     let Traffic::Transport { protocol, .. } = &flow.traffic else { return None };
     let granularity = protocol.feedback.notification()?.granularity;
     let name = protocol.name;
@@ -46,7 +55,7 @@ fn notices_without_notifier(group: &str, flow: &FlowSpec, forward: &[&LinkSpec])
     };
     let lossy = |link: &&&LinkSpec| link.channel != ChannelSpec::Clean;
     let Some(first) = forward.iter().find(lossy) else {
-        return Some(format!(
+        return silent.then(|| format!(
             "flows `{group}` ask {asked}, and no link on their way corrupts any: {name} is plain \
              sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
         ));

@@ -69,10 +69,11 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
             });
         }
     }
+    let loss_free = links.without_word_of_losses();
     let links = links.finish(routers, &notified);
     let sample = sample(root, duration, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
-        warnings: advice::warnings(&groups, &flows, &links),
+        warnings: advice::warnings(&groups, &flows, &links, &loss_free),
         duration,
         warmup: warmup.unwrap_or(Duration::ZERO),
         seed: seed.unwrap_or(1),
@@ -161,6 +162,11 @@ impl Links {
             }
         }
         notified
+    }
+
+    /// Which links the file says nothing about losses of.
+    fn without_word_of_losses(&self) -> Vec<bool> {
+        self.links.iter().map(|(_, wire)| !wire.speaks_of_losses).collect()
     }
 
     fn finish(self, routers: Vec<RouterSpec>, notified: &[bool]) -> Vec<LinkSpec> {

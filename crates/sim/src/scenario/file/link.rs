@@ -43,6 +43,8 @@ pub(super) struct Wire {
     pub(super) aqm: AqmSpec,
     pub(super) router: RouterChoice,
     pub(super) channel: ChannelSpec,
+    /// Does the file speak of losses here, if only to say that there are none?
+    pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
     pub(super) spot: Spot,
 }
@@ -133,6 +135,7 @@ impl LinkFields {
             limit: self.queue.unwrap_or(DEFAULT_QUEUE),
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
+            speaks_of_losses: self.channel.is_some(),
             channel: self.channel.unwrap_or_default(),
             notifier: self.notifier.unwrap_or(NotifierChoice::Auto),
             spot: self.spot,

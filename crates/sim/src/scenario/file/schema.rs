@@ -296,7 +296,7 @@ const CETEN: &[Key] = &[
     key("n", "1", "ceten-a: divides the share of corruption, 1 to 1e9"),
     key("k", "1", "ceten-a: exponent of the share of corruption, more than 0, up to 1000"),
     key("timeouts", "window", "after a timeout: standard, threshold or window"),
-    key("per_segment", "false", "ceten-p: a coin for each lost segment, not for each window"),
+    key("per_segment", "true", "ceten-p: a coin for each lost segment, not for each window"),
 ];
 
 const FLOW: &[Key] = &[
