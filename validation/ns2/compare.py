@@ -2,7 +2,7 @@
 """Windward beside ns-2 on the scenarios of this folder, as a markdown table.
 
     validation/ns2/compare.py                    everything, 20 seeds a program
-    validation/ns2/compare.py --only xcp         one of: single, lr-dumbbell, xcp
+    validation/ns2/compare.py --only xcp         one of: single, lr-dumbbell, xcp, eten
     validation/ns2/compare.py --quick            a few cases in less than a minute; exit code 1
                                                  if a ratio of goodputs leaves its bounds
 
@@ -25,6 +25,13 @@ ROOT = HERE.parent.parent
 
 TCPS = ("reno", "newreno", "sack")
 
+# eten2004 section 2.2: rate, delay, queue of one bandwidth-delay product in 576-byte packets.
+ETEN = {
+    "lfn": ("10Mbit", "250ms", "1085p"),
+    "sfn": ("10Mbit", "25ms", "109p"),
+    "ltn": ("1.5Mbit", "250ms", "163p"),
+}
+
 
 class Case:
     """One scenario, one protocol, one loss rate, one number of flows."""
@@ -35,25 +42,33 @@ class Case:
 
     def label(self):
         flows = "" if self.flows is None else f", {self.flows} flow{'s' * (self.flows > 1)}"
+        if self.topology in ETEN:
+            return f"{self.topology}: {self.protocol}, bit-error rate {self.loss:g}"
         return f"{self.topology}: {self.protocol}{flows}, loss {self.loss * 100:g} %"
+
+    def file(self):
+        return "eten" if self.topology in ETEN else self.topology
 
     def windward(self, binary, seed, short, _extra):
         loss_key = {
             "single": "links.wire.loss",
             "lr-dumbbell": "flows.lossy.last_hop.loss",
             "xcp": "flows.all.last_hop.loss",
-        }[self.topology]
+        }.get(self.topology, "links.wire.ber")
         sets = [f"flows.*.protocol={self.protocol}", f"{loss_key}={self.loss}"]
         if self.flows is not None:
             sets.append(f"flows.all.count={self.flows}")
+        if self.topology in ETEN:
+            keys = zip(("rate", "delay", "queue"), ETEN[self.topology])
+            sets += [f"links.wire.{key}={value}" for key, value in keys]
         if short:
             sets += [f"duration={short[0]}s", f"warmup={short[1]}s"]
-        command = [binary, "run", str(HERE / f"{self.topology}.toml"), "--json"]
+        command = [binary, "run", str(HERE / f"{self.file()}.toml"), "--json"]
         command += ["--seed", str(seed)]
         for change in sets:
             command += ["--set", change]
         result = json.loads(output_of(command))
-        link = "wire" if self.topology == "single" else "bottleneck"
+        link = "wire" if self.file() in ("single", "eten") else "bottleneck"
         link = next(row for row in result["links"] if row["name"] == link)
         row = {f"goodput:{group['name']}": group["goodput_bps"] for group in result["groups"]}
         row["goodput"] = sum(row.values())
@@ -73,7 +88,8 @@ class Case:
             "single": (300, 20),
             "lr-dumbbell": (300, 50),
             "xcp": (200, 20),
-        }[self.topology]
+            "eten": (600, 0),
+        }[self.file()]
         command = ["ns", str(HERE / "scenario.tcl"), f"topology={self.topology}"]
         command += [f"protocol={self.protocol}", f"loss={self.loss}", f"seed={seed}"]
         command += [f"duration={duration}", f"warmup={warmup}", f"extra={extra}"]
@@ -96,6 +112,11 @@ def full_cases():
     cases += [Case("lr-dumbbell", tcp, loss) for loss in (0, 0.01, 0.05) for tcp in TCPS]
     cases += [Case("lr-dumbbell", "xcp-dumb", loss) for loss in (0, 0.01, 0.05)]
     cases += [Case("xcp", "xcp-dumb", loss, flows) for loss in (0, 0.01) for flows in (1, 3, 10)]
+    cases += [
+        Case(link, "sack", ber)
+        for link in ETEN
+        for ber in (0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
+    ]
     return cases
 
 
@@ -166,7 +187,7 @@ HEAD = """\
 def main():
     parser = argparse.ArgumentParser(description="Windward beside ns-2; W / ns-2 in each cell.")
     parser.add_argument("--quick", action="store_true", help="a check for CI")
-    parser.add_argument("--only", choices=("single", "lr-dumbbell", "xcp"))
+    parser.add_argument("--only", choices=("single", "lr-dumbbell", "xcp", "eten"))
     parser.add_argument("--protocol", help="only this one")
     parser.add_argument("--loss", type=float, help="only this loss rate")
     parser.add_argument("--seeds", type=int, help="runs a program and case, at least 3")
@@ -181,7 +202,7 @@ def main():
         binary = str(ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "windward")
 
     cases = quick_cases() if args.quick else full_cases()
-    cases = [case for case in cases if args.only in (None, case.topology)]
+    cases = [case for case in cases if args.only in (None, case.file())]
     cases = [case for case in cases if args.protocol in (None, case.protocol)]
     cases = [case for case in cases if args.loss in (None, case.loss)]
     short = (120, 20) if args.quick else None

@@ -2,10 +2,12 @@
 #
 #     ns scenario.tcl topology=single protocol=reno loss=0.01 seed=1
 #
-# topology: single, lr-dumbbell, xcp (the .toml files beside this one)
-# protocol: reno, newreno, sack, xcp-dumb (Reno/XCP with Queue/XCP)
+# topology: single, lr-dumbbell, xcp (the .toml files beside this one); lfn, sfn, ltn (eten.toml)
+# protocol: reno, newreno, sack, xcp-dumb (Reno/XCP with Queue/XCP); full-sack (FullTcp/Sack, on
+#           lfn, sfn and ltn)
 # flows:    number of flows (xcp)
-# loss:     probability of a loss on the wire, or on the last hop of the lossy group
+# loss:     probability of a loss on the wire, or on the last hop of the lossy group; the bit-error
+#           rate on lfn, sfn and ltn
 # extra:    more bindings of Agent/TCP, as in extra=bugFix_:false,singledup_:0
 #
 # Prints one line of KEY VALUE pairs; figures cover what happens after the warm-up.
@@ -50,6 +52,15 @@ Agent/TCP set bugFix_ true
 Agent/TCP set singledup_ 1
 Agent/TCPSink set packetSize_ 40
 Agent/TCPSink set ts_echo_bugfix_ true
+set packet 1000
+if {[lsearch {lfn sfn ltn} $arg(topology)] >= 0} {
+    # 526 bytes with the 50 of headers make 576 on the wire.
+    set packet 576
+    Agent/TCP set packetSize_ 526
+    Agent/TCP set window_ 2400
+    Agent/TCP set minrto_ 1.0
+    Agent/TCP/FullTcp set segsize_ 526
+}
 foreach pair [split $arg(extra) ,] {
     foreach {key value} [split $pair :] { Agent/TCP set $key $value }
 }
@@ -59,6 +70,7 @@ switch $arg(protocol) {
     newreno  { set source TCP/Newreno;  set sink TCPSink }
     sack     { set source TCP/Sack1;    set sink TCPSink/Sack1 }
     xcp-dumb { set source TCP/Reno/XCP; set sink TCPSink/XCPSink }
+    full-sack { set source TCP/FullTcp/Sack; set sink TCP/FullTcp/Sack }
     default  { puts stderr "unknown protocol $arg(protocol)"; exit 2 }
 }
 
@@ -95,13 +107,14 @@ proc lossy {from to rate} {
 
 set flows 0
 proc flow {from to group} {
-    global ns flows source sink tcp groups starts
+    global ns arg flows source sink tcp groups starts
     set tcp($flows) [new Agent/$source]
     set receiver [new Agent/$sink]
     $tcp($flows) set fid_ $flows
     $ns attach-agent $from $tcp($flows)
     $ns attach-agent $to $receiver
     $ns connect $tcp($flows) $receiver
+    if {$arg(protocol) == "full-sack"} { $receiver listen }
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp($flows)
     $ns at [$starts value] "$ftp start"
@@ -144,6 +157,14 @@ switch $arg(topology) {
             flow $from $to all
         }
     }
+    lfn - sfn - ltn {
+        foreach {rate mbps delay queue} [dict get {
+            lfn {10e6 10Mb 250ms 1085} sfn {10e6 10Mb 25ms 109} ltn {1.5e6 1.5Mb 250ms 163}
+        } $arg(topology)] break
+        wire $left $right $mbps $delay $queue
+        lossy $left $right [expr 1 - pow(1 - $arg(loss), 8 * $packet)]
+        flow $left $right all
+    }
     default { puts stderr "unknown topology $arg(topology)"; exit 2 }
 }
 
@@ -163,7 +184,7 @@ proc snapshot {} {
 }
 
 proc finish {} {
-    global arg before flows groups rate
+    global arg before flows groups rate packet
     array set a $before
     array set b [snapshot]
     set span [expr $arg(duration) - $arg(warmup)]
@@ -175,8 +196,10 @@ proc finish {} {
     }
     set sum 0.0
     set squares 0.0
+    # FullTcp counts bytes, the others packets.
+    set unit [expr {$arg(protocol) == "full-sack" ? $packet / 526.0 : $packet}]
     for {set i 0} {$i < $flows} {incr i} {
-        set goodput [expr ($b(ack$i) - $a(ack$i)) * 8000.0 / $span]
+        set goodput [expr ($b(ack$i) - $a(ack$i)) * $unit * 8.0 / $span]
         set sum [expr $sum + $goodput]
         set squares [expr $squares + $goodput * $goodput]
         if {![info exists total($groups($i))]} { set total($groups($i)) 0.0 }

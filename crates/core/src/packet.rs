@@ -38,6 +38,9 @@ impl Flags {
     pub const CONGESTION: Flags = Flags(32);
     /// This data was sent before.
     pub const RETRANSMISSION: Flags = Flags(64);
+    /// The payload is damaged and the header intact: the packet goes on only to tell the
+    /// receiver of its corruption (eten2004 section 3.3.5, in-band forward notification).
+    pub const CORRUPTED: Flags = Flags(128);
 
     /// Are all bits of `other` set?
     pub const fn contains(self, other: Flags) -> bool {
@@ -108,7 +111,23 @@ pub enum CongestionHeader {
         /// Of the packet whose timestamp the acknowledgment echoes.
         received: Time,
     },
+    /// ETEN, cumulative and in-band (eten2004 section 4.1). On data: the probability that a packet
+    /// survives the links crossed so far, 1 at the source. On an acknowledgment: the receiver's
+    /// latest record of the whole path.
+    Survival {
+        /// The corruption-survival probability, 0 to 1.
+        probability: f64,
+    },
+    /// ETEN, per packet and in-band, on an acknowledgment: data that reached the receiver
+    /// corrupted, most recent first; [`NO_SEQ`] where there is none.
+    Corrupted {
+        /// Sequence numbers of the data.
+        recent: [u64; 3],
+    },
 }
+
+/// No sequence number.
+pub const NO_SEQ: u64 = u64::MAX;
 
 /// A packet on its way.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@
 
 use crate::endpoint::discrimination::Discrimination;
 use crate::endpoint::estimator::BandwidthKind;
-use crate::endpoint::feedback::Feedback;
+use crate::endpoint::feedback::{Direction, Feedback, Granularity, Notification};
 use crate::endpoint::recovery::RecoveryKind;
 use crate::endpoint::window::WindowLaw;
 use crate::network::RouterKind;
@@ -166,6 +166,31 @@ pub static PROTOCOLS: &[Protocol] = &[
         ..XTCP
     },
     Protocol {
+        name: "sack-oracle",
+        source: "eten2004 section 2.1",
+        summary: "sack that is told at once which packets were corrupted and does not reduce for them.",
+        discrimination: Discrimination::Oracle,
+        feedback: Feedback::Corruption(Notification {
+            granularity: Granularity::PerPacket,
+            direction: Direction::Backward,
+        }),
+        ..ETEN
+    },
+    Protocol {
+        name: "ceten-p",
+        source: "eten2004 section 4.3.1",
+        summary: "sack that takes a loss for corruption with the share of losses it causes.",
+        discrimination: Discrimination::ErrorShare { adaptive: false },
+        ..ETEN
+    },
+    Protocol {
+        name: "ceten-a",
+        source: "eten2004 section 4.3.2",
+        summary: "sack that reduces the less, the larger the share of losses corruption causes.",
+        discrimination: Discrimination::ErrorShare { adaptive: true },
+        ..ETEN
+    },
+    Protocol {
         name: "westwood",
         source: "tcpwbr2003 section II",
         summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
@@ -270,6 +295,16 @@ const ESTCP: Protocol = Protocol {
     recovery: RecoveryKind::Sack,
     feedback: Feedback::Estcp,
     router: RouterKind::Estcp,
+    ..TCP
+};
+
+/// What the variants of explicit transport error notification share.
+const ETEN: Protocol = Protocol {
+    recovery: RecoveryKind::Sack,
+    feedback: Feedback::Corruption(Notification {
+        granularity: Granularity::Cumulative,
+        direction: Direction::Forward,
+    }),
     ..TCP
 };
 

@@ -6,7 +6,7 @@
 
 use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::estimator::BandwidthKind;
-use windward_core::endpoint::feedback::Feedback;
+use windward_core::endpoint::feedback::{Direction, Feedback, Granularity, Notification};
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::RouterKind;
@@ -197,6 +197,21 @@ fn discrimination(kind: Discrimination) -> Part {
             what: "an error if RTTs are short or the rate is near cwnd/RTTmin; else congestion",
             source: "tcpwbr2003 section IV",
         },
+        Discrimination::Oracle => Part {
+            name: "oracle",
+            what: "deterministic: a loss is congestion unless a notice names the packet; one reduction a window",
+            source: "eten2004 section 2.1",
+        },
+        Discrimination::ErrorShare { adaptive: false } => Part {
+            name: "error-share-coin",
+            what: "probabilistic: corruption with probability e/p, e told by the network, p by LEAST",
+            source: "eten2004 sections 4.2, 4.3.1",
+        },
+        Discrimination::ErrorShare { adaptive: true } => Part {
+            name: "error-share-mdf",
+            what: "deterministic: the window shrinks to (1 + (e/np)^k) / 2, e told by the network, p by LEAST",
+            source: "eten2004 sections 4.2, 4.3.2",
+        },
     }
 }
 
@@ -242,7 +257,32 @@ fn feedback(kind: Feedback) -> Part {
             what: "ECN on every data packet; the receiver echoes each mark as it came",
             source: "RFC 8257 section 3.2",
         },
+        Feedback::Corruption(notification) => corruption(notification),
     }
+}
+
+/// In the words of ETEN's taxonomy: locus, granularity, band and direction.
+fn corruption(notification: Notification) -> Part {
+    let Notification { granularity, direction } = notification;
+    let (name, what) = match (granularity, direction) {
+        (Granularity::PerPacket, Direction::Forward) => (
+            "corrupted-forward",
+            "hop-by-hop, per packet, in-band, forward: damaged packets go on, ACKs name them",
+        ),
+        (Granularity::PerPacket, Direction::Backward) => (
+            "corrupted-backward",
+            "hop-by-hop, per packet, out-of-band, backward: the link's end names corrupted packets at once",
+        ),
+        (Granularity::Cumulative, Direction::Forward) => (
+            "survival-forward",
+            "hop-by-hop, cumulative, in-band, forward: a survival probability times (1 - r) a link; ACKs echo it",
+        ),
+        (Granularity::Cumulative, Direction::Backward) => (
+            "survival-backward",
+            "hop-by-hop, cumulative, out-of-band, backward: each link's end sends its rate r",
+        ),
+    };
+    Part { name, what, source: "eten2004 sections 3.3, 4.1" }
 }
 
 fn router(kind: RouterKind) -> Part {

@@ -19,7 +19,6 @@
 //! The last two are for one flow alone: they are multiplied by the number of flows in the group
 //! and end at the capacity curve.
 
-use windward_core::network::{ChainClock, ChannelSpec};
 use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::{FlowSpec, LinkId, Traffic};
@@ -98,35 +97,8 @@ pub(crate) fn expected(
 }
 
 fn path_loss(scenario: &Scenario, route: &[LinkId], packet_size: u32) -> f64 {
-    let survival = |link: &LinkId| 1.0 - loss(&scenario.links[*link].channel, packet_size);
+    let survival = |link: &LinkId| 1.0 - scenario.links[*link].channel.loss_rate(packet_size);
     1.0 - route.iter().map(survival).product::<f64>()
-}
-
-/// The share of packets of that size that a channel destroys in the long run.
-fn loss(channel: &ChannelSpec, packet_size: u32) -> f64 {
-    match channel {
-        ChannelSpec::Clean => 0.0,
-        ChannelSpec::PacketLoss(p) => p.get(),
-        ChannelSpec::BitErrors(ber) => {
-            -libm::expm1(f64::from(packet_size) * 8.0 * libm::log1p(-ber.get()))
-        }
-        ChannelSpec::Bursts { event, length, .. } => {
-            // A cycle has 1/e - 1 packets that begin no burst, then L lost ones.
-            let (e, length) = (event.get(), f64::from(*length));
-            length * e / (1.0 + (length - 1.0) * e)
-        }
-        ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } => {
-            let (bad, good) = match clock {
-                ChainClock::Packets { to_bad, to_good } => (to_bad.get(), to_good.get()),
-                ChainClock::Time { mean_good, mean_bad } => {
-                    (mean_bad.as_secs_f64(), mean_good.as_secs_f64())
-                }
-            };
-            // A chain that never moves stays good, where it began.
-            let bad = if bad > 0.0 { bad / (bad + good) } else { 0.0 };
-            (1.0 - bad) * loss_good.get() + bad * loss_bad.get()
-        }
-    }
 }
 
 fn one_way(scenario: &Scenario, route: &[LinkId], size: u32) -> Duration {

@@ -50,6 +50,12 @@ pub struct FlowOutcome {
     pub retransmissions: u64,
     /// Expiries of the recovery timer (RTO).
     pub timeouts: u64,
+    /// The share of all data packets sent that was lost, as the sender estimates it by LEAST
+    /// (eten2004 section 4.2). This and the next cover the whole run: an estimate is one of a
+    /// connection.
+    pub loss_estimate: f64,
+    /// The share of them that queues dropped or channels destroyed.
+    pub true_loss: f64,
     /// Mean of the RTT samples, or 0 if there was none.
     pub mean_rtt: Duration,
     /// Time average of the congestion window, packets.

@@ -4,7 +4,7 @@
 //! every default is filled in.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, LinkRate, QueueSpec, RouterKind};
+use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec, RouterKind};
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
@@ -56,6 +56,8 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// What the wire does to packets.
     pub channel: ChannelSpec,
+    /// What at the far end knows of that.
+    pub notifier: NotifierSpec,
 }
 
 /// One flow: a transport connection or a stream of datagrams.

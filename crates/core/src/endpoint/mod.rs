@@ -5,7 +5,8 @@
 //! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
-use self::discrimination::{JtcpConfig, RateGapConfig, SpikeConfig, VenoConfig};
+use self::discrimination::{CetenConfig, JtcpConfig, RateGapConfig, SpikeConfig, VenoConfig};
+use self::feedback::Direction;
 use self::recovery::BulkRepeatConfig;
 use self::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use crate::units::Duration;
@@ -86,6 +87,11 @@ pub struct EndpointConfig {
     pub spike: SpikeConfig,
     /// Of discrimination by the gap between expected and achieved rate.
     pub rate_gap: RateGapConfig,
+    /// Which way notices of corruption reach the sender (eten2004 section 3.3.5): `None` as the
+    /// protocol's paper has it, backward for the Oracle and forward for CETEN.
+    pub notification: Option<Direction>,
+    /// CETEN's parameters (eten2004 section 4.3).
+    pub ceten: CetenConfig,
 }
 
 impl Default for EndpointConfig {
@@ -116,6 +122,8 @@ impl Default for EndpointConfig {
             bulk_repeat: BulkRepeatConfig::default(),
             spike: SpikeConfig::default(),
             rate_gap: RateGapConfig::default(),
+            notification: None,
+            ceten: CetenConfig::default(),
         }
     }
 }

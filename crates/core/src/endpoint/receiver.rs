@@ -1,4 +1,9 @@
 //! The receiving endpoint: reassembly, acknowledgments, the echo of feedback.
+//!
+//! SACK blocks (RFC 2018) tell what arrived out of order. The first block of an acknowledgment
+//! that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it lies below the
+//! cumulative acknowledgment or inside the block that follows it. Senders whose recovery is not
+//! SACK look at no blocks.
 
 use super::EndpointConfig;
 use super::feedback::{Echo, Feedback};
@@ -49,7 +54,7 @@ impl Receiver {
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::new(feedback),
+            echo: Echo::new(feedback.toward(config.notification)),
             delayed: None,
             stats: ReceiverStats::default(),
         }
@@ -59,6 +64,10 @@ impl Receiver {
     /// acknowledgment and returns true.
     pub fn on_data(&mut self, now: Time, packet: &mut Packet) -> bool {
         debug_assert_eq!(packet.kind, PacketKind::Data);
+        if packet.flags.contains(Flags::CORRUPTED) {
+            self.echo.on_corrupted(packet);
+            return false;
+        }
         let (seq, in_order) = (packet.seq, packet.seq == self.next);
         let had_gap = !self.out_of_order.is_empty();
         if self.delayed.is_some() && in_order && !had_gap && self.echo.turns(packet) {
@@ -66,6 +75,7 @@ impl Receiver {
             return true;
         }
         self.echo.on_data(now, packet);
+        let mut duplicate = false;
         if in_order {
             self.stats.unique += 1;
             self.next = if had_gap { self.out_of_order.next_missing(seq + 1) } else { seq + 1 };
@@ -74,6 +84,10 @@ impl Receiver {
             }
         } else if seq < self.next || self.out_of_order.range_of(seq).is_some() {
             self.stats.duplicates += 1;
+            duplicate = true;
+            if seq > self.next {
+                self.remember(seq); // RFC 2883 section 4: the block it lies in comes next.
+            }
         } else {
             self.stats.unique += 1;
             self.out_of_order.insert(SackBlock { start: seq, end: seq + 1 }, 0);
@@ -92,7 +106,7 @@ impl Receiver {
             }
         }
         packet.timestamp = timestamp;
-        self.write_ack(packet);
+        self.write_ack(packet, duplicate.then_some(SackBlock { start: seq, end: seq + 1 }));
         true
     }
 
@@ -105,7 +119,7 @@ impl Receiver {
         packet.seq = waiting.seq;
         packet.packet_seq = waiting.packet_seq;
         packet.timestamp = waiting.timestamp;
-        self.write_ack(packet);
+        self.write_ack(packet, None);
         self.echo.on_data(now, &arrived);
         self.stats.unique += 1;
         self.next = seq + 1;
@@ -127,7 +141,7 @@ impl Receiver {
         ack.seq = delayed.seq;
         ack.packet_seq = delayed.packet_seq;
         ack.timestamp = delayed.timestamp;
-        self.write_ack(ack);
+        self.write_ack(ack, None);
         true
     }
 
@@ -136,8 +150,9 @@ impl Receiver {
         self.stats
     }
 
-    /// Turns the data packet that triggers it into the acknowledgment.
-    fn write_ack(&mut self, packet: &mut Packet) {
+    /// Turns the data packet that triggers it into the acknowledgment, which reports that packet
+    /// as a duplicate if it was one.
+    fn write_ack(&mut self, packet: &mut Packet, duplicate: Option<SackBlock>) {
         packet.kind = PacketKind::Ack;
         packet.size = self.ack_size;
         packet.flags = Flags::NONE;
@@ -146,15 +161,24 @@ impl Receiver {
         packet.seq = self.next;
         packet.sack_len = 0;
         self.echo.write(packet);
+        let mut blocks = 0;
+        if let Some(duplicate) = duplicate {
+            packet.sack[0] = duplicate;
+            packet.sack_len = 1;
+            blocks = 1;
+        }
         if self.out_of_order.is_empty() {
             return;
         }
-        let mut blocks = 0;
+        let reported = blocks;
         for seq in self.recent.into_iter().flatten() {
+            if blocks == MAX_SACK_BLOCKS {
+                break;
+            }
             let Some(range) = self.out_of_order.range_of(seq) else {
                 continue;
             };
-            if !packet.sack[..blocks].contains(&range) {
+            if !packet.sack[reported..blocks].contains(&range) {
                 packet.sack[blocks] = range;
                 blocks += 1;
             }
@@ -179,6 +203,8 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::feedback::{Direction, Granularity, Notification};
+    use crate::packet::{CongestionHeader, NO_SEQ};
 
     fn data(seq: u64) -> Packet {
         Packet { seq, packet_seq: seq, size: 1000, ..Packet::default() }
@@ -208,8 +234,45 @@ mod tests {
         // 3 joins two ranges; the joined one is the most recent.
         assert_eq!(ack_of(&mut r, 3), (1, vec![(2, 5), (8, 9), (6, 7)]));
         assert_eq!(ack_of(&mut r, 1), (5, vec![(8, 9), (6, 7)]));
-        assert_eq!(ack_of(&mut r, 1), (5, vec![(8, 9), (6, 7)]));
-        assert_eq!(r.stats(), ReceiverStats { unique: 7, duplicates: 1 });
+        assert_eq!(r.stats(), ReceiverStats { unique: 7, duplicates: 0 });
+    }
+
+    #[test]
+    fn duplicates_are_reported_in_the_first_block() {
+        let mut r = receiver(None);
+        for seq in [0, 1, 2] {
+            ack_of(&mut r, seq);
+        }
+        // RFC 2883 section 4.1.1: below the acknowledgment, with no other block.
+        assert_eq!(ack_of(&mut r, 2), (3, vec![(2, 3)]));
+        // Section 4.1.3: with data out of order, the usual blocks follow.
+        for seq in [4, 6, 8] {
+            ack_of(&mut r, seq);
+        }
+        assert_eq!(ack_of(&mut r, 1), (3, vec![(1, 2), (8, 9), (6, 7)]));
+        // Section 4.2.1: inside a block, which is the next.
+        ack_of(&mut r, 5);
+        assert_eq!(ack_of(&mut r, 9), (3, vec![(8, 10), (4, 7)]));
+        assert_eq!(ack_of(&mut r, 5), (3, vec![(5, 6), (4, 7), (8, 10)]));
+        assert_eq!(r.stats().duplicates, 3);
+        // A report is made once (section 4, item 2).
+        assert_eq!(ack_of(&mut r, 10), (3, vec![(8, 11), (4, 7)]));
+    }
+
+    #[test]
+    fn a_corrupted_packet_is_named_and_not_acknowledged() {
+        let config = EndpointConfig::default();
+        let notification =
+            Notification { granularity: Granularity::PerPacket, direction: Direction::Forward };
+        let mut r = Receiver::new(Feedback::Corruption(notification), &config);
+        let mut damaged = Packet { flags: Flags::CORRUPTED, ..data(0) };
+        assert!(!r.on_data(Time::ZERO, &mut damaged));
+        assert_eq!(r.stats(), ReceiverStats::default());
+        let mut next = data(1);
+        assert!(r.on_data(Time::ZERO, &mut next));
+        assert_eq!(next.seq, 0, "it is missing");
+        let recent = [0, NO_SEQ, NO_SEQ];
+        assert_eq!(next.header, CongestionHeader::Corrupted { recent });
     }
 
     #[test]

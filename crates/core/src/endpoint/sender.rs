@@ -2,12 +2,14 @@
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{ArrivalCounter, Bandwidth, DeliveryRate, Karn, Path, RttEstimator, Sample};
-use super::feedback::Feedback;
+use super::estimator::{
+    ArrivalCounter, Bandwidth, DeliveryRate, Karn, LossRate, Path, RttEstimator, Sample,
+};
+use super::feedback::{Feedback, Notice, Notification};
 use super::pacer::Pacer;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
 use super::window::{AckEvent, CongestionEvent, PhaseCut, ResetEvent, Window};
-use crate::packet::{Flags, Packet, PacketKind};
+use crate::packet::{Flags, Packet, PacketKind, SackBlock};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
@@ -71,6 +73,8 @@ pub struct SenderStats {
     pub sent: u64,
     /// Data packets sent again.
     pub retransmissions: u64,
+    /// Duplicates that DSACK reported (RFC 2883): retransmissions that were not needed.
+    pub duplicates: u64,
     /// Expiries of the recovery timer: retransmission timeouts, or probe timeouts of recovery by
     /// packet number.
     pub timeouts: u64,
@@ -113,7 +117,7 @@ impl Sender {
                 config,
                 Stream::new(seed, "discrimination", name),
             ),
-            feedback: protocol.feedback,
+            feedback: protocol.feedback.toward(config.notification),
             rtt,
             karn: (!config.timestamps).then(Karn::default),
             bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
@@ -148,6 +152,7 @@ impl Sender {
     /// An acknowledgment arrived.
     pub fn on_ack(&mut self, now: Time, ack: &Packet) {
         debug_assert_eq!(ack.kind, PacketKind::Ack);
+        self.stats.duplicates += u64::from(reports_duplicate(ack));
         if ack.seq < self.seqs.una || ack.seq > self.seqs.high {
             return; // Overtaken by a later one, or for what was never sent.
         }
@@ -184,7 +189,8 @@ impl Sender {
             header: ack.header,
         };
         self.discriminator.on_ack(&event);
-        let loss = LossEvent { path, seq: self.seqs.una, sign: LossSign::Acknowledgments };
+        let (seq, sign) = (self.seqs.una, LossSign::Acknowledgments);
+        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
         let error = self.recovery.asks_for_cause(newly) && self.is_error(&loss);
         let acked = Acked {
             now,
@@ -339,7 +345,8 @@ impl Sender {
             bandwidth.estimate.on_silence(now);
         }
         let path = self.path(now, self.seqs.outstanding());
-        let loss = LossEvent { path, seq: self.seqs.una, sign: LossSign::Timeout };
+        let (seq, sign) = (self.seqs.una, LossSign::Timeout);
+        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
         let error = self.recovery.asks_for_cause_of_timeout() && self.is_error(&loss);
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
@@ -347,7 +354,9 @@ impl Sender {
         if self.recovery.on_reset(&mut self.seqs, error) {
             self.window.on_error_loss(&path);
         } else {
-            self.window.on_reset(&ResetEvent { path, repeated });
+            let probability = self.discriminator.judge_reset(&loss);
+            let keeps_window = self.discriminator.keeps_window_on_timeout();
+            self.window.on_reset(&ResetEvent { path, repeated, probability, keeps_window });
             if let Some(bandwidth) = &mut self.bandwidth {
                 bandwidth.arrivals.on_reset();
             }
@@ -387,6 +396,16 @@ impl Sender {
             return false;
         };
         let is_retransmission = seq < self.seqs.high;
+        if is_retransmission
+            && self.discriminator.unjudged_from().is_some_and(|from| seq >= from)
+            && self.recovery.deems_lost(seq)
+        {
+            let path = self.path(now, self.seqs.outstanding());
+            let (sign, rate) = (LossSign::Acknowledgments, self.loss_rate());
+            let loss = LossEvent { path, seq, sign, rate };
+            let probability = self.discriminator.judge_repair(&loss);
+            self.reduce(path, probability);
+        }
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
         if self.delivery_rate.is_some() {
@@ -449,6 +468,22 @@ impl Sender {
         self.stats
     }
 
+    /// A notifier tells of corruption out of band.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice) {
+        self.discriminator.on_notice(now, notice);
+    }
+
+    /// What notifiers on the path are asked to tell, and which way.
+    pub fn notification(&self) -> Option<Notification> {
+        self.feedback.notification()
+    }
+
+    /// What LEAST makes of the connection so far.
+    pub fn loss_rate(&self) -> LossRate {
+        let SenderStats { sent, retransmissions, duplicates, .. } = self.stats;
+        LossRate { sent, retransmissions, duplicates }
+    }
+
     /// The congestion window, packets.
     pub fn cwnd(&self) -> f64 {
         self.window.cwnd()
@@ -476,5 +511,18 @@ impl Sender {
     /// Has everything offered been acknowledged?
     pub fn is_done(&self) -> bool {
         self.seqs.una >= self.seqs.limit
+    }
+}
+
+/// Does the first block of an acknowledgment report a duplicate? RFC 2883 section 4: then it lies
+/// below the cumulative acknowledgment or inside the second block.
+#[inline]
+fn reports_duplicate(ack: &Packet) -> bool {
+    match ack.sack_blocks() {
+        [] => false,
+        [first, rest @ ..] => {
+            let inside = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;
+            first.end <= ack.seq || rest.first().is_some_and(inside)
+        }
     }
 }

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
+use super::notifier::Notifier;
 use super::rate_trace::{LinkRate, TraceWire};
 use super::router::{EcnThreshold, Router, RouterKind, RouterSpec, TrafficController};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
@@ -52,6 +53,7 @@ struct Wire {
     trace: Option<Box<TraceWire>>,
     delay: Duration,
     channel: Channel,
+    notifier: Option<Box<Notifier>>,
     busy_until: Time,
     /// The sizes seen last with their transmission times: data and acknowledgments.
     cache: [(u32, Duration); 2],
@@ -71,6 +73,7 @@ impl Wire {
             trace,
             delay,
             channel: Channel::new(channel, Stream::new(seed, "channel", name)),
+            notifier: None,
             busy_until: Time::ZERO,
             cache: [(0, Duration::ZERO); 2],
             marked: 0,
@@ -92,13 +95,18 @@ impl Wire {
 
     /// Sends a packet that came at `arrived` and can start at `start`.
     #[inline]
-    fn send(&mut self, start: Time, arrived: Time, packet: &Packet) -> Departure {
+    fn send(&mut self, start: Time, arrived: Time, packet: &mut Packet) -> Departure {
         let end = match &mut self.trace {
             None => start + self.transmission_time(packet.size),
             Some(trace) => trace.send(start, arrived, packet.size),
         };
         self.busy_until = end;
         let destroyed = !self.channel.is_clean() && self.channel.destroys(end, packet);
+        if let Some(notifier) = &mut self.notifier {
+            // The far end's business. Packets get there in this order, so that nothing else can
+            // come between.
+            notifier.on_packet(packet, destroyed);
+        }
         Departure { start, end, arrival: end + self.delay, destroyed }
     }
 }
@@ -191,6 +199,16 @@ impl FifoLink {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
+    }
+
+    /// Puts a notifier at the far end.
+    pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
+        self.wire.notifier = notifier.map(Box::new);
+    }
+
+    /// The notifier at the far end, once the latest packet offered has got there.
+    pub fn notifier(&mut self) -> Option<&mut Notifier> {
+        self.wire.notifier.as_deref_mut()
     }
 
     /// A packet reaches the queue at `now`, which must not be earlier than at the last call.
@@ -374,6 +392,16 @@ impl<T> QueuedLink<T> {
     fn queue_of(&self, packet: &Packet) -> usize {
         // A class that is no router kind cannot be.
         usize::from(self.queue_of.get(usize::from(packet.class)).copied().unwrap_or(0))
+    }
+
+    /// Puts a notifier at the far end.
+    pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
+        self.wire.notifier = notifier.map(Box::new);
+    }
+
+    /// The notifier at the far end, once the latest packet that departed has got there.
+    pub fn notifier(&mut self) -> Option<&mut Notifier> {
+        self.wire.notifier.as_deref_mut()
     }
 
     /// A packet reaches the queue. Returns it if the queue refuses it.

@@ -8,11 +8,13 @@ use crate::units::{Duration, Probability};
 pub mod aqm;
 pub mod channel;
 mod link;
+mod notifier;
 mod rate_trace;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
 pub use link::{ClassSpec, Departure, FifoLink, Offer, QueuedLink};
+pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
 pub use rate_trace::{LinkRate, RateTrace, TraceError};
 pub use router::{EcnThreshold, EstcpSpec, Gamma, RouterKind, RouterSpec, WarningSpec, XcpSpec};
 

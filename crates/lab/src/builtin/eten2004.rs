@@ -1,11 +1,18 @@
 //! The paper eten2004 and its experiments.
 
-use super::Collection;
+use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "eten2004",
     title: "Explicit Transport Error Notification (ETEN) for Error-Prone Wireless and Satellite Networks",
     authors: "R. Krishnan, J. P. G. Sterbenz, W. M. Eddy, C. Partridge, M. Allman",
-    published: "2004",
-    files: &[],
+    published: "Computer Networks 46, 2004",
+    files: &[
+        file!("papers/eten2004/fig1"),
+        file!("papers/eten2004/fig2"),
+        file!("papers/eten2004/fig3"),
+        file!("papers/eten2004/fig4"),
+        file!("papers/eten2004/fig8"),
+        file!("papers/eten2004/fig9"),
+    ],
 };

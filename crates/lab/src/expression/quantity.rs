@@ -61,6 +61,13 @@ static QUANTITIES: &[Quantity] = &[
     group("retransmissions", |of| of.group(0).retransmissions as f64),
     group("packets_sent", |of| of.group(0).packets_sent as f64),
     group("mean_rtt", |of| mean(of.flows(0).map(|f| f.mean_rtt.as_secs_f64()))),
+    group("true_loss", |of| mean(of.flows(0).map(|f| f.true_loss))),
+    group("loss_estimate", |of| mean(of.flows(0).map(|f| f.loss_estimate))),
+    quantity("well_estimated", &[Takes::Group, Takes::Number("tolerance")], |of| {
+        let error = |f: &FlowOutcome| (f.loss_estimate - f.true_loss).abs();
+        let good = |f: &FlowOutcome| error(f) <= of.number(1) * f.true_loss;
+        mean(of.flows(0).map(|f| f64::from(u8::from(good(f)))))
+    }),
     // From the start of the run; no number where a transfer did not end.
     group("completion", |of| {
         mean(of.flows(0).map(|f| f.completed.map_or(f64::NAN, Time::as_secs_f64)))

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use windward_core::endpoint::feedback::{Notification, REPORT_INTERVAL};
 use windward_core::endpoint::{Receiver, Sender, SenderStats};
 use windward_core::network::Departure;
-use windward_core::packet::Packet;
+use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
@@ -41,6 +42,8 @@ pub(super) struct Flow {
     pub(super) datagrams: u64,
     pub(super) datagrams_at_warmup: u64,
     pub(super) sent_at_warmup: u64,
+    /// Data packets or datagrams lost, in the whole run.
+    pub(super) lost: u64,
 }
 
 impl Flow {
@@ -86,6 +89,7 @@ impl Flow {
             datagrams: 0,
             datagrams_at_warmup: 0,
             sent_at_warmup: 0,
+            lost: 0,
         }
     }
 
@@ -120,6 +124,13 @@ impl Flow {
         self.bins.as_ref().map_or_else(Vec::new, |bins| bins.rates(window.until))
     }
 
+    /// A packet of this flow was dropped or corrupted.
+    pub(super) fn lose(&mut self, packet: &Packet) {
+        // What was damaged before and went on to tell of it is lost already.
+        let counts = packet.kind != PacketKind::Ack && !packet.flags.contains(Flags::CORRUPTED);
+        self.lost += u64::from(counts);
+    }
+
     pub(super) fn transport_outcome(
         &self,
         transport: &mut Transport,
@@ -142,6 +153,8 @@ impl Flow {
             packets_sent: after.sent - before.sent,
             retransmissions: after.retransmissions - before.retransmissions,
             timeouts: after.timeouts - before.timeouts,
+            loss_estimate: transport.sender.loss_rate().estimate(),
+            true_loss: self.lost as f64 / after.sent.max(1) as f64,
             mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
             mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
             completed: transport.completed,
@@ -165,6 +178,8 @@ impl Flow {
             packets_sent: sent - self.sent_at_warmup,
             retransmissions: 0,
             timeouts: 0,
+            loss_estimate: 0.0,
+            true_loss: self.lost as f64 / sent.max(1) as f64,
             mean_rtt: Duration::ZERO,
             mean_cwnd: 0.0,
             completed: None,
@@ -221,6 +236,7 @@ pub(super) struct Transport {
     /// it is and looked after when its time comes, unless the deadline becomes earlier.
     pub(super) sender_timer: ComponentId,
     pub(super) receiver_timer: ComponentId,
+    pub(super) notices: Option<Notices>,
     pub(super) at_warmup: SenderStats,
     /// Unique packets delivered before the figures begin.
     pub(super) unique_before: u64,
@@ -242,8 +258,13 @@ impl Transport {
         let Traffic::Transport { protocol, config, packets } = &spec.traffic else {
             return None;
         };
+        let sender = Sender::new(protocol, config, seed, &spec.name);
         Some(Transport {
-            sender: Sender::new(protocol, config, seed, &spec.name),
+            notices: sender.notification().map(|notification| Notices {
+                notification,
+                reported: vec![None; spec.forward.len()],
+            }),
+            sender,
             receiver: Receiver::new(protocol.feedback, config),
             protocol: protocol.name,
             packet_size: config.packet_size,
@@ -261,6 +282,25 @@ impl Transport {
             at_warmup: SenderStats::default(),
             unique_before: 0,
         })
+    }
+}
+
+/// What notifiers owe a flow.
+#[derive(Debug)]
+pub(super) struct Notices {
+    pub(super) notification: Notification,
+    /// When each link of the way there last reported its rate out of band.
+    pub(super) reported: Vec<Option<Time>>,
+}
+
+impl Notices {
+    /// Is a report of the link with this place on the route due at `at`? Notes that it is made.
+    pub(super) fn report_is_due(&mut self, place: usize, at: Time) -> bool {
+        let due = self.reported[place].is_none_or(|last| at.since(last) >= REPORT_INTERVAL);
+        if due {
+            self.reported[place] = Some(at);
+        }
+        due
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use windward_core::network::{Departure, FifoLink, QueuedLink};
-use windward_core::units::{Duration, Time};
+use windward_core::network::{Departure, FifoLink, Notifier, QueuedLink};
+use windward_core::units::{Duration, Probability, Time};
 
 use super::schedule::{ComponentId, Schedule};
 use super::slab::PacketId;
@@ -25,6 +25,8 @@ pub(super) struct Hop {
     pub(super) wire: VecDeque<(Time, PacketId)>,
     pub(super) books: Books,
     pub(super) ids: Ids,
+    /// Is there a notifier at the far end?
+    pub(super) notifies: bool,
 }
 
 /// The hop's places in the event queue, where it has them.
@@ -38,20 +40,24 @@ pub(super) struct Ids {
 impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: Window, force_queued: bool) -> Self {
-        let LinkSpec { name, rate, delay, queue, channel } = spec;
+        let LinkSpec { name, rate, delay, queue, channel, notifier } = spec;
+        let notifier = Notifier::new(*notifier, channel);
+        let notifies = notifier.is_some();
         let plain = !queue.router.acts_on_departure() && queue.classes.is_empty();
         let link = if plain && !force_queued {
             let mut link = FifoLink::new(rate, *delay, queue, channel, seed, name);
             link.count_between(window.from, window.until);
+            link.set_notifier(notifier);
             Link::Fifo(link)
         } else {
             let mut link = QueuedLink::new(rate, *delay, queue, channel, seed, name);
             link.count_between(window.from, window.until);
+            link.set_notifier(notifier);
             Link::Queued(link)
         };
         let none = ComponentId::MAX;
         let ids = Ids { queue: none, router: none, arrival: none };
-        Hop { link, wire: VecDeque::new(), books: Books::default(), ids }
+        Hop { link, wire: VecDeque::new(), books: Books::default(), ids, notifies }
     }
 
     /// Enters the end of the router's interval, if there is a router with intervals.
@@ -61,6 +67,15 @@ impl Hop {
         {
             schedule.set(self.ids.router, queue.next_timer());
         }
+    }
+
+    /// The probability that a packet of `size` bytes survives the link, as the notifier knows it.
+    pub(super) fn survival(&mut self, size: u32) -> Option<Probability> {
+        let notifier = match &mut self.link {
+            Link::Fifo(link) => link.notifier(),
+            Link::Queued(link) => link.notifier(),
+        };
+        notifier.map(|notifier| notifier.survival(size))
     }
 
     /// Packets waiting at `now`.

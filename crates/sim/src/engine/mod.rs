@@ -22,8 +22,9 @@ mod schedule;
 mod slab;
 mod source;
 
-use windward_core::network::Offer;
-use windward_core::packet::{Packet, PacketKind};
+use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
+use windward_core::network::{Departure, Offer};
+use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
 use self::component::{Component, number};
@@ -290,6 +291,7 @@ impl Simulation {
                     Offer::Accepted(departure) => departure,
                     Offer::Dropped => {
                         hop.books.dropped += 1;
+                        flow.lose(packet);
                         self.slab.give_back(id);
                         return;
                     }
@@ -302,13 +304,19 @@ impl Simulation {
             if !is_ack && flow.bottleneck == link {
                 flow.count(&mut self.groups, window, &departure, packet.size);
             }
-            if !hop.books.enter(window, at, packet.size, &departure) {
+            let seen = hop.books.enter(window, at, packet.size, &departure);
+            let notifies = hop.notifies;
+            if !(seen || departure.destroyed && self.on_corruption(link, id, &departure)) {
                 self.slab.give_back(id);
                 return;
+            }
+            if notifies && !is_ack {
+                self.report_rate(link, id, &departure);
             }
             match onward {
                 Onward::Link => {}
                 Onward::Receiver => {
+                    let packet = &mut self.slab[id];
                     self.fingerprint =
                         self.fingerprint.wrapping_add(mark(departure.arrival, packet));
                     let Some(transport) = &mut self.transports[packet.flow as usize] else {
@@ -340,6 +348,8 @@ impl Simulation {
         let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
         if let Err(id) = queue.offer(at, &mut self.slab[id], id) {
             hop.books.dropped += 1;
+            let packet = &self.slab[id];
+            self.flows[packet.flow as usize].lose(packet);
             self.slab.give_back(id);
         } else if let (1, Some(start)) = (queue.waiting(), queue.next_start()) {
             if start <= at {
@@ -361,6 +371,7 @@ impl Simulation {
         let departure = queue.depart(self.now, packet);
         let next_start = queue.next_start();
         let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
+        let notifies = hop.notifies;
         let flow = &mut self.flows[packet.flow as usize];
         let is_ack = packet.kind == PacketKind::Ack;
         if !is_ack && flow.bottleneck == link {
@@ -371,12 +382,62 @@ impl Simulation {
         if let Some(start) = next_start {
             self.schedule.set(hop.ids.queue, start);
         }
-        if !seen {
+        if !(seen || departure.destroyed && self.on_corruption(link, id, &departure)) {
             self.slab.give_back(id);
-        } else if onward == Onward::Link {
+            return;
+        }
+        if notifies && !is_ack {
+            self.report_rate(link, id, &departure);
+        }
+        if onward == Onward::Link {
             self.forward(id, departure.arrival);
         } else {
             self.put_on_wire(link, id, departure.arrival);
+        }
+    }
+
+    /// The channel of a link has destroyed a packet: counts it, lets the notifier tell of it, and
+    /// returns whether the packet goes on, damaged, to tell of it itself.
+    fn on_corruption(&mut self, link: u32, id: PacketId, departure: &Departure) -> bool {
+        let packet = &mut self.slab[id];
+        if packet.kind == PacketKind::Ack || departure.arrival > self.window.until {
+            return false;
+        }
+        self.flows[packet.flow as usize].lose(packet);
+        let Some(transport) = &mut self.transports[packet.flow as usize] else { return false };
+        let Some(notices) = &transport.notices else { return false };
+        if !self.hops[link as usize].notifies {
+            return false;
+        }
+        match notices.notification {
+            Notification { granularity: Granularity::Cumulative, .. } => false,
+            Notification { direction: Direction::Forward, .. } => {
+                packet.flags.insert(Flags::CORRUPTED);
+                true
+            }
+            Notification { direction: Direction::Backward, .. } => {
+                let notice = Notice { at: departure.arrival, what: News::Corrupted(packet.seq) };
+                transport.sender.on_notice(self.now, &notice);
+                false
+            }
+        }
+    }
+
+    /// A data packet has reached the notifier at the end of a link, which may owe its sender a
+    /// report of its rate.
+    fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
+        let packet = &self.slab[id];
+        let Some(transport) = &mut self.transports[packet.flow as usize] else { return };
+        let Some(notices) = &mut transport.notices else { return };
+        const ASKED: Notification =
+            Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
+        let at = departure.arrival;
+        if notices.notification == ASKED
+            && notices.report_is_due(usize::from(packet.hop) - 1, at)
+            && let Some(probability) = self.hops[link as usize].survival(packet.size)
+        {
+            let notice = Notice { at, what: News::Survival { link, probability } };
+            transport.sender.on_notice(self.now, &notice);
         }
     }
 

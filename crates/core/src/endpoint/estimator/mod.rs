@@ -7,11 +7,13 @@
 mod bandwidth;
 mod delivery_rate;
 mod karn;
+mod loss_rate;
 mod rtt;
 
 pub use bandwidth::{Bandwidth, BandwidthKind};
 pub use delivery_rate::{DeliveryRate, LostPacket, RateSample};
 pub use karn::Karn;
+pub use loss_rate::LossRate;
 pub use rtt::RttEstimator;
 
 use crate::units::{Duration, Time};

@@ -3,8 +3,13 @@
 //! The sender stamps a header onto data packets, routers rewrite it, and the receiver's [`Echo`]
 //! carries it back on the next acknowledgment.
 
+mod notification;
+
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
+
+use notification::Record;
+pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
 
 /// The congestion header a protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +31,30 @@ pub enum Feedback {
     Timestamps,
     /// The same, and each acknowledgment echoes the ECN mark of its packet (TCP New Jersey).
     CongestionWarning,
+    /// Explicit transport error notification (eten2004 section 3.3).
+    Corruption(Notification),
 }
 
 impl Feedback {
+    /// The same with notices of corruption going the given way, where there are notices.
+    #[must_use]
+    pub fn toward(self, direction: Option<Direction>) -> Feedback {
+        match (self, direction) {
+            (Feedback::Corruption(notification), Some(direction)) => {
+                Feedback::Corruption(Notification { direction, ..notification })
+            }
+            _ => self,
+        }
+    }
+
+    /// What notifiers tell of corruption, if they tell this protocol anything.
+    pub fn notification(self) -> Option<Notification> {
+        match self {
+            Feedback::Corruption(notification) => Some(notification),
+            _ => None,
+        }
+    }
+
     /// Writes the header of a data packet sent with a window of `window` packets.
     #[inline]
     pub fn stamp(self, packet: &mut Packet, srtt: Duration, window: f64) {
@@ -48,6 +74,14 @@ impl Feedback {
                 packet.header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
             }
             Feedback::EstcpBits => packet.header = CongestionHeader::EstcpBits { bits: 0 },
+            Feedback::Corruption(notification) => {
+                packet.header = match (notification.granularity, notification.direction) {
+                    (Granularity::Cumulative, Direction::Forward) => {
+                        CongestionHeader::Survival { probability: 1.0 }
+                    }
+                    _ => CongestionHeader::None,
+                };
+            }
             Feedback::ExactEcn | Feedback::CongestionWarning => {
                 packet.header = CongestionHeader::None;
                 packet.flags.insert(Flags::ECN_CAPABLE);
@@ -68,6 +102,7 @@ pub struct Echo {
     estcp: CongestionHeader,
     /// When the first packet since the last acknowledgment arrived.
     received: Option<Time>,
+    corruption: Record,
     /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3). Exact
     /// ECN: the mark of the latest packet (RFC 8257: DCTCP.CE).
     ecn: bool,
@@ -82,6 +117,7 @@ impl Echo {
             congestion_flag: false,
             estcp: CongestionHeader::None,
             received: None,
+            corruption: Record::new(),
             ecn: false,
         }
     }
@@ -115,6 +151,7 @@ impl Echo {
                 self.ecn |= packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
                 return;
             }
+            Feedback::Corruption(_) => self.corruption.on_data(packet),
         }
         if packet.flags.contains(Flags::WINDOW_REDUCED) {
             self.ecn = false;
@@ -128,6 +165,11 @@ impl Echo {
     pub fn turns(&self, packet: &Packet) -> bool {
         self.feedback == Feedback::ExactEcn
             && packet.flags.contains(Flags::CONGESTION_EXPERIENCED) != self.ecn
+    }
+
+    /// A data packet arrived of which only the header is intact.
+    pub fn on_corrupted(&mut self, packet: &Packet) {
+        self.corruption.on_corrupted(packet.seq);
     }
 
     /// Writes the echo into an acknowledgment.
@@ -145,6 +187,10 @@ impl Echo {
             Feedback::Timestamps | Feedback::CongestionWarning => match self.received.take() {
                 Some(received) => CongestionHeader::Timestamps { received },
                 None => CongestionHeader::None,
+            },
+            Feedback::Corruption(Notification { granularity, direction }) => match direction {
+                Direction::Forward => self.corruption.header(granularity),
+                Direction::Backward => CongestionHeader::None,
             },
         };
         if std::mem::take(&mut self.congestion_flag) {

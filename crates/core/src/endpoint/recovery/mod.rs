@@ -289,6 +289,15 @@ impl Recovery {
         }
     }
 
+    /// Is `seq`, which is being sent again, deemed lost? SACK also sends again what it merely has
+    /// not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
+    pub fn deems_lost(&self, seq: u64) -> bool {
+        match self {
+            Recovery::Sack(scheme) => scheme.deems_lost(seq),
+            _ => true,
+        }
+    }
+
     /// Is a window being repaired for which [`Finding::Loss`] was reported?
     #[inline]
     pub fn in_recovery(&self) -> bool {

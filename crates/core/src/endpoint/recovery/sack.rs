@@ -64,6 +64,11 @@ impl Sack {
         matches!(self.phase, Phase::Recovery { .. })
     }
 
+    /// RFC 6675: IsLost, as far as the scoreboard goes.
+    pub(super) fn deems_lost(&self, seq: u64) -> bool {
+        seq < self.lost_below
+    }
+
     /// RFC 6675: SetPipe.
     #[inline]
     pub(super) fn pipe(&self, seqs: &Sequences) -> u64 {
@@ -85,7 +90,8 @@ impl Sack {
         }
         let mut news = false;
         for block in acked.sack {
-            // Nothing beyond what was sent can have arrived.
+            // Nothing beyond what was sent can have arrived. A duplicate reported below una
+            // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
             if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
                 continue;
             }

@@ -6,7 +6,7 @@ use crate::endpoint::discrimination::{LossEvent, LossSign};
 use crate::endpoint::pacer::WINDOW_GAIN;
 use crate::endpoint::recovery::{Finding, Recovery};
 use crate::endpoint::window::ResetEvent;
-use crate::units::Time;
+use crate::units::{Probability, Time};
 
 impl Sender {
     /// Passes on what the last acknowledgment, or a timer, told of single transmissions: the
@@ -33,7 +33,12 @@ impl Sender {
         if news.persistent_congestion {
             let mut path = self.path(now, self.seqs.outstanding());
             path.in_flight = in_flight as f64;
-            self.window.on_reset(&ResetEvent { path, repeated: false });
+            self.window.on_reset(&ResetEvent {
+                path,
+                repeated: false,
+                probability: Probability::ONE,
+                keeps_window: false,
+            });
         }
         let Some(rate) = &mut self.delivery_rate else { return };
         let Recovery::PacketNumber(scheme) = &self.recovery else { return };
@@ -52,8 +57,8 @@ impl Sender {
         if scheme.is_loss_due(now) {
             let finding = scheme.on_loss_timer(now, &self.rtt);
             if finding == Finding::Loss {
-                let sign = LossSign::Acknowledgments;
-                let loss = LossEvent { path, seq: self.seqs.una, sign };
+                let (seq, sign) = (self.seqs.una, LossSign::Acknowledgments);
+                let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
                 let probability = self.discriminator.judge(&loss);
                 self.reduce(path, probability);
             }

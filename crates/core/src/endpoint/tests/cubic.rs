@@ -101,13 +101,17 @@ fn fast_convergence_lowers_the_plateau() {
 #[test]
 fn a_timeout_starts_again_below_beta() {
     let mut w = cubic(100.0);
-    let reset =
-        |repeated| ResetEvent { path: Path { in_flight: 100.0, ..Path::default() }, repeated };
-    w.on_reset(&reset(false));
+    let reset = |in_flight, repeated| ResetEvent {
+        path: Path { in_flight, ..Path::default() },
+        repeated,
+        probability: Probability::ONE,
+        keeps_window: false,
+    };
+    w.on_reset(&reset(100.0, false));
     cwnd(&w, 1.0);
     assert!((w.ssthresh() - 70.0).abs() < 1e-9);
     // RFC 5681 section 3.1: held when the retransmission times out again.
-    w.on_reset(&ResetEvent { path: Path { in_flight: 1.0, ..Path::default() }, repeated: true });
+    w.on_reset(&reset(1.0, true));
     assert!((w.ssthresh() - 70.0).abs() < 1e-9);
     // Slow start: one per acknowledgment.
     ack(&mut w, 0.0, RTT);

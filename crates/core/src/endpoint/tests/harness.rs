@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::discrimination::{RateGapConfig, Reading, SpikeConfig};
+use crate::endpoint::discrimination::{
+    CetenConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
+};
 use crate::endpoint::estimator::BandwidthKind;
-use crate::endpoint::feedback::Feedback;
+use crate::endpoint::feedback::{Direction, Feedback, Granularity, News, Notice};
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
 use crate::endpoint::window::WestwoodConfig;
 use crate::packet::PacketKind;
@@ -51,11 +53,13 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop::option::weighted(0.3, 1u64..400),
         any::<[bool; 5]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
-        tcpw_br(),
+        (tcpw_br(), (any::<Option<bool>>(), any::<bool>(), 0..3usize, 1.0..4.0f64)),
     );
     let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, br)| {
+        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, own)| {
             let [ecn, deflation, guard, pacing, timestamps] = flags;
+            let (br, (forward, per_segment, timeouts, n)) = own;
+            use TimeoutResponse::{Standard, Threshold, Window};
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -70,6 +74,16 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
                 timestamps,
+                notification: forward.map(|forward| match forward {
+                    true => Direction::Forward,
+                    false => Direction::Backward,
+                }),
+                ceten: CetenConfig {
+                    n,
+                    k: n - 0.5,
+                    per_segment,
+                    timeouts: [Standard, Threshold, Window][timeouts],
+                },
                 ..br
             }
         });
@@ -172,15 +186,41 @@ impl<'a> Run<'a> {
     fn enter(&mut self, packet: &Packet, loss: f64) {
         let copies = 1 + u64::from(self.chance(self.chaos.duplication));
         for _ in 0..copies {
-            if self.chance(loss) {
+            let lost = self.chance(loss);
+            if lost && !self.tell_of(packet) {
                 continue;
             }
             let late = self.chance(self.chaos.lateness);
             let delay =
                 if late { self.stream.between(DELAY, DELAY.saturating_mul(20)) } else { DELAY };
             self.entered += 1;
-            self.channel.insert((self.now + delay, self.entered), packet.clone());
+            let mut packet = packet.clone();
+            if lost {
+                packet.flags.insert(Flags::CORRUPTED);
+            }
+            self.channel.insert((self.now + delay, self.entered), packet);
         }
+    }
+
+    /// A packet is lost: a notifier tells of some and not of others, and of others' rates.
+    /// Returns whether the packet goes on damaged to tell of it itself.
+    fn tell_of(&mut self, packet: &Packet) -> bool {
+        let Some(notification) = self.sender.notification() else { return false };
+        if packet.kind != PacketKind::Data || self.stream.uniform() < 0.3 {
+            return false;
+        }
+        let at = self.now + DELAY;
+        let what = match (notification.granularity, notification.direction) {
+            (Granularity::PerPacket, Direction::Forward) => return true,
+            (Granularity::Cumulative, Direction::Forward) => return false,
+            (Granularity::PerPacket, Direction::Backward) => News::Corrupted(packet.seq),
+            (Granularity::Cumulative, Direction::Backward) => News::Survival {
+                link: u32::from(self.stream.uniform() < 0.5),
+                probability: Probability::new(self.stream.uniform()).unwrap(),
+            },
+        };
+        self.sender.on_notice(self.now, &Notice { at, what });
+        false
     }
 
     fn transfer(mut self) -> Checked {
@@ -227,6 +267,12 @@ impl<'a> Run<'a> {
     }
 
     fn on_data(&mut self, packet: &mut Packet) -> Checked {
+        if packet.flags.contains(Flags::CORRUPTED) {
+            prop_assert!(!self.receiver.on_data(self.now, packet), "nothing to acknowledge");
+            return Ok(());
+        }
+        let again = self.mirror.arrived.contains(&packet.seq);
+        let data = packet.seq;
         self.mirror.arrivals += 1;
         self.mirror.arrived.insert(packet.seq);
         if self.chance(self.chaos.flags) {
@@ -246,6 +292,10 @@ impl<'a> Run<'a> {
             CongestionHeader::EstcpBits { bits } => {
                 *bits = (self.phase as u8 & 1) << 1 | u8::from(self.stream.uniform() < 0.5);
             }
+            CongestionHeader::Survival { probability } => {
+                prop_assert_eq!(*probability, 1.0, "what a sender knows of its packet's way");
+                *probability = self.stream.uniform();
+            }
             _ => {}
         }
         let arrived = packet.seq;
@@ -260,7 +310,13 @@ impl<'a> Run<'a> {
                 && packet.seq == arrived
                 && missing == Some(arrived + 1);
             prop_assert!(before || missing == Some(packet.seq), "next expected: {missing:?}");
-            for block in packet.sack_blocks() {
+            let mut blocks = packet.sack_blocks();
+            if again {
+                let duplicate = crate::packet::SackBlock { start: data, end: data + 1 };
+                prop_assert_eq!(blocks.first(), Some(&duplicate), "RFC 2883: a duplicate first");
+                blocks = &blocks[1..];
+            }
+            for block in blocks {
                 prop_assert!(packet.seq < block.start && block.start < block.end);
                 prop_assert!((block.start..block.end).all(|s| self.mirror.arrived.contains(&s)));
             }

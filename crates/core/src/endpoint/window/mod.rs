@@ -134,6 +134,10 @@ pub struct ResetEvent {
     pub path: Path,
     /// Had the timer expired before without a new acknowledgment in between?
     pub repeated: bool,
+    /// How likely the cause was congestion.
+    pub probability: Probability,
+    /// Does the probability decide over cwnd too? Else it becomes one packet.
+    pub keeps_window: bool,
 }
 
 /// The state of a window law.

@@ -46,9 +46,45 @@ impl Reno {
     }
 
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+        let kept = 1.0 - event.probability.get() / 2.0;
         if !event.repeated {
-            self.ssthresh = (event.path.in_flight / 2.0).max(2.0);
+            self.ssthresh = (event.path.in_flight * kept).max(2.0);
         }
-        self.cwnd = 1.0;
+        // One packet after congestion. Where corruption is to be spared the restart, cwnd lies as
+        // far above that as it is likely.
+        let spared = if event.keeps_window { 1.0 - event.probability.get() } else { 0.0 };
+        self.cwnd = 1.0 + (self.cwnd - 1.0) * spared;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::estimator::Path;
+    use crate::units::Probability;
+
+    /// A window of 41 packets, 40 of them in flight, after a timeout.
+    fn after_timeout(congestion: f64, keeps_window: bool) -> (f64, f64) {
+        let config = EndpointConfig { initial_window: 41.0, ..EndpointConfig::default() };
+        let mut window = Reno::new(&config);
+        window.on_reset(&ResetEvent {
+            path: Path { in_flight: 40.0, ..Path::default() },
+            repeated: false,
+            probability: Probability::new(congestion).unwrap(),
+            keeps_window,
+        });
+        (window.cwnd(), window.ssthresh())
+    }
+
+    #[test]
+    fn a_timeout_restarts_from_one_packet_unless_it_is_corruption() {
+        // RFC 5681 section 3.1.
+        assert_eq!(after_timeout(1.0, false), (1.0, 20.0));
+        assert_eq!(after_timeout(1.0, true), (1.0, 20.0));
+        // CETEN's readings: ssthresh alone by the verdict, or cwnd too.
+        assert_eq!(after_timeout(0.0, false), (1.0, 40.0));
+        assert_eq!(after_timeout(0.0, true), (41.0, 40.0));
+        // A quarter congestion: 1 + 40 x 3/4; 40 x (1 - 1/8).
+        assert_eq!(after_timeout(0.25, true), (31.0, 35.0));
     }
 }

@@ -101,6 +101,35 @@ impl Channel {
     }
 }
 
+impl ChannelSpec {
+    /// The fraction of packets of `size` bytes that the channel destroys in the long run.
+    pub fn loss_rate(&self, size: u32) -> f64 {
+        // The share of time or packets of two alternating states with these mean stays.
+        let share = |of: f64, other: f64| if of > 0.0 { of / (of + other) } else { 0.0 };
+        match *self {
+            ChannelSpec::Clean => 0.0,
+            ChannelSpec::PacketLoss(p) => p.get(),
+            ChannelSpec::BitErrors(ber) => {
+                -libm::expm1(f64::from(size) * 8.0 * libm::log1p(-ber.get()))
+            }
+            ChannelSpec::Bursts { event, length, .. } => {
+                // A cycle is (1 - event) / event clean packets on average and `length` lost.
+                let event = event.get();
+                share(event * f64::from(length), 1.0 - event)
+            }
+            ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } => {
+                let bad = match clock {
+                    ChainClock::Packets { to_bad, to_good } => share(to_bad.get(), to_good.get()),
+                    ChainClock::Time { mean_good, mean_bad } => {
+                        share(mean_bad.as_secs_f64(), mean_good.as_secs_f64())
+                    }
+                };
+                (1.0 - bad) * loss_good.get() + bad * loss_bad.get()
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +163,28 @@ mod tests {
         // 1000 bytes at 1e-5: 1 - (1 - 1e-5)^8000 = 1 - e^-0.0800004 = 0.076884.
         let loss = share(&fates(&ChannelSpec::BitErrors(p(1e-5)), n));
         assert!((loss - 0.076_884).abs() < 5.0 * (0.0769 * 0.923 / f64::from(n)).sqrt(), "{loss}");
+    }
+
+    #[test]
+    fn loss_rates_by_hand() {
+        let near = |spec: ChannelSpec, rate: f64| {
+            assert!((spec.loss_rate(1000) - rate).abs() < 5e-7, "{spec:?}");
+        };
+        near(ChannelSpec::Clean, 0.0);
+        near(ChannelSpec::PacketLoss(p(0.05)), 0.05);
+        near(ChannelSpec::BitErrors(p(1e-5)), 0.076_884); // As above.
+        near(ChannelSpec::BitErrors(p(1.0)), 1.0);
+        // 99 clean packets and 4 lost.
+        near(ChannelSpec::Bursts { event: p(0.01), length: 4, per_flow: true }, 0.038_835);
+        let clock = ChainClock::Packets { to_bad: p(0.01), to_good: p(0.19) };
+        let chain =
+            |clock| ChannelSpec::GilbertElliott { clock, loss_good: p(0.001), loss_bad: p(0.5) };
+        near(chain(clock), 0.95 * 0.001 + 0.05 * 0.5);
+        let clock = ChainClock::Time {
+            mean_good: Duration::from_secs(9),
+            mean_bad: Duration::from_secs(1),
+        };
+        near(chain(clock), 0.9 * 0.001 + 0.1 * 0.5);
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! What a file may say and its author hardly means: warnings, for people to read.
 
-use windward_core::network::{AqmSpec, EcnThreshold, EstcpSpec, QueueSpec, RouterKind, RouterSpec};
+use windward_core::endpoint::feedback::Granularity;
+use windward_core::network::{
+    AqmSpec, ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
+};
 use windward_core::units::Duration;
 
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
 
-/// One sentence a thing, each naming the flows and what to do.
+/// One sentence a thing, each naming the flows and what to do. `loss_free` says of which links
+/// the file says nothing about losses.
 pub(super) fn warnings(
     groups: &[Group<'_>],
     flows: &[FlowSpec],
     links: &[LinkSpec],
+    loss_free: &[bool],
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, group) in groups.iter().enumerate() {
@@ -23,6 +28,8 @@ pub(super) fn warnings(
         warnings.extend(low_threshold(group.name, flow, &forward, reverse));
         warnings.extend(no_router(group.name, flow, &forward));
         warnings.extend(short_phases(group.name, flows, index, links));
+        let silent = flow.forward.iter().all(|&link| loss_free[link]);
+        warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
     }
     warnings.extend(unstable_controllers(flows, links));
     warnings
@@ -178,4 +185,36 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
         })
     };
     links.iter().zip(crossing).filter_map(warning).collect()
+}
+
+/// Notices that nobody gives: the flows are plain SACK. Nobody is told who says that no link
+/// loses anything, as a sweep of loss rates does.
+fn notices_without_notifier(
+    group: &str,
+    flow: &FlowSpec,
+    forward: &[&LinkSpec],
+    silent: bool,
+) -> Option<String> {
+    let Traffic::Transport { protocol, .. } = &flow.traffic else { return None };
+    let granularity = protocol.feedback.notification()?.granularity;
+    let name = protocol.name;
+    let asked = match granularity {
+        Granularity::PerPacket => "which packets were corrupted",
+        Granularity::Cumulative => "how many packets are corrupted",
+    };
+    let lossy = |link: &&&LinkSpec| link.channel != ChannelSpec::Clean;
+    let Some(first) = forward.iter().find(lossy) else {
+        return silent.then(|| format!(
+            "flows `{group}` ask {asked}, and no link on their way corrupts any: {name} is plain \
+             sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
+        ));
+    };
+    let told = |link: &&LinkSpec| link.notifier != NotifierSpec::Off;
+    (!forward.iter().filter(|link| lossy(&link)).any(|link| told(link))).then(|| {
+        format!(
+            "flows `{group}` ask {asked}, and no lossy link on their way has a notifier: {name} is \
+             plain sack here; give link `{}` `notifier = \"configured\"`",
+            first.name
+        )
+    })
 }

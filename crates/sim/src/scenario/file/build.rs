@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{AqmSpec, ClassSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec};
+use windward_core::network::{
+    AqmSpec, ChannelSpec, ClassSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
+};
 use windward_core::units::Duration;
 
 use super::advice;
@@ -13,7 +15,7 @@ use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::graph::Graph;
 use super::group::{Group, MAX_FLOWS};
-use super::link::{Class, Classes, RouterChoice, Wire};
+use super::link::{Class, Classes, NotifierChoice, RouterChoice, Wire};
 use super::section::{Field, Result, Section, Spot};
 use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
 
@@ -48,6 +50,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let mut links = Links::default();
     let routes = routes(root, &groups, &mut links)?;
     let queues = links.queues(&groups, &routes)?;
+    let notified = links.notified(&groups, &routes);
 
     let mut flows = Vec::new();
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
@@ -66,10 +69,11 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
             });
         }
     }
-    let links = links.finish(queues);
+    let loss_free = links.without_word_of_losses();
+    let links = links.finish(queues, &notified);
     let sample = sample(root, duration, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
-        warnings: advice::warnings(&groups, &flows, &links),
+        warnings: advice::warnings(&groups, &flows, &links, &loss_free),
         duration,
         warmup: warmup.unwrap_or(Duration::ZERO),
         seed: seed.unwrap_or(1),
@@ -149,15 +153,40 @@ impl Links {
         self.links.iter().zip(&crossing).map(choose).collect()
     }
 
-    fn finish(self, queues: Vec<QueueSpec>) -> Vec<LinkSpec> {
-        let link = |((name, wire), queue): ((String, Rc<Wire>), QueueSpec)| LinkSpec {
-            name,
-            rate: wire.rate.clone(),
-            delay: wire.delay,
-            queue,
-            channel: wire.channel.clone(),
+    /// Do flows that ask for notices of corruption send data over the link?
+    fn notified(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Vec<bool> {
+        let mut notified = vec![false; self.links.len()];
+        for (_, routes) in groups.iter().zip(routes).filter(|(group, _)| group.asks_for_notices()) {
+            for &link in routes.iter().flat_map(|route| &route.forward) {
+                notified[link] = true;
+            }
+        }
+        notified
+    }
+
+    /// Which links the file says nothing about losses of.
+    fn without_word_of_losses(&self) -> Vec<bool> {
+        self.links.iter().map(|(_, wire)| !wire.speaks_of_losses).collect()
+    }
+
+    fn finish(self, queues: Vec<QueueSpec>, notified: &[bool]) -> Vec<LinkSpec> {
+        let notifier = |wire: &Wire, asked: bool| match wire.notifier {
+            NotifierChoice::Fixed(spec) => spec,
+            NotifierChoice::Auto if asked && wire.channel != ChannelSpec::Clean => {
+                NotifierSpec::Configured
+            }
+            NotifierChoice::Auto => NotifierSpec::Off,
         };
-        self.links.into_iter().zip(queues).map(link).collect()
+        let link =
+            |(((name, wire), queue), &asked): (((String, Rc<Wire>), QueueSpec), &bool)| LinkSpec {
+                notifier: notifier(&wire, asked),
+                name,
+                rate: wire.rate.clone(),
+                delay: wire.delay,
+                queue,
+                channel: wire.channel.clone(),
+            };
+        self.links.into_iter().zip(queues).zip(notified).map(link).collect()
     }
 }
 

@@ -2,9 +2,11 @@
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::discrimination::{
-    Jitter, JtcpConfig, RateGapConfig, Reading, SpikeConfig, VenoConfig, VenoRtt,
+    CetenConfig, Jitter, JtcpConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
+    VenoConfig, VenoRtt,
 };
 use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::feedback::Direction;
 use windward_core::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
 use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use windward_core::units::Duration;
@@ -55,6 +57,9 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(bulk_repeat, |field| bulk_repeat(config.bulk_repeat, &field.section()?));
     take!(spike, |field| spike(config.spike, &field.section()?));
     take!(rate_gap, |field| rate_gap(config.rate_gap, &field.section()?));
+    take!(notification, |field| notification(field).map(Some));
+    let standard = config.ceten;
+    take!(ceten, |field| ceten(standard, &field.section()?));
     if config.rto_ceiling < config.rto_floor {
         return Err(section.error(format!(
             "rto_ceiling ({}) is less than rto_floor ({})",
@@ -62,6 +67,34 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
         )));
     }
     Ok(config)
+}
+
+fn notification(field: Field<'_>) -> Result<Direction> {
+    Ok(match field.word(&["forward", "backward"])? {
+        "forward" => Direction::Forward,
+        _ => Direction::Backward,
+    })
+}
+
+/// `config` with what the table of CETEN gives.
+fn ceten(config: CetenConfig, section: &Section<'_>) -> Result<CetenConfig> {
+    let k = |field: Field<'_>| {
+        let k = field.clone().float(0.0..=1000.0)?;
+        if k > 0.0 { Ok(k) } else { Err(field.error("must be more than 0 (eten2004, Eq. 1)")) }
+    };
+    let timeouts = |field: Field<'_>| {
+        Ok(match field.word(&["standard", "threshold", "window"])? {
+            "standard" => TimeoutResponse::Standard,
+            "threshold" => TimeoutResponse::Threshold,
+            _ => TimeoutResponse::Window,
+        })
+    };
+    Ok(CetenConfig {
+        n: section.read("n", |field| field.float(1.0..=1e9))?.unwrap_or(config.n),
+        k: section.read("k", k)?.unwrap_or(config.k),
+        timeouts: section.read("timeouts", timeouts)?.unwrap_or(config.timeouts),
+        per_segment: section.read("per_segment", Field::bool)?.unwrap_or(config.per_segment),
+    })
 }
 
 fn delayed_acks(field: Field<'_>) -> Result<Option<Duration>> {

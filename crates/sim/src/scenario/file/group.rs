@@ -59,6 +59,14 @@ impl<'a> Group<'a> {
         self.traffic.router()
     }
 
+    /// Do they ask for notices of corruption?
+    pub(super) fn asks_for_notices(&self) -> bool {
+        match &self.traffic {
+            Traffic::Transport { protocol, .. } => protocol.feedback.notification().is_some(),
+            Traffic::Datagrams { .. } => false,
+        }
+    }
+
     /// Size of their data packets, bytes.
     pub(super) fn packet_size(&self) -> u32 {
         match &self.traffic {

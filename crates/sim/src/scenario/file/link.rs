@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, EstcpSpec, Gamma, LinkRate, QueueLimit,
-    RateTrace, RedSpec, RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, EstcpSpec, Gamma, LinkRate, NotifierSpec,
+    QueueLimit, RateTrace, RedSpec, RouterKind, RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability};
 
@@ -31,6 +31,7 @@ pub(super) struct LinkFields {
     router: Option<RouterChoice>,
     classes: Option<Classes>,
     channel: Option<ChannelSpec>,
+    notifier: Option<NotifierChoice>,
     spot: Spot,
 }
 
@@ -44,6 +45,9 @@ pub(super) struct Wire {
     pub(super) router: RouterChoice,
     pub(super) classes: Classes,
     pub(super) channel: ChannelSpec,
+    /// Does the file speak of losses here, if only to say that there are none?
+    pub(super) speaks_of_losses: bool,
+    pub(super) notifier: NotifierChoice,
     pub(super) spot: Spot,
 }
 
@@ -81,6 +85,15 @@ impl Default for Class {
     }
 }
 
+/// The notifier at the far end of a wire.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NotifierChoice {
+    /// One that knows the channel's rate, where the link loses packets of flows that ask for it.
+    Auto,
+    /// This one.
+    Fixed(NotifierSpec),
+}
+
 impl LinkFields {
     /// A link about which nothing is said, for errors at `spot`.
     pub(super) fn empty(spot: Spot) -> Self {
@@ -92,6 +105,7 @@ impl LinkFields {
             router: None,
             classes: None,
             channel: None,
+            notifier: None,
             spot,
         }
     }
@@ -105,6 +119,7 @@ impl LinkFields {
             router: section.read("router", router)?,
             classes: section.read("classes", classes)?,
             channel: channel(section)?,
+            notifier: section.read("notifier", notifier)?,
             spot: section.spot(),
         })
     }
@@ -128,6 +143,7 @@ impl LinkFields {
             router: over.router.or(base.router),
             classes: over.classes.or(base.classes),
             channel: over.channel.or(base.channel),
+            notifier: over.notifier.or(base.notifier),
             spot: over.spot,
         }
     }
@@ -135,7 +151,7 @@ impl LinkFields {
     /// The way back: the same wire and queue, without losses and classes and with the router it
     /// needs.
     pub(super) fn mirrored(&self) -> Self {
-        LinkFields { router: None, classes: None, channel: None, ..self.clone() }
+        LinkFields { router: None, classes: None, channel: None, notifier: None, ..self.clone() }
     }
 
     pub(super) fn finish(self) -> Result<Rc<Wire>> {
@@ -151,7 +167,9 @@ impl LinkFields {
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
             classes: self.classes.unwrap_or_default(),
+            speaks_of_losses: self.channel.is_some(),
             channel: self.channel.unwrap_or_default(),
+            notifier: self.notifier.unwrap_or(NotifierChoice::Auto),
             spot: self.spot,
         }))
     }
@@ -399,6 +417,33 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
             "only the kind xcp-persistent keeps a queue",
         ),
     }
+}
+
+fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
+    const KINDS: [&str; 4] = ["auto", "off", "configured", "measured"];
+    let section = if field.is_table() { Some(field.clone().section()?) } else { None };
+    let kind = match &section {
+        Some(section) => {
+            section.require("kind", "kind = \"measured\"", |field| field.word(&KINDS))?
+        }
+        None => field.word(&KINDS)?,
+    };
+    let choice = match kind {
+        "auto" => NotifierChoice::Auto,
+        "off" => NotifierChoice::Fixed(NotifierSpec::Off),
+        "configured" => NotifierChoice::Fixed(NotifierSpec::Configured),
+        _ => NotifierChoice::Fixed(NotifierSpec::MEASURED),
+    };
+    let Some(section) = section else { return Ok(choice) };
+    let NotifierChoice::Fixed(NotifierSpec::Measured { window, prior }) = choice else {
+        section.forbid(&["window", "prior"], "only the kind measured has parameters")?;
+        return Ok(choice);
+    };
+    let packets = |field: Field<'_>| field.small(1..=1_000_000_000);
+    Ok(NotifierChoice::Fixed(NotifierSpec::Measured {
+        window: section.read("window", packets)?.unwrap_or(window),
+        prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
+    }))
 }
 
 /// The channel of a link table, if it says anything about losses.

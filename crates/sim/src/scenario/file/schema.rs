@@ -223,6 +223,18 @@ const LINK: &[Key] = &[
         "",
         "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)",
     ),
+    nested(
+        "notifier",
+        Kind::WordOrTable(&[NOTIFIER]),
+        "auto",
+        "what knows of corruption: auto (where asked for), off, configured or measured",
+    ),
+];
+
+const NOTIFIER: &[Key] = &[
+    key("kind", "", "auto, off, configured or measured"),
+    key("window", "10000", "measured: packets it averages over, 1 to 10^9"),
+    key("prior", "100", "measured: packets taken as uncorrupted in advance, 0 to 10^9"),
 ];
 
 const RATE_TRACE: &[Key] = &[
@@ -323,6 +335,15 @@ const ENDPOINT: &[Key] = &[
     nested("bulk_repeat", Kind::Table(&[BULK_REPEAT]), "", "of tcpw-br: recovery"),
     nested("spike", Kind::Table(&[SPIKE]), "", "of tcpw-br: long RTTs mean congestion"),
     nested("rate_gap", Kind::Table(&[RATE_GAP]), "", "of tcpw-br: a rate too low means congestion"),
+    key("notification", "the protocol's", "way of notices of corruption: forward or backward"),
+    nested("ceten", Kind::Table(&[CETEN]), "", "the response of ceten-p and ceten-a"),
+];
+
+const CETEN: &[Key] = &[
+    key("n", "1", "ceten-a: divides the share of corruption, 1 to 1e9"),
+    key("k", "1", "ceten-a: exponent of the share of corruption, more than 0, up to 1000"),
+    key("timeouts", "window", "after a timeout: standard, threshold or window"),
+    key("per_segment", "true", "ceten-p: a coin for each lost segment, not for each window"),
 ];
 
 const WESTWOOD: &[Key] =

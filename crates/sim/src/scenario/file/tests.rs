@@ -8,7 +8,8 @@ use windward_core::endpoint::discrimination::{Jitter, Reading, VenoRtt};
 use windward_core::endpoint::estimator::BandwidthKind;
 use windward_core::endpoint::recovery::Repeat;
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, QueueLimit, RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, NotifierSpec, QueueLimit, RouterKind,
+    RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability, Rate, Time};
 
@@ -321,6 +322,61 @@ fn errors_of_set_say_that_it_was_set() {
     assert!(error_of_set("flows", "1").contains("expected an array"));
     assert!(error_of_set("flows", "[]").contains("there are no flows"));
     assert!(error_of_set("links", "[]").contains("already has `dumbbell`"));
+}
+
+#[test]
+fn notifiers_and_ceten_are_checked() {
+    for (key, value, expected) in [
+        ("flows.lossy.ceten", "{ n = 0.99 }", "flows.lossy.ceten.n = 0.99: must lie between 1 and"),
+        ("flows.lossy.ceten.k", "0", "must be more than 0 (eten2004, Eq. 1)"),
+        ("flows.lossy.ceten.k", "-1", "must lie between 0 and 1000"),
+        ("flows.lossy.ceten.timeouts", "threshhold", "did you mean `threshold`?"),
+        ("flows.lossy.ceten.m", "1", "unknown key"),
+        ("flows.lossy.notification", "sideways", "unknown word"),
+        ("flows.lossy.last_hop.notifier", "measurd", "did you mean `measured`?"),
+        (
+            "flows.lossy.last_hop.notifier",
+            "{ kind = 'measured', window = 0 }",
+            "notifier.window = 0: must lie between 1 and 1000000000",
+        ),
+        ("dumbbell.access.notifier", "{ kind = 'measured', prior = -1.0 }", "must lie between 0"),
+        (
+            "dumbbell.access.notifier",
+            "{ kind = 'configured', window = 9 }",
+            "only the kind measured",
+        ),
+        ("dumbbell.access.notifier", "{ window = 9 }", "`kind` is missing"),
+    ] {
+        let message = error_of_set(key, value);
+        assert!(message.contains(expected), "{key} = {value}: {message}");
+    }
+}
+
+#[test]
+fn notifiers_are_where_they_are_asked_for() {
+    let notifier = |changes: &[(&str, &str)], name: &str| {
+        let scenario = with(FIRST, changes);
+        (link(&scenario, name).notifier, scenario.warnings)
+    };
+    let ceten = ("flows.lossy.protocol", "ceten-a");
+    let off = ("flows.lossy.last_hop.notifier", "off");
+    let measured = ("flows.lossy.last_hop.notifier", "{ kind = 'measured', window = 500 }");
+    let lossy = {
+        let scenario = build(FIRST);
+        let corrupts = |link: &&LinkSpec| link.channel != ChannelSpec::Clean;
+        scenario.links.iter().find(corrupts).expect("a lossy link").name.clone()
+    };
+    assert_eq!(notifier(&[], &lossy), (NotifierSpec::Off, vec![]));
+    assert_eq!(notifier(&[ceten], &lossy), (NotifierSpec::Configured, vec![]));
+    assert_eq!(notifier(&[ceten], "bottleneck").0, NotifierSpec::Off, "it is clean");
+    let own = NotifierSpec::Measured { window: 500, prior: 100.0 };
+    assert_eq!(notifier(&[ceten, measured], &lossy), (own, vec![]));
+    let (spec, warnings) = notifier(&[ceten, off], &lossy);
+    assert_eq!(spec, NotifierSpec::Off);
+    assert!(warnings[0].contains("no lossy link on their way has a notifier"), "{warnings:?}");
+    assert!(warnings[0].contains("ceten-a is plain sack here"), "{warnings:?}");
+    let (_, warnings) = notifier(&[("flows.clean.protocol", "sack-oracle")], &lossy);
+    assert!(warnings[0].contains("no link on their way corrupts any"), "{warnings:?}");
 }
 
 #[test]

@@ -1,0 +1,279 @@
+//! CETEN: the share e/p of the losses that corruption causes (eten2004 section 4.3).
+//!
+//! The network tells e, the fraction of packets it corrupts: one minus the survival probability
+//! of the path. LEAST tells p, the fraction lost for any reason. CETEN_P flips a coin of weight
+//! e/p for each loss: corruption leaves the congestion state as it is, anything else gets the
+//! standard answer. CETEN_A answers each loss with a multiplicative decrease factor:
+//!
+//! ```text
+//! MDF  =  (1 + (e / (n p))^k) / 2       n >= 1, k > 0, p > 0                            (1)
+//! ```
+//!
+//! The verdict here is 1 - (e/(np))^k, the probability of congestion; the window law keeps
+//! 1 - verdict/2 of its window, which is (1).
+//!
+//! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss
+//! that is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
+//! variants are plain SACK. CETEN_P flips for every lost segment of a window until one reduces it
+//! ("a particular loss", "the lost segment"); then, as in SACK, that was the one reduction of the
+//! window. Without `per_segment` one flip decides for all losses of a window, and CETEN_P
+//! comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces once a window.
+//!
+//! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
+//! retransmission timeouts", section 4.3.1), and its verdict decides over cwnd as any other:
+//! corruption leaves "the congestion control state" alone, and a timeout after a fast retransmit
+//! is "a second cwnd reduction" (section 4.4). The other readings of [`TimeoutResponse`], which
+//! begin with one packet after a timeout, come nowhere near the paper's Fig. 8 at 20 %: retransmissions
+//! are lost in every window there, and slow start from one packet is all that is ever seen.
+
+use super::{LossEvent, LossSign};
+use crate::endpoint::feedback::{News, Notice};
+use crate::endpoint::window::AckEvent;
+use crate::packet::CongestionHeader;
+use crate::rng::Stream;
+use crate::units::{Probability, Time};
+
+/// Parameters of CETEN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CetenConfig {
+    /// n of equation (1), at least 1: bounds the part that corruption is believed to have.
+    pub n: f64,
+    /// k of equation (1), more than 0: above 1 more cautious, below 1 more aggressive.
+    pub k: f64,
+    /// What a retransmission timeout does.
+    pub timeouts: TimeoutResponse,
+    /// CETEN_P flips for each lost segment, and not once for each window with losses.
+    pub per_segment: bool,
+}
+
+impl Default for CetenConfig {
+    fn default() -> Self {
+        CetenConfig { n: 1.0, k: 1.0, timeouts: TimeoutResponse::Window, per_segment: true }
+    }
+}
+
+/// Readings of what CETEN does about a retransmission timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeoutResponse {
+    /// What TCP does (RFC 5681): ssthresh half of what is in flight, cwnd one packet.
+    Standard,
+    /// cwnd one packet; ssthresh by the verdict, so that slow start leads back to where cwnd was.
+    Threshold,
+    /// cwnd and ssthresh by the verdict: corruption leaves the congestion state as it is,
+    /// congestion gets the standard answer, and between them cwnd lies as far above one packet as
+    /// corruption is likely. What is outstanding may go out again in one burst.
+    Window,
+}
+
+/// The state of both variants.
+#[derive(Debug, Clone)]
+pub struct ErrorShare {
+    adaptive: bool,
+    config: CetenConfig,
+    stream: Stream,
+    /// As the last acknowledgment echoed it.
+    survival: f64,
+    /// What links told out of band.
+    links: Vec<Link>,
+    unjudged_from: Option<u64>,
+}
+
+/// A link's survival probability in force, and reports that are still to come, in order.
+#[derive(Debug, Clone)]
+struct Link {
+    link: u32,
+    survival: f64,
+    coming: Vec<(Time, f64)>,
+}
+
+impl Link {
+    /// Puts the latest report that has come into force.
+    fn settle(&mut self, now: Time) {
+        let arrived = self.coming.partition_point(|(at, _)| *at <= now);
+        if let Some((_, latest)) = self.coming.drain(..arrived).next_back() {
+            self.survival = latest;
+        }
+    }
+}
+
+impl ErrorShare {
+    pub(super) fn new(adaptive: bool, config: CetenConfig, stream: Stream) -> Self {
+        ErrorShare {
+            adaptive,
+            config,
+            stream,
+            survival: 1.0,
+            links: Vec::new(),
+            unjudged_from: None,
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+        if let CongestionHeader::Survival { probability } = ack.header {
+            self.survival = probability;
+        }
+    }
+
+    pub(super) fn on_notice(&mut self, now: Time, notice: &Notice) {
+        let News::Survival { link, probability } = notice.what else { return };
+        let known = self.links.iter().position(|known| known.link == link);
+        let index = known.unwrap_or_else(|| {
+            self.links.push(Link { link, survival: 1.0, coming: Vec::new() });
+            self.links.len() - 1
+        });
+        self.links[index].settle(now);
+        self.links[index].coming.push((notice.at, probability.get()));
+    }
+
+    /// e, the fraction of packets that the path corrupts, as far as the sender knows at `now`.
+    pub(super) fn corruption_rate(&mut self, now: Time) -> f64 {
+        let mut survival = self.survival;
+        for link in &mut self.links {
+            link.settle(now);
+            survival *= link.survival;
+        }
+        1.0 - survival
+    }
+
+    /// The probability that a loss is congestion.
+    fn verdict(&mut self, loss: &LossEvent) -> Probability {
+        let CetenConfig { n, k, .. } = self.config;
+        let (e, p) = (self.corruption_rate(loss.path.now), loss.rate.with_one_more());
+        if e <= 0.0 || p <= 0.0 {
+            return Probability::ONE;
+        }
+        let share = if self.adaptive {
+            libm::pow((e / p).min(1.0) / n, k)
+        } else {
+            let corruption = Probability::new((e / p).min(1.0)).unwrap_or(Probability::ONE);
+            f64::from(u8::from(self.stream.chance(corruption)))
+        };
+        Probability::new(1.0 - share).unwrap_or(Probability::ONE)
+    }
+
+    pub(super) fn judge(&mut self, loss: &LossEvent) -> Probability {
+        self.unjudged_from = None;
+        if loss.sign == LossSign::Timeout && self.config.timeouts == TimeoutResponse::Standard {
+            return Probability::ONE;
+        }
+        let verdict = self.verdict(loss);
+        if self.config.per_segment && !self.adaptive && verdict == Probability::ZERO {
+            self.unjudged_from = Some(loss.seq + 1);
+        }
+        verdict
+    }
+
+    pub(super) fn keeps_window(&self) -> bool {
+        self.config.timeouts == TimeoutResponse::Window
+    }
+
+    pub(super) fn unjudged_from(&self) -> Option<u64> {
+        self.unjudged_from
+    }
+
+    pub(super) fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+        let verdict = self.verdict(loss);
+        let reduces = verdict > Probability::ZERO;
+        self.unjudged_from = (!reduces).then_some(loss.seq + 1);
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::estimator::{LossRate, Path};
+    use crate::units::Duration;
+
+    /// A connection that has lost `lost` of 10 000 packets, the one being judged included, on a
+    /// path of this survival probability.
+    fn share(adaptive: bool, config: CetenConfig, survival: f64) -> ErrorShare {
+        let mut share = ErrorShare::new(adaptive, config, Stream::new(1, "test", "ceten"));
+        let header = CongestionHeader::Survival { probability: survival };
+        share.on_ack(&AckEvent { header, ..AckEvent::default() });
+        share
+    }
+
+    fn loss(lost: u64, sign: LossSign) -> LossEvent {
+        let rate = LossRate { sent: 10_000, retransmissions: lost - 1, duplicates: 0 };
+        LossEvent { path: Path::default(), seq: 5, sign, rate }
+    }
+
+    /// The MDF that a verdict makes of a window: RFC 5681 halves it for a certain congestion.
+    fn mdf(share: &mut ErrorShare, lost: u64) -> f64 {
+        1.0 - share.judge(&loss(lost, LossSign::Acknowledgments)).get() / 2.0
+    }
+
+    #[test]
+    fn equation_1_by_hand() {
+        let standard = CetenConfig::default();
+        // e = 1 %, p = 4 %: (1 + 1/4) / 2 = 0.625.
+        assert!((mdf(&mut share(true, standard, 0.99), 400) - 0.625).abs() < 1e-12);
+        // All loss is congestion: one half. All is corruption: no reduction, nor if e > p.
+        assert_eq!(mdf(&mut share(true, standard, 1.0), 400), 0.5);
+        assert!((mdf(&mut share(true, standard, 0.96), 400) - 1.0).abs() < 1e-12);
+        assert_eq!(mdf(&mut share(true, standard, 0.90), 400), 1.0);
+        // n = 2, k = 2: (1 + (1/8)^2) / 2 = 0.5078125.
+        let shaped = CetenConfig { n: 2.0, k: 2.0, ..standard };
+        assert!((mdf(&mut share(true, shaped, 0.99), 400) - 0.507_812_5).abs() < 1e-12);
+        // k = 1/2: (1 + 1/2) / 2 = 0.75.
+        let eager = CetenConfig { k: 0.5, ..standard };
+        assert!((mdf(&mut share(true, eager, 0.99), 400) - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_coin_has_weight_e_over_p() {
+        // e/p = 1/4. Five standard errors over 20 000 flips: 5 sqrt(0.25 x 0.75 / 20 000) = 0.015.
+        let mut share = share(false, CetenConfig::default(), 0.99);
+        let flips = 20_000;
+        let spared = (0..flips).filter(|_| mdf(&mut share, 400) == 1.0).count();
+        assert!((spared as f64 / f64::from(flips) - 0.25).abs() < 0.015, "{spared}");
+    }
+
+    #[test]
+    fn timeouts_are_judged_only_where_asked_for() {
+        let judge = |timeouts| {
+            let config = CetenConfig { timeouts, ..CetenConfig::default() };
+            share(true, config, 0.99).judge(&loss(100, LossSign::Timeout)).get()
+        };
+        assert_eq!(judge(TimeoutResponse::Standard), 1.0);
+        assert!(judge(TimeoutResponse::Threshold).abs() < 1e-12); // e = p.
+        assert!(judge(TimeoutResponse::Window).abs() < 1e-12);
+    }
+
+    #[test]
+    fn reports_of_links_multiply_and_wait_for_their_time() {
+        let ms = |time| Time::ZERO + Duration::from_millis(time);
+        let mut share = ErrorShare::new(true, CetenConfig::default(), Stream::new(1, "t", "t"));
+        let mut report = |at, link, p| {
+            let probability = Probability::new(p).unwrap();
+            share.on_notice(
+                Time::ZERO,
+                &Notice { at: ms(at), what: News::Survival { link, probability } },
+            );
+        };
+        report(10, 3, 0.9);
+        report(20, 8, 0.8);
+        report(30, 3, 0.5);
+        assert!((share.corruption_rate(ms(15)) - 0.1).abs() < 1e-12);
+        assert!((share.corruption_rate(ms(20)) - 0.28).abs() < 1e-12); // 1 - 0.9 x 0.8.
+        assert!((share.corruption_rate(ms(40)) - 0.6).abs() < 1e-12); // 1 - 0.5 x 0.8.
+    }
+
+    #[test]
+    fn flips_per_segment_go_on_until_one_reduces() {
+        let config = CetenConfig { per_segment: true, ..CetenConfig::default() };
+        let mut certain = share(false, config, 0.5); // e/p is clamped to 1.
+        assert_eq!(certain.judge(&loss(400, LossSign::Acknowledgments)), Probability::ZERO);
+        assert_eq!(certain.unjudged_from(), Some(6));
+        let repair = LossEvent { seq: 9, ..loss(400, LossSign::Acknowledgments) };
+        assert_eq!(certain.judge_repair(&repair), Probability::ZERO);
+        assert_eq!(certain.unjudged_from(), Some(10));
+        certain.on_ack(&AckEvent {
+            header: CongestionHeader::Survival { probability: 1.0 },
+            ..AckEvent::default()
+        });
+        assert_eq!(certain.judge_repair(&repair), Probability::ONE);
+        assert_eq!(certain.unjudged_from(), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! The Oracle (eten2004 section 2.1): the sender is told which of its packets were corrupted.
+//!
+//! Notices go into a table. At a fast retransmit the table is asked for the segment: if it was
+//! corrupted, cwnd is kept and a flag says that this window of data has had no reduction yet.
+//! While the flag is set, each further lost segment of the window is asked for when it is sent
+//! again: the first without a notice is congestion, reduces cwnd and clears the flag, so that a
+//! window is answered by one reduction at most. A retransmission timeout is not affected; the
+//! table is emptied with it, since all that was outstanding is sent again and the notices of the
+//! first transmissions say nothing of the second.
+//!
+//! The table is the same whether notices come straight from the link (the paper's Oracle) or in
+//! acknowledgments by way of the receiver (forward PETEN, section 3.3.5). A notice has a time,
+//! and does not exist for the sender before it.
+
+use std::collections::VecDeque;
+
+use super::{LossEvent, LossSign};
+use crate::endpoint::feedback::{News, Notice};
+use crate::endpoint::window::AckEvent;
+use crate::packet::{CongestionHeader, NO_SEQ};
+use crate::units::{Probability, Time};
+
+/// The table of notices and the flag.
+#[derive(Debug, Clone, Default)]
+pub struct Oracle {
+    /// Data not yet acknowledged that was corrupted: from when on this is known, and which.
+    notices: VecDeque<(Time, u64)>,
+    /// The flag: a loss of this window was found to be corruption and nothing has reduced cwnd
+    /// since; lost segments from this one on have not been asked for.
+    unreduced_from: Option<u64>,
+}
+
+impl Oracle {
+    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+        if !self.notices.is_empty() {
+            self.notices.retain(|(_, seq)| *seq >= ack.una);
+        }
+        if let CongestionHeader::Corrupted { recent } = ack.header {
+            let now = ack.path.now;
+            for seq in recent {
+                if seq != NO_SEQ && seq >= ack.una && !self.knows(seq, now) {
+                    self.notices.push_back((now, seq));
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_notice(&mut self, notice: &Notice) {
+        if let News::Corrupted(seq) = notice.what {
+            self.notices.push_back((notice.at, seq));
+        }
+    }
+
+    fn knows(&self, seq: u64, now: Time) -> bool {
+        self.notices.iter().any(|notice| notice.1 == seq && notice.0 <= now)
+    }
+
+    pub(super) fn judge(&mut self, loss: &LossEvent) -> Probability {
+        self.unreduced_from = None;
+        match loss.sign {
+            LossSign::Acknowledgments if self.knows(loss.seq, loss.path.now) => {
+                self.unreduced_from = Some(loss.seq + 1);
+                Probability::ZERO
+            }
+            LossSign::Acknowledgments => Probability::ONE,
+            LossSign::Timeout => {
+                self.notices.retain(|(at, _)| *at > loss.path.now);
+                Probability::ONE
+            }
+        }
+    }
+
+    pub(super) fn unjudged_from(&self) -> Option<u64> {
+        self.unreduced_from
+    }
+
+    pub(super) fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+        if self.knows(loss.seq, loss.path.now) {
+            return Probability::ZERO;
+        }
+        self.unreduced_from = None;
+        Probability::ONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::estimator::{LossRate, Path};
+    use crate::units::Duration;
+
+    fn ms(time: u64) -> Time {
+        Time::ZERO + Duration::from_millis(time)
+    }
+
+    fn loss(at: u64, seq: u64, sign: LossSign) -> LossEvent {
+        let path = Path { now: ms(at), ..Path::default() };
+        LossEvent { path, seq, sign, rate: LossRate::default() }
+    }
+
+    fn notice(oracle: &mut Oracle, at: u64, seq: u64) {
+        oracle.on_notice(&Notice { at: ms(at), what: News::Corrupted(seq) });
+    }
+
+    const ACKS: LossSign = LossSign::Acknowledgments;
+
+    #[test]
+    fn the_first_loss_without_a_notice_reduces_once() {
+        let mut oracle = Oracle::default();
+        notice(&mut oracle, 10, 5);
+        notice(&mut oracle, 11, 7);
+        assert_eq!(oracle.judge(&loss(20, 5, ACKS)), Probability::ZERO);
+        assert_eq!(oracle.unjudged_from(), Some(6));
+        assert_eq!(oracle.judge_repair(&loss(20, 7, ACKS)), Probability::ZERO);
+        assert_eq!(oracle.unjudged_from(), Some(6), "the flag stays");
+        assert_eq!(oracle.judge_repair(&loss(20, 8, ACKS)), Probability::ONE);
+        assert_eq!(oracle.unjudged_from(), None, "and is cleared by the reduction");
+    }
+
+    #[test]
+    fn congestion_at_the_fast_retransmit_reduces_and_ends_it() {
+        let mut oracle = Oracle::default();
+        notice(&mut oracle, 10, 7);
+        assert_eq!(oracle.judge(&loss(20, 5, ACKS)), Probability::ONE);
+        assert_eq!(oracle.unjudged_from(), None);
+    }
+
+    #[test]
+    fn a_notice_does_not_exist_before_its_time() {
+        let mut oracle = Oracle::default();
+        notice(&mut oracle, 30, 5);
+        assert_eq!(oracle.judge(&loss(20, 5, ACKS)), Probability::ONE);
+        assert_eq!(oracle.judge(&loss(30, 5, ACKS)), Probability::ZERO);
+    }
+
+    #[test]
+    fn a_timeout_is_not_affected_and_empties_the_table() {
+        let mut oracle = Oracle::default();
+        notice(&mut oracle, 10, 5);
+        notice(&mut oracle, 40, 9); // Still on its way.
+        assert_eq!(oracle.judge(&loss(20, 5, LossSign::Timeout)), Probability::ONE);
+        assert_eq!(oracle.judge(&loss(50, 5, ACKS)), Probability::ONE, "forgotten");
+        assert_eq!(oracle.judge(&loss(50, 9, ACKS)), Probability::ZERO);
+    }
+
+    #[test]
+    fn what_is_acknowledged_leaves_the_table_and_reports_of_acknowledgments_enter_it() {
+        let mut oracle = Oracle::default();
+        notice(&mut oracle, 10, 5);
+        let header = CongestionHeader::Corrupted { recent: [8, 4, NO_SEQ] };
+        let path = Path { now: ms(20), ..Path::default() };
+        for _ in 0..2 {
+            oracle.on_ack(&AckEvent { path, una: 6, header, ..AckEvent::default() });
+        }
+        assert_eq!(oracle.notices, [(ms(20), 8)]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Explicit transport error notification over whole runs (eten2004): what the four kinds of
+//! notification are worth, and that LEAST finds the losses there were.
+
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{FlowOutcome, Outcome, run};
+
+/// One flow on 10 Mbit/s and 100 ms of RTT: the path holds 125 packets and the queue as many. The
+/// receiver window fills both and no more: all loss is corruption.
+const SCENARIO: &str = "
+    duration = '400s'
+    links = [{ name = 'wire', from = 'a', to = 'b', rate = '10Mbit', delay = '50ms',
+               queue = '125p', loss = 0.01 }]
+    flows = [{ group = 'all', protocol = 'sack', from = 'a', to = 'b', rwnd = 240 }]";
+
+fn outcome(changes: &[(&str, &str)]) -> Outcome {
+    let mut file = ScenarioFile::parse("test.toml", SCENARIO).unwrap();
+    for (key, value) in changes {
+        file.set(key, value).unwrap_or_else(|error| panic!("{error}"));
+    }
+    run(&file.build().unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn flow(protocol: &str, changes: &[(&str, &str)]) -> FlowOutcome {
+    let changes: Vec<_> =
+        [("flows.all.protocol", protocol)].into_iter().chain(changes.to_vec()).collect();
+    outcome(&changes).flows.remove(0)
+}
+
+#[test]
+fn every_kind_of_notification_works() {
+    // Mathis et al. 1997 give sack sqrt(1.5 / 0.01) = 12 of the 125 packets in flight that the
+    // path holds. Who knows which losses are corruption is far above that, and who knows how many
+    // clearly: how far depends on how well p is known by then.
+    let sack = flow("sack", &[]).goodput_bps;
+    assert!(sack < 0.15 * 10e6, "{sack}");
+    for (protocol, gain) in [("sack-oracle", 4.0), ("ceten-p", 1.5), ("ceten-a", 1.5)] {
+        for way in ["forward", "backward"] {
+            let told = flow(protocol, &[("flows.all.notification", way)]).goodput_bps;
+            assert!(told > gain * sack, "{protocol}, {way}: {told}, and sack {sack}");
+        }
+    }
+}
+
+#[test]
+fn a_measured_rate_is_nearly_as_good_as_the_configured_one() {
+    for way in ["forward", "backward"] {
+        let goodput = |notifier| {
+            let changes = [("flows.all.notification", way), ("links.wire.notifier", notifier)];
+            flow("ceten-a", &changes).goodput_bps
+        };
+        let (measured, configured) = (goodput("measured"), goodput("configured"));
+        assert!(measured > 0.85 * configured, "{way}: {measured} of {configured}");
+    }
+}
+
+#[test]
+fn without_a_notifier_all_are_plain_sack() {
+    // At 10 % there are timeouts, too.
+    let changes = [("links.wire.notifier", "off"), ("links.wire.loss", "0.1")];
+    let sack = outcome(&changes).fingerprint;
+    for protocol in ["sack-oracle", "ceten-p", "ceten-a"] {
+        for way in ["forward", "backward"] {
+            let more = [("flows.all.protocol", protocol), ("flows.all.notification", way)];
+            let told = outcome(&[changes.as_slice(), more.as_slice()].concat());
+            assert_eq!(told.fingerprint, sack, "{protocol}, {way}");
+        }
+    }
+}
+
+#[test]
+fn n_and_k_shape_the_response() {
+    // Equation (1): a large n leaves the standard factor of one half.
+    let goodput = |ceten: &'static str| flow("ceten-a", &[("flows.all.ceten", ceten)]).goodput_bps;
+    let (plain, cautious) = (goodput("{ n = 1 }"), goodput("{ n = 1e9 }"));
+    let sack = flow("sack", &[]).goodput_bps;
+    assert!((cautious / sack - 1.0).abs() < 0.02, "{cautious}, and sack {sack}");
+    assert!(plain > 1.5 * cautious, "{plain}, and {cautious}");
+}
+
+#[test]
+fn what_is_lost_is_counted_and_least_finds_it() {
+    // A queue of 20 packets overflows, too; acknowledgments and with them DSACKs get through.
+    for loss in ["0.003", "0.02", "0.1"] {
+        let changes = [("links.wire.loss", loss), ("links.wire.queue", "20p")];
+        let outcome = outcome(&changes);
+        let (flow, link) = (&outcome.flows[0], &outcome.links[0]);
+        let lost = (link.dropped + link.corrupted) as f64 / flow.packets_sent as f64;
+        assert!((flow.true_loss - lost).abs() < 1e-12, "{loss}: {} {lost}", flow.true_loss);
+        // eten2004 section 4.2: within 10 %.
+        let error = (flow.loss_estimate / flow.true_loss - 1.0).abs();
+        assert!(error < 0.1, "{loss}: {} of {}", flow.loss_estimate, flow.true_loss);
+    }
+}
+
+#[test]
+fn retransmissions_alone_overestimate() {
+    // After a timeout in a window of losses, SACK sends again what has arrived since; DSACK tells.
+    let flow = flow("sack", &[("links.wire.loss", "0.2"), ("duration", "1000s")]);
+    let naive = flow.retransmissions as f64 / flow.packets_sent as f64;
+    assert!(naive >= flow.loss_estimate);
+    assert!((flow.loss_estimate - flow.true_loss).abs() <= (naive - flow.true_loss).abs());
+}
