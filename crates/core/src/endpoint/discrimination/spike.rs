@@ -7,7 +7,9 @@
 //! ```
 //!
 //! with a = 0.4 and b = 0.05, "a typical setting". Choices: a connection starts in error mode,
-//! and RTTs are those of acknowledgments of new data, as for srtt.
+//! and RTTs are those of acknowledgments of new data, as for srtt. On a path without a queue the
+//! range is that of the sender's own bursts, and Spike takes half of its errors for congestion;
+//! the clock of a TCP does not see bursts shorter than its tick (`tick`).
 
 use crate::units::Duration;
 
