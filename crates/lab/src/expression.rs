@@ -14,9 +14,9 @@
 
 use std::fmt;
 
-use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
+mod quantity;
 
-use crate::error::nearest;
+pub use quantity::Measure;
 
 /// An expression with leaves of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,134 +150,6 @@ pub trait Leaf: Sized {
     /// Reads the rest of a leaf that begins with `name`.
     #[doc(hidden)]
     fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String>;
-}
-
-/// One number out of one run: a quantity and, for most, whose.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measure {
-    quantity: &'static Quantity,
-    name: String,
-}
-
-#[derive(Debug)]
-struct Quantity {
-    name: &'static str,
-    of: Of,
-}
-
-impl PartialEq for Quantity {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-/// Whose quantity it is, and where it stands in an outcome.
-#[derive(Debug)]
-enum Of {
-    Run(fn(&Outcome) -> f64),
-    Group(fn(&GroupOutcome) -> f64),
-    /// The mean over the flows of a group.
-    Flows(fn(&FlowOutcome) -> f64),
-    Link(fn(&LinkOutcome) -> f64),
-}
-
-/// Every quantity a metric can use.
-static QUANTITIES: &[Quantity] = &[
-    group("throughput", |g| g.throughput_bps),
-    group("goodput", |g| g.goodput_bps),
-    group("cv", GroupOutcome::throughput_cv),
-    group("cwnd", |g| g.mean_cwnd),
-    group("timeouts", |g| g.timeouts as f64),
-    group("retransmissions", |g| g.retransmissions as f64),
-    group("packets_sent", |g| g.packets_sent as f64),
-    Quantity { name: "mean_rtt", of: Of::Flows(|f| f.mean_rtt.as_secs_f64()) },
-    link("utilization", |l| l.utilization),
-    link("mean_queue", |l| l.mean_queue_packets),
-    link("max_queue", |l| l.max_queue_packets as f64),
-    link("drops", |l| l.dropped as f64),
-    link("corrupted", |l| l.corrupted as f64),
-    link("marks", |l| l.marked as f64),
-    Quantity { name: "jain", of: Of::Run(|o| o.jain) },
-];
-
-const fn group(name: &'static str, read: fn(&GroupOutcome) -> f64) -> Quantity {
-    let of = Of::Group(read);
-    Quantity { name, of }
-}
-
-const fn link(name: &'static str, read: fn(&LinkOutcome) -> f64) -> Quantity {
-    let of = Of::Link(read);
-    Quantity { name, of }
-}
-
-impl Measure {
-    /// Is there such a group or link?
-    ///
-    /// # Errors
-    /// If not, with the nearest name that there is.
-    pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
-        let names: Vec<&str> = match self.quantity.of {
-            Of::Run(_) => return Ok(()),
-            Of::Group(_) | Of::Flows(_) => scenario.groups.iter().map(String::as_str).collect(),
-            Of::Link(_) => scenario.links.iter().map(|l| l.name.as_str()).collect(),
-        };
-        if names.contains(&self.name.as_str()) {
-            return Ok(());
-        }
-        let kind = match self.quantity.of {
-            Of::Link(_) => "link",
-            _ => "group",
-        };
-        let hint = nearest(&self.name, names);
-        Err(format!("no {kind} `{}` in `{self}`{hint}", self.name))
-    }
-
-    /// The number; not a number if there is no such group or link.
-    pub fn of(&self, outcome: &Outcome) -> f64 {
-        let group = || outcome.groups.iter().position(|g| g.name == self.name);
-        match self.quantity.of {
-            Of::Run(read) => read(outcome),
-            Of::Group(read) => group().map_or(f64::NAN, |g| read(&outcome.groups[g])),
-            Of::Flows(read) => {
-                let group = group();
-                let flows = outcome.flows.iter().filter(|f| Some(f.group) == group);
-                let values: Vec<f64> = flows.map(read).collect();
-                values.iter().sum::<f64>() / values.len() as f64
-            }
-            Of::Link(read) => {
-                let link = outcome.links.iter().find(|l| l.name == self.name);
-                link.map_or(f64::NAN, read)
-            }
-        }
-    }
-}
-
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({})", self.quantity.name, self.name)
-    }
-}
-
-impl Leaf for Measure {
-    fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String> {
-        let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
-            let functions = ["abs", "min", "max"];
-            let known = QUANTITIES.iter().map(|q| q.name).chain(functions);
-            return Err(format!("unknown function `{name}`{}", nearest(name, known)));
-        };
-        if !cursor.eat('(') {
-            return Err(format!("`{name}` needs parentheses: `{name}(..)`"));
-        }
-        let names = cursor.names(')')?;
-        match (&quantity.of, &names[..]) {
-            (Of::Run(_), []) => Ok(Measure { quantity, name: String::new() }),
-            (Of::Run(_), _) => Err(format!("`{name}()` takes nothing in its parentheses")),
-            (Of::Link(_), [link]) => Ok(Measure { quantity, name: link.clone() }),
-            (Of::Link(_), _) => Err(format!("`{name}(..)` takes the name of one link")),
-            (Of::Group(_) | Of::Flows(_), [group]) => Ok(Measure { quantity, name: group.clone() }),
-            _ => Err(format!("`{name}(..)` takes the name of one group")),
-        }
-    }
 }
 
 /// A metric at one cell of a table of results.

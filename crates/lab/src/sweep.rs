@@ -200,7 +200,7 @@ pub(crate) fn run_all(
         scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
         let outcome = simulate(&scenario, options.cancel)?;
         let metrics = plan.experiment.metrics.iter();
-        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&outcome)));
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
         let run = Run { cell, repetition, metrics: metrics.collect(), outcome };
         if let Ok(mut so_far) = so_far.lock() {
             so_far.0 += 1;

@@ -105,6 +105,10 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         mean_rtt: Duration::from_millis(120),
         mean_cwnd: 4.0,
         completed: None,
+        idle: Duration::from_millis(500),
+        longest_idle: Duration::from_millis(300),
+        idle_periods: 2,
+        throughput_bins: Vec::new(),
     };
     let flows = scenario.flows.iter().map(flow).collect();
     let link = |spec: &windward_sim::scenario::LinkSpec| LinkOutcome {
@@ -127,6 +131,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         flows,
         groups,
         jain: 1.0,
+        samples: None,
         packet_hops: 1,
         events: 1,
         fingerprint: scenario.seed,

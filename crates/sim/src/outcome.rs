@@ -18,6 +18,8 @@ pub struct Outcome {
     pub groups: Vec<GroupOutcome>,
     /// One row a directed link.
     pub links: Vec<LinkOutcome>,
+    /// Windows and queues over time, if [`crate::Scenario::sample`] asks for them.
+    pub samples: Option<Samples>,
     /// Jain's fairness index over the goodput of all transport flows; 1 if there are none.
     pub jain: f64,
     /// Packets, data or acknowledgments, times the links they crossed.
@@ -54,6 +56,19 @@ pub struct FlowOutcome {
     pub mean_cwnd: f64,
     /// When a transfer of fixed size was fully acknowledged.
     pub completed: Option<Time>,
+    /// Sum of its idle periods. One lasts from the end of one data packet on the bottleneck's
+    /// wire to the start of the next, if that is longer than [`crate::Scenario::idle_after`].
+    /// It counts from the start of the flow or the end of the warm-up at the earliest, up to
+    /// the completion or the stop of the flow or the end of the run at the latest. Zero for
+    /// datagrams.
+    pub idle: Duration,
+    /// The longest of its idle periods.
+    pub longest_idle: Duration,
+    /// How many idle periods it had.
+    pub idle_periods: u64,
+    /// As [`GroupOutcome::throughput_bins`], if [`crate::Scenario::flow_bins`] asks for it;
+    /// else empty.
+    pub throughput_bins: Vec<f64>,
 }
 
 /// The sums over one group of flows.
@@ -120,4 +135,35 @@ pub struct LinkOutcome {
     pub mean_queue_packets: f64,
     /// The longest queue seen by an arriving packet in the whole run.
     pub max_queue_packets: u64,
+}
+
+/// What was recorded at regular instants, warm-up included.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Samples {
+    /// The instants: the multiples of [`crate::Scenario::sample`] from zero to the end of the
+    /// run. What happens at an instant is in its sample.
+    pub times: Vec<Time>,
+    /// For each flow of the scenario its congestion window in packets at each instant, from
+    /// before its start on; empty for datagrams.
+    pub cwnd: Vec<Vec<f64>>,
+    /// One row a directed link.
+    pub links: Vec<LinkSamples>,
+}
+
+/// What was recorded of one directed link.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LinkSamples {
+    /// Packets waiting behind the one in transmission at each instant.
+    pub queue: Vec<u32>,
+    /// The value that its router sends out to the flows at each instant; empty if it never
+    /// sends one.
+    pub signal: Vec<Option<f64>>,
+}
+
+/// Jain's fairness index (sum x)^2 / (n sum x^2) of the shares x of n flows; 1 for no flows or
+/// no traffic.
+pub fn jain(shares: impl Iterator<Item = f64>) -> f64 {
+    let (n, sum, squares) =
+        shares.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
+    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
 }

@@ -24,6 +24,12 @@ pub struct Scenario {
     pub seed: u64,
     /// Width of the bins in which the throughput of a group is kept.
     pub bin: Duration,
+    /// Is the throughput of every flow kept in such bins too?
+    pub flow_bins: bool,
+    /// Windows and queues are recorded at every multiple of this; `None` records none.
+    pub sample: Option<Duration>,
+    /// A connection that puts nothing on its bottleneck for longer than this is idle.
+    pub idle_after: Duration,
     /// Directed links.
     pub links: Vec<LinkSpec>,
     /// Flows of every kind.

@@ -3,18 +3,19 @@
 use std::collections::VecDeque;
 
 use windward_core::endpoint::{Receiver, Sender, SenderStats};
+use windward_core::network::Departure;
 use windward_core::packet::Packet;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
-use super::group::Group;
+use super::group::{Bins, Group};
 use super::hop::Window;
 use super::route::{Onward, Step};
 use super::schedule::ComponentId;
 use super::slab::PacketId;
 use super::source::Source;
 use crate::outcome::FlowOutcome;
-use crate::scenario::{FlowSpec, LinkId, Traffic};
+use crate::scenario::{FlowSpec, LinkId, Scenario, Traffic};
 
 /// What every flow has.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub(super) struct Flow {
     /// Bytes put through the bottleneck in all, and inside the window.
     pub(super) bottleneck_bytes: u64,
     pub(super) measured_bytes: u64,
+    /// The same in bins of time, if asked for.
+    bins: Option<Bins>,
+    idle: Idle,
     /// Datagrams delivered, and how many of these before the window.
     pub(super) datagrams: u64,
     pub(super) datagrams_at_warmup: u64,
@@ -38,7 +42,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(spec: &FlowSpec, seed: u64) -> Self {
+    pub(super) fn new(spec: &FlowSpec, scenario: &Scenario) -> Self {
+        let seed = scenario.seed;
         let FlowSpec { name, group, traffic, forward, reverse, bottleneck, start, stop } = spec;
         let mut stream = Stream::new(seed, "start", name);
         let start = {
@@ -46,6 +51,11 @@ impl Flow {
             Time::ZERO + stream.between(low, high)
         };
         let stop = stop.unwrap_or(Time::NEVER);
+        // Datagrams pause as their pattern says; that is no idleness.
+        let idle_after = match traffic {
+            Traffic::Transport { .. } => scenario.idle_after,
+            Traffic::Datagrams { .. } => Duration::MAX,
+        };
         let source = match traffic {
             Traffic::Transport { .. } => None,
             Traffic::Datagrams { packet_size, pattern } => {
@@ -68,21 +78,43 @@ impl Flow {
             application: ComponentId::MAX,
             bottleneck_bytes: 0,
             measured_bytes: 0,
+            bins: scenario.flow_bins.then(|| Bins::new(scenario.bin)),
+            idle: Idle::new(idle_after, start),
             datagrams: 0,
             datagrams_at_warmup: 0,
             sent_at_warmup: 0,
         }
     }
 
-    /// A packet of this flow has left its bottleneck.
+    /// A packet of this flow crosses its bottleneck; it may still lie ahead that it does.
     #[inline]
-    pub(super) fn count(&mut self, groups: &mut [Group], window: Window, at: Time, size: u32) {
+    pub(super) fn count(
+        &mut self,
+        groups: &mut [Group],
+        window: Window,
+        departure: &Departure,
+        size: u32,
+    ) {
+        if departure.start.since(self.idle.quiet_since) > self.idle.threshold {
+            self.idle.end(window, departure.start.min(self.stop));
+        }
+        self.idle.quiet_since = departure.end;
+        if departure.end > window.until {
+            return;
+        }
         let bytes = u64::from(size);
         self.bottleneck_bytes += bytes;
-        if at > window.from {
+        if departure.end > window.from {
             self.measured_bytes += bytes;
         }
-        groups[self.group as usize].add(at, bytes);
+        groups[self.group as usize].bins.add(departure.end, bytes);
+        if let Some(bins) = &mut self.bins {
+            bins.add(departure.end, bytes);
+        }
+    }
+
+    fn throughput_bins(&self, window: Window) -> Vec<f64> {
+        self.bins.as_ref().map_or_else(Vec::new, |bins| bins.rates(window.until))
     }
 
     pub(super) fn transport_outcome(
@@ -96,6 +128,8 @@ impl Flow {
         let unique = transport.receiver.stats().unique - transport.unique_before;
         let samples = after.rtt_samples - before.rtt_samples;
         let rtts = after.rtt_sum - before.rtt_sum;
+        let mut idle = self.idle;
+        idle.end(window, self.stop.min(transport.completed.unwrap_or(Time::NEVER)));
         FlowOutcome {
             name: self.name.clone(),
             group: self.group as usize,
@@ -108,6 +142,10 @@ impl Flow {
             mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
             mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
             completed: transport.completed,
+            idle: idle.sum,
+            longest_idle: idle.longest,
+            idle_periods: idle.periods,
+            throughput_bins: self.throughput_bins(window),
         }
     }
 
@@ -127,6 +165,39 @@ impl Flow {
             mean_rtt: Duration::ZERO,
             mean_cwnd: 0.0,
             completed: None,
+            idle: Duration::ZERO,
+            longest_idle: Duration::ZERO,
+            idle_periods: 0,
+            throughput_bins: self.throughput_bins(window),
+        }
+    }
+}
+
+/// The pauses of a connection at its bottleneck.
+#[derive(Debug, Clone, Copy)]
+struct Idle {
+    threshold: Duration,
+    /// End of the latest packet, or start of the flow.
+    quiet_since: Time,
+    sum: Duration,
+    longest: Duration,
+    periods: u64,
+}
+
+impl Idle {
+    fn new(threshold: Duration, start: Time) -> Self {
+        let (sum, longest) = (Duration::ZERO, Duration::ZERO);
+        Idle { threshold, quiet_since: start, sum, longest, periods: 0 }
+    }
+
+    /// A pause ends; what of it lies inside the window counts.
+    #[cold]
+    fn end(&mut self, window: Window, at: Time) {
+        let pause = window.overlap(self.quiet_since, at);
+        if pause > self.threshold {
+            self.sum += pause;
+            self.longest = self.longest.max(pause);
+            self.periods += 1;
         }
     }
 }

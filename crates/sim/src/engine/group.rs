@@ -1,44 +1,69 @@
-//! Groups of flows: their throughput over time, and their sums.
+//! Throughput over time, and groups of flows with their sums.
 
 use windward_core::units::{Duration, Time};
 
 use super::hop::Window;
 use crate::outcome::{FlowOutcome, GroupOutcome};
 
-/// What the flows of a group put through their bottlenecks, in bins of time.
+/// Bytes in bins of time.
+#[derive(Debug)]
+pub(super) struct Bins {
+    bytes: Vec<u64>,
+    width: Duration,
+    current: usize,
+    current_from: Time,
+    current_until: Time,
+}
+
+impl Bins {
+    pub(super) fn new(width: Duration) -> Self {
+        Bins {
+            bytes: vec![0],
+            width,
+            current: 0,
+            current_from: Time::ZERO,
+            current_until: Time::ZERO + width,
+        }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, at: Time, bytes: u64) {
+        if at < self.current_from || at >= self.current_until {
+            self.current = (at.as_ps() / self.width.as_ps()) as usize;
+            self.current_from = Time::from_ps(self.current as u64 * self.width.as_ps());
+            self.current_until = self.current_from + self.width;
+            if self.bytes.len() <= self.current {
+                self.bytes.resize(self.current + 1, 0);
+            }
+        }
+        self.bytes[self.current] += bytes;
+    }
+
+    /// Bits per second in each bin up to `until`. Whole bins only: a last one that the run cuts
+    /// short would look like a pause.
+    pub(super) fn rates(&self, until: Time) -> Vec<f64> {
+        let whole = (until.as_ps() / self.width.as_ps()) as usize;
+        let bytes = self.bytes.iter().copied().chain(std::iter::repeat(0));
+        let seconds = self.width.as_secs_f64();
+        bytes.take(whole).map(|b| b as f64 * 8.0 / seconds).collect()
+    }
+}
+
+/// What the flows of a group put through their bottlenecks.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub(super) name: String,
-    pub(super) bins: Vec<u64>,
-    pub(super) bin: Duration,
-    pub(super) current: usize,
-    pub(super) current_from: Time,
-    pub(super) current_until: Time,
+    name: String,
+    pub(super) bins: Bins,
 }
 
 impl Group {
     pub(super) fn new(name: &str, bin: Duration) -> Self {
-        Group {
-            name: name.to_owned(),
-            bins: vec![0],
-            bin,
-            current: 0,
-            current_from: Time::ZERO,
-            current_until: Time::ZERO + bin,
-        }
+        Group { name: name.to_owned(), bins: Bins::new(bin) }
     }
 
-    pub(super) fn close(
-        mut self,
-        index: usize,
-        flows: &[FlowOutcome],
-        window: Window,
-    ) -> GroupOutcome {
+    pub(super) fn close(self, index: usize, flows: &[FlowOutcome], window: Window) -> GroupOutcome {
         let own = || flows.iter().filter(|flow| flow.group == index);
         let count = own().count();
-        // Whole bins only: a last one that the run cuts short would look like a pause.
-        self.bins.resize((window.until.as_ps() / self.bin.as_ps()) as usize, 0);
-        let seconds = self.bin.as_secs_f64();
         GroupOutcome {
             name: self.name,
             flows: count,
@@ -48,21 +73,8 @@ impl Group {
             retransmissions: own().map(|flow| flow.retransmissions).sum(),
             timeouts: own().map(|flow| flow.timeouts).sum(),
             mean_cwnd: own().map(|flow| flow.mean_cwnd).sum::<f64>() / count.max(1) as f64,
-            throughput_bins: self.bins.iter().map(|b| *b as f64 * 8.0 / seconds).collect(),
-            first_bin: window.from.as_ps().div_ceil(self.bin.as_ps()) as usize,
+            throughput_bins: self.bins.rates(window.until),
+            first_bin: window.from.as_ps().div_ceil(self.bins.width.as_ps()) as usize,
         }
-    }
-
-    #[inline]
-    pub(super) fn add(&mut self, at: Time, bytes: u64) {
-        if at < self.current_from || at >= self.current_until {
-            self.current = (at.as_ps() / self.bin.as_ps()) as usize;
-            self.current_from = Time::from_ps(self.current as u64 * self.bin.as_ps());
-            self.current_until = self.current_from + self.bin;
-            if self.bins.len() <= self.current {
-                self.bins.resize(self.current + 1, 0);
-            }
-        }
-        self.bins[self.current] += bytes;
     }
 }

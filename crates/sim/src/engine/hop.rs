@@ -107,7 +107,7 @@ pub(super) struct Window {
 impl Window {
     /// The part of `start..end` inside.
     #[inline]
-    fn overlap(self, start: Time, end: Time) -> Duration {
+    pub(super) fn overlap(self, start: Time, end: Time) -> Duration {
         end.min(self.until).since(start.max(self.from))
     }
 }

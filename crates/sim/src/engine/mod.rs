@@ -16,6 +16,7 @@ mod flow;
 mod group;
 mod hop;
 mod route;
+mod sampler;
 mod schedule;
 mod slab;
 mod source;
@@ -29,10 +30,11 @@ use self::flow::{Flow, Transport};
 use self::group::Group;
 use self::hop::{Hop, Link, Window};
 use self::route::{Onward, Step, mark_express};
+use self::sampler::Sampler;
 use self::schedule::{ComponentId, Schedule};
 use self::slab::{PacketId, Slab};
 use self::source::Source;
-use crate::outcome::{FlowOutcome, Outcome};
+use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
 use crate::scenario::Scenario;
 
 /// A run that can be advanced in steps and looked at in between.
@@ -51,6 +53,7 @@ pub struct Simulation {
     flows: Vec<Flow>,
     transports: Vec<Option<Transport>>,
     groups: Vec<Group>,
+    sampler: Option<Sampler>,
     warmed_up: bool,
     events: u64,
     fingerprint: u64,
@@ -84,6 +87,8 @@ pub struct LinkSnapshot {
     pub corrupted: u64,
     /// Bytes put on the wire so far.
     pub sent_bytes: u64,
+    /// The value that its router sends out to the flows, if it does.
+    pub signal: Option<f64>,
 }
 
 /// How much the engine may leave out; the outcome is the same.
@@ -101,7 +106,8 @@ enum Detail {
 impl Simulation {
     /// Sets the scenario up at time zero.
     pub fn new(scenario: &Scenario) -> Self {
-        Self::with_detail(scenario, Detail::Fast)
+        let sampled = scenario.sample.is_some();
+        Self::with_detail(scenario, if sampled { Detail::Snapshots } else { Detail::Fast })
     }
 
     /// As [`Simulation::new`], with snapshots of links exact at any instant; a little slower,
@@ -111,7 +117,7 @@ impl Simulation {
     }
 
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
-        let Scenario { duration, warmup, seed, bin, links, flows, groups, warnings: _ } = scenario;
+        let Scenario { duration, warmup, seed, bin, sample, links, flows, groups, .. } = scenario;
         let window = Window { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let force_queued = match detail {
             Detail::Fast | Detail::Snapshots => false,
@@ -120,7 +126,8 @@ impl Simulation {
         };
         let mut hops: Vec<Hop> =
             links.iter().map(|link| Hop::new(link, *seed, force_queued)).collect();
-        let mut flow_states: Vec<Flow> = flows.iter().map(|flow| Flow::new(flow, *seed)).collect();
+        let mut flow_states: Vec<Flow> =
+            flows.iter().map(|flow| Flow::new(flow, scenario)).collect();
         let mut transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
         if detail == Detail::Fast {
             mark_express(&hops, &mut flow_states, &transports);
@@ -147,6 +154,7 @@ impl Simulation {
             flows: flow_states,
             transports,
             groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
+            sampler: sample.map(|interval| Sampler::new(interval, flows.len(), links.len())),
             warmed_up: false,
             events: 0,
             fingerprint: 0,
@@ -161,6 +169,24 @@ impl Simulation {
     /// Handles every event up to and including `until`, but none after the scenario's end.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);
+        while let Some(due) = self.sampler.as_ref().map(Sampler::due).filter(|due| *due <= until) {
+            self.advance_to(due);
+            self.sample();
+        }
+        self.advance_to(until);
+    }
+
+    /// Records where everything stands now.
+    fn sample(&mut self) {
+        let Some(mut sampler) = self.sampler.take() else { return };
+        let cwnd = |flow| self.flow(flow).map(|flow| flow.cwnd);
+        sampler.record_flows(cwnd);
+        sampler.record_links(|link| self.link(link));
+        sampler.next();
+        self.sampler = Some(sampler);
+    }
+
+    fn advance_to(&mut self, until: Time) {
         if !self.warmed_up && until >= self.window.from {
             // Without a warm-up what happens at instant zero counts.
             if self.window.from > Time::ZERO {
@@ -194,6 +220,8 @@ impl Simulation {
             dropped: hop.books.dropped,
             corrupted: hop.books.corrupted,
             sent_bytes: hop.books.sent_bytes,
+            // The one place that reads it: `QueuedLink::signal()`, once a router has a signal.
+            signal: None,
         }
     }
 
@@ -268,8 +296,8 @@ impl Simulation {
                     return;
                 }
             };
-            if !is_ack && flow.bottleneck == link && departure.end <= window.until {
-                flow.count(&mut self.groups, window, departure.end, packet.size);
+            if !is_ack && flow.bottleneck == link {
+                flow.count(&mut self.groups, window, &departure, packet.size);
             }
             if !hop.books.enter(window, at, packet.size, &departure) {
                 self.slab.give_back(id);
@@ -332,8 +360,8 @@ impl Simulation {
         let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
         let flow = &mut self.flows[packet.flow as usize];
         let is_ack = packet.kind == PacketKind::Ack;
-        if !is_ack && flow.bottleneck == link && departure.end <= self.window.until {
-            flow.count(&mut self.groups, self.window, departure.end, packet.size);
+        if !is_ack && flow.bottleneck == link {
+            flow.count(&mut self.groups, self.window, &departure, packet.size);
         }
         let route = if is_ack { &flow.reverse } else { &flow.forward };
         let Step { onward, .. } = route[usize::from(packet.hop) - 1];
@@ -527,6 +555,7 @@ impl Simulation {
             flows,
             groups,
             jain,
+            samples: self.sampler.map(Samples::from),
             packet_hops: links.iter().map(|link| link.delivered).sum(),
             links,
             events: self.events,
@@ -548,13 +577,6 @@ fn mark(at: Time, packet: &Packet) -> u64 {
     let what = seq.rotate_left(40) ^ u64::from(*flow).rotate_left(20) ^ *kind as u64;
     let mixed = (at.as_ps() ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
-}
-
-/// Jain's fairness index (sum x)^2 / (n sum x^2); 1 for no flows or no traffic.
-fn jain(goodputs: impl Iterator<Item = f64>) -> f64 {
-    let (n, sum, squares) =
-        goodputs.fold((0.0, 0.0, 0.0), |(n, s, q), x| (n + 1.0, s + x, q + x * x));
-    if squares > 0.0 { sum * sum / (n * squares) } else { 1.0 }
 }
 
 #[cfg(test)]

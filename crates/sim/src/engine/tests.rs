@@ -354,6 +354,93 @@ fn a_single_transfer_takes_the_time_of_its_slow_start() {
     }
 }
 
+#[test]
+fn sampling_changes_nothing() {
+    for_the_whole_table(|name, protocol, scenario| {
+        let what = format!("{protocol}, {name}");
+        let interval = Duration::from_millis(70);
+        let sampled = Scenario { sample: Some(interval), flow_bins: true, ..scenario.clone() };
+        let mut sampled = comparable(run(&sampled));
+        let samples = sampled.samples.take().expect("samples were asked for");
+        for flow in &mut sampled.flows {
+            assert_eq!(flow.throughput_bins.len(), 5, "{what}");
+            flow.throughput_bins.clear();
+        }
+        assert_eq!(sampled, comparable(run(scenario)), "{what}");
+        // From 0 to 4.97 s: 72 of them.
+        assert_eq!(samples.times.len(), 72, "{what}");
+        assert_eq!(samples.times[71], Time::ZERO + Duration::from_millis(4970));
+        let lengths = samples.cwnd.iter().map(Vec::len).zip(&scenario.flows);
+        for (length, flow) in lengths {
+            assert_eq!(length, if flow.reverse.is_empty() { 0 } else { 72 }, "{what}");
+        }
+        assert!(samples.links.iter().all(|link| link.queue.len() == 72), "{what}");
+    });
+}
+
+#[test]
+fn samples_are_exact_and_include_their_instant() {
+    // 1000-byte datagrams every millisecond reach a link that needs 1.6 ms for each, 1 ms and
+    // 0.8 ms of the first hop (10 Mbit/s) later: at 1.8 ms, 2.8 ms .. The wire takes a new one
+    // at 1.8, 3.4, 5.0, 6.6, 8.2, 9.8 ms. At 2 ms: 1 came, 1 began. 4: 3 (1.8, 2.8, 3.8), 2. 6: 5, 3.
+    // 8: 7, 4. 9.8: 9 (the last at 9.8), 6. 10: 9, 6. 19.6: 18 (the last at 18.8), 12 (at 19.4).
+    let body = r#"
+        dumbbell.bottleneck = { rate = "5Mbit", delay = "10ms", queue = "50p" }
+        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
+        flows = [{ group = "a", cbr = { rate = "8Mbit", packet_size = 1000 } },
+                 { group = "b", protocol = "newreno", start = "1s", initial_window = 3 }]"#;
+    let queue_every = |interval: &str| {
+        let header = format!("duration = '20ms'\nsample = '{interval}'");
+        let scenario = build(&header, body, "");
+        let samples = run(&scenario).samples.expect("samples were asked for");
+        assert_eq!(samples.cwnd[1], vec![3.0; samples.times.len()]);
+        samples.links[scenario.flows[0].bottleneck].queue.clone()
+    };
+    assert_eq!(queue_every("2ms")[..6], [0, 0, 1, 2, 3, 3]);
+    assert_eq!(queue_every("9.8ms"), [0, 3, 6]);
+}
+
+#[test]
+fn idle_periods_by_hand() {
+    // All data is lost: 2 packets at zero, then one at the end of each doubled timeout: at 1, 3,
+    // 7, 15, 31, 63 s and every 60 s from then on (rto_initial 1 s, ceiling 60 s).
+    let body = r#"
+        dumbbell.bottleneck = { rate = "8Mbit", delay = "10ms", loss = 1 }
+        dumbbell.access = { rate = "8Gbit", delay = "0s", queue = "50p" }
+        flows = [{ group = "a", protocol = "newreno", STOP }]"#;
+    let idle = |header: &str, stop: &str| {
+        let outcome = run(&build(header, &body.replace("STOP", stop), ""));
+        let FlowOutcome { idle, longest_idle, idle_periods, .. } = outcome.flows[0];
+        // Rounded to milliseconds: two packets and three hops take 2 ms and some microseconds.
+        let ms = |d: Duration| (d.as_secs_f64() * 1e3).round();
+        (ms(idle), ms(longest_idle), idle_periods)
+    };
+    // 0.002 to 1, 1.001 to 3, 3.001 to 7, 7.001 to the end at 10 s.
+    assert_eq!(idle("duration = '10s'", ""), (9995.0, 3999.0, 4));
+    // From 2 s: the second pause has 1 s of its own left.
+    assert_eq!(idle("duration = '10s'\nwarmup = '2s'", ""), (7998.0, 3999.0, 3));
+    // Longer than 2.5 s: the last two alone.
+    assert_eq!(idle("duration = '10s'\nidle_after = '2.5s'", ""), (6998.0, 3999.0, 2));
+    // It starts after 4 s and stops at 4.5 s: 4.002 to 4.5.
+    let late = idle("duration = '10s'", "start = '4s', stop = '4.5s'");
+    assert_eq!(late, (498.0, 498.0, 1));
+    // A start after the end is no idleness; datagrams never idle.
+    assert_eq!(idle("duration = '10s'", "start = '11s'"), (0.0, 0.0, 0));
+
+    // A transfer is not idle once it is complete.
+    let body = r#"
+        dumbbell.bottleneck = { rate = "8Mbit", delay = "1s" }
+        dumbbell.access = { rate = "8Gbit", delay = "0s", queue = "50p" }
+        endpoint = { rto_initial = "9s" }
+        flows = [{ group = "a", protocol = "newreno", size = "2p" },
+                 { group = "b", cbr = { rate = "8kbit" }, start = "1s" }]"#;
+    let outcome = run(&build("duration = '10s'", body, ""));
+    // The second packet is on the wire until 2 ms, and acknowledged two propagation times later.
+    let idle: Vec<f64> = outcome.flows.iter().map(|f| f.idle.as_secs_f64()).collect();
+    assert!((idle[0] - 2.0).abs() < 1e-3, "{idle:?}");
+    assert_eq!(idle[1], 0.0);
+}
+
 /// One line a protocol and scenario. A change here is a change of behaviour: check that it is
 /// meant before blessing it.
 #[test]

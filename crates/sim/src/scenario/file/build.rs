@@ -23,6 +23,8 @@ const MAX_GROUPS: usize = 10_000;
 const MAX_HOPS: usize = 4_000_000;
 const MAX_BINS: u64 = 1_000_000;
 const MAX_BINS_OF_ALL_GROUPS: u64 = 10_000_000;
+const MAX_SAMPLES: u64 = 1_000_000;
+const MAX_VALUES_OF_ALL_SAMPLES: u64 = 10_000_000;
 
 /// The scenario that a file with known keys describes.
 pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
@@ -38,7 +40,10 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     })?;
     let seed = root.read("seed", |field| field.integer(0..=u64::MAX))?;
     let groups = groups(root)?;
-    let bin = bin(root, duration, groups.len() as u64)?;
+    let flow_bins = root.read("flow_bins", Field::bool)?.unwrap_or(false);
+    let flows_binned: usize = groups.iter().filter(|_| flow_bins).map(|group| group.count).sum();
+    let bin = bin(root, duration, (groups.len() + flows_binned) as u64)?;
+    let idle_after = root.read("idle_after", |field| field.positive(MAX_DURATION))?;
 
     let mut links = Links::default();
     let routes = routes(root, &groups, &mut links)?;
@@ -62,12 +67,16 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
         }
     }
     let links = links.finish(routers);
+    let sample = sample(root, duration, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
         warnings: advice::warnings(&groups, &flows, &links),
         duration,
         warmup: warmup.unwrap_or(Duration::ZERO),
         seed: seed.unwrap_or(1),
         bin,
+        flow_bins,
+        sample,
+        idle_after: idle_after.unwrap_or(Duration::from_millis(200)),
         links,
         flows,
         groups: groups.iter().map(|group| group.name.to_owned()).collect(),
@@ -276,21 +285,39 @@ fn groups<'a>(root: &Section<'a>) -> Result<Vec<Group<'a>>> {
     Ok(groups)
 }
 
-fn bin(root: &Section<'_>, duration: Duration, groups: u64) -> Result<Duration> {
+/// `series` is the number of groups, and of flows if they have bins of their own.
+fn bin(root: &Section<'_>, duration: Duration, series: u64) -> Result<Duration> {
     let bin = root.read("bin", |field| field.positive(MAX_DURATION))?;
     let bin = bin.unwrap_or(Duration::from_secs(1));
     let bins = duration.as_ps().div_ceil(bin.as_ps());
-    if bins <= MAX_BINS && bins.saturating_mul(groups) <= MAX_BINS_OF_ALL_GROUPS {
+    if bins <= MAX_BINS && bins.saturating_mul(series) <= MAX_BINS_OF_ALL_GROUPS {
         return Ok(bin);
     }
     let error = |message: String| match root.get("bin") {
         Some(field) => field.error(message),
         None => root.error(message),
     };
-    let most = MAX_BINS.min(MAX_BINS_OF_ALL_GROUPS / groups.max(1));
+    let most = MAX_BINS.min(MAX_BINS_OF_ALL_GROUPS / series.max(1));
     let least = Duration::from_ps(duration.as_ps().div_ceil(most.max(1)));
     let message = format!("{duration} in bins of {bin} are more than {most} bins a group");
     Err(error(message).with_help(format!("bin must be at least \"{least}\"")))
+}
+
+/// `series` is the number of flows and links.
+fn sample(root: &Section<'_>, duration: Duration, series: u64) -> Result<Option<Duration>> {
+    root.read("sample", |field| {
+        let interval = field.clone().positive(MAX_DURATION)?;
+        let most = MAX_SAMPLES.min(MAX_VALUES_OF_ALL_SAMPLES / series.max(1)).max(2);
+        // One at time zero, and one at each multiple.
+        if duration.as_ps() / interval.as_ps() < most {
+            return Ok(interval);
+        }
+        let least = Duration::from_ps(duration.as_ps().div_ceil(most - 1));
+        let message = format!(
+            "{duration} every {interval} are more than {most} samples of {series} flows and links"
+        );
+        Err(field.error(message).with_help(format!("sample must be at least \"{least}\"")))
+    })
 }
 
 /// The routes of every group, one a flow.

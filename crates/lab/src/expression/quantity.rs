@@ -1,0 +1,498 @@
+//! What a metric can read from a run: a function over the outcome, its scenario, and the
+//! groups, links and numbers in the parentheses behind its name.
+
+use std::fmt;
+
+use windward_core::units::Time;
+use windward_sim::scenario::{LinkSpec, Traffic};
+use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Samples, Scenario, jain};
+
+use super::{Cursor, Leaf};
+use crate::error::nearest;
+
+/// One number out of one run: a quantity and what it is asked of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    quantity: &'static Quantity,
+    arguments: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Quantity {
+    name: &'static str,
+    /// What stands in its parentheses.
+    takes: &'static [Takes],
+    /// Any number of these may follow.
+    more: Option<Takes>,
+    /// Does it read [`Outcome::samples`]?
+    samples: bool,
+    /// What else a scenario must be like.
+    check: fn(&Scenario, &[Argument]) -> Result<(), String>,
+    read: fn(&Inputs<'_>) -> f64,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Group,
+    Link,
+    /// Zero or more, with the word for it.
+    Number(&'static str),
+}
+
+/// Every quantity a metric can use; docs/experiments.md says what they mean.
+static QUANTITIES: &[Quantity] = &[
+    group("throughput", |of| of.group(0).throughput_bps),
+    group("goodput", |of| of.group(0).goodput_bps),
+    group("cv", |of| of.group(0).throughput_cv()),
+    group("lowest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::min)),
+    group("highest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::max)),
+    group("cwnd", |of| of.group(0).mean_cwnd),
+    Quantity { samples: true, ..group("max_cwnd", max_cwnd) },
+    group("timeouts", |of| of.group(0).timeouts as f64),
+    group("retransmissions", |of| of.group(0).retransmissions as f64),
+    group("packets_sent", |of| of.group(0).packets_sent as f64),
+    group("mean_rtt", |of| mean(of.flows(0).map(|f| f.mean_rtt.as_secs_f64()))),
+    group("idle", |of| mean(of.flows(0).map(|f| f.idle.as_secs_f64()))),
+    group("longest_idle", |of| {
+        of.flows(0).map(|f| f.longest_idle.as_secs_f64()).fold(0.0, f64::max)
+    }),
+    group("idle_periods", |of| of.flows(0).map(|f| f.idle_periods as f64).sum()),
+    group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps))),
+    link("utilization", |of| of.link(0).utilization),
+    link("capacity", |of| of.link_spec(0).rate.as_bps() as f64),
+    link("mean_queue", |of| of.link(0).mean_queue_packets),
+    link("max_queue", |of| of.link(0).max_queue_packets as f64),
+    link("drops", |of| of.link(0).dropped as f64),
+    link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64),
+    link("corrupted", |of| of.link(0).corrupted as f64),
+    link("loss", |of| {
+        let LinkOutcome { corrupted, delivered, .. } = *of.link(0);
+        corrupted as f64 / (corrupted + delivered) as f64
+    }),
+    link("marks", |of| of.link(0).marked as f64),
+    quantity("jain", &[], |of| of.outcome.jain),
+    Quantity {
+        more: Some(Takes::Group),
+        check: followed_check,
+        ..quantity("followed", FOLLOWED, followed)
+    },
+];
+
+const fn quantity(
+    name: &'static str,
+    takes: &'static [Takes],
+    read: fn(&Inputs<'_>) -> f64,
+) -> Quantity {
+    Quantity { name, takes, more: None, samples: false, check: |_, _| Ok(()), read }
+}
+
+const fn group(name: &'static str, read: fn(&Inputs<'_>) -> f64) -> Quantity {
+    quantity(name, &[Takes::Group], read)
+}
+
+const fn link(name: &'static str, read: fn(&Inputs<'_>) -> f64) -> Quantity {
+    quantity(name, &[Takes::Link], read)
+}
+
+/// An argument with its name looked up: the index of a group or link, or a number.
+#[derive(Debug, Clone, Copy)]
+enum Argument {
+    Group(usize),
+    Link(usize),
+    Number(f64),
+}
+
+/// What a quantity is computed from. Arguments are counted from zero; to ask for one of
+/// another kind than the quantity takes is a mistake in the table above.
+struct Inputs<'a> {
+    scenario: &'a Scenario,
+    outcome: &'a Outcome,
+    arguments: Vec<Argument>,
+}
+
+impl<'a> Inputs<'a> {
+    fn group_index(&self, n: usize) -> usize {
+        let Argument::Group(group) = self.arguments[n] else { unreachable!("no group") };
+        group
+    }
+
+    fn group(&self, n: usize) -> &'a GroupOutcome {
+        &self.outcome.groups[self.group_index(n)]
+    }
+
+    /// The flows of a group.
+    fn flows(&self, n: usize) -> impl Iterator<Item = &'a FlowOutcome> {
+        let group = self.group_index(n);
+        self.outcome.flows.iter().filter(move |f| f.group == group)
+    }
+
+    /// The throughput of a group in the bins that lie wholly after the warm-up.
+    fn bins(&self, n: usize) -> &'a [f64] {
+        let group = self.group(n);
+        group.throughput_bins.get(group.first_bin..).unwrap_or_default()
+    }
+
+    fn link_index(&self, n: usize) -> usize {
+        let Argument::Link(link) = self.arguments[n] else { unreachable!("no link") };
+        link
+    }
+
+    fn link(&self, n: usize) -> &'a LinkOutcome {
+        &self.outcome.links[self.link_index(n)]
+    }
+
+    fn link_spec(&self, n: usize) -> &'a LinkSpec {
+        &self.scenario.links[self.link_index(n)]
+    }
+
+    fn number(&self, n: usize) -> f64 {
+        let Argument::Number(number) = self.arguments[n] else { unreachable!("no number") };
+        number
+    }
+
+    /// What was recorded over time, with the index of the first sample that counts.
+    fn samples(&self) -> Option<(&'a Samples, usize)> {
+        let samples = self.outcome.samples.as_ref()?;
+        let from = Time::ZERO + self.outcome.warmup;
+        Some((samples, samples.times.partition_point(|time| *time < from)))
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (n, sum) = values.fold((0.0, 0.0), |(n, sum), x| (n + 1.0, sum + x));
+    sum / n
+}
+
+/// The largest window sampled after the warm-up, of any flow of the group.
+fn max_cwnd(of: &Inputs<'_>) -> f64 {
+    let Some((samples, first)) = of.samples() else { return f64::NAN };
+    let own = of.outcome.flows.iter().zip(&samples.cwnd);
+    let own = own.filter(|(flow, _)| flow.group == of.group_index(0));
+    let windows = own.flat_map(|(_, series)| series.get(first..).unwrap_or_default());
+    windows.copied().fold(f64::NAN, f64::max)
+}
+
+const FOLLOWED: &[Takes] =
+    &[Takes::Group, Takes::Link, Takes::Number("share"), Takes::Number("seconds")];
+
+/// A change of the traffic of others by more than this part of the link is one of the available
+/// bandwidth. Datagrams that wait in a queue move from bin to bin by less.
+const CHANGE: f64 = 0.05;
+
+/// The share of bins in which the group had at least `share` of what the others, further
+/// arguments, left of the link, among the bins that begin `seconds` or more after the latest
+/// change of it. The run begins with a change.
+fn followed(of: &Inputs<'_>) -> f64 {
+    let capacity = of.link_spec(1).rate.as_bps() as f64;
+    let (share, settle) = (of.number(2), of.number(3));
+    let width = of.scenario.bin.as_secs_f64();
+    let own = of.group(0);
+    let taken = |bin: usize| -> f64 {
+        (FOLLOWED.len()..of.arguments.len()).map(|n| of.group(n).throughput_bins[bin]).sum()
+    };
+    let (mut counted, mut good) = (0.0, 0.0);
+    let mut changed = 0;
+    for bin in 0..own.throughput_bins.len() {
+        // A change within a bin shows at both of its ends: the later one counts.
+        if bin > 0 && (taken(bin) - taken(bin - 1)).abs() > CHANGE * capacity {
+            changed = bin;
+        }
+        // Rounding shall not cost the bin that begins exactly then.
+        let settled = (bin - changed) as f64 * width >= settle - 1e-9;
+        if bin >= own.first_bin && settled {
+            counted += 1.0;
+            if own.throughput_bins[bin] >= share * (capacity - taken(bin)) {
+                good += 1.0;
+            }
+        }
+    }
+    good / counted
+}
+
+fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
+    let links = arguments.iter().find_map(|a| match a {
+        Argument::Link(link) => Some(*link),
+        _ => None,
+    });
+    let groups = arguments.iter().filter_map(|a| match a {
+        Argument::Group(group) => Some(*group),
+        _ => None,
+    });
+    for (n, group) in groups.enumerate() {
+        let flows = || scenario.flows.iter().filter(|f| f.group == group);
+        let name = &scenario.groups[group];
+        if let Some(flow) = flows().find(|f| Some(f.bottleneck) != links) {
+            let at = &scenario.links[flow.bottleneck].name;
+            return Err(format!(
+                "the throughput of `{name}` is measured at `{at}`; give its flows `bottleneck`"
+            ));
+        }
+        if n > 0 && flows().any(|f| matches!(f.traffic, Traffic::Transport { .. })) {
+            return Err(format!("`{name}` adapts to others: only datagrams take bandwidth away"));
+        }
+    }
+    Ok(())
+}
+
+impl Measure {
+    /// Has the scenario what it asks for?
+    ///
+    /// # Errors
+    /// If there is no such group or link, with the nearest name that there is; if the scenario
+    /// does not record what it reads.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        let arguments = self.resolve(scenario)?;
+        if self.quantity.samples && scenario.sample.is_none() {
+            return Err(format!(
+                "`{self}` reads samples and the scenario has none: add for instance `sample = \
+                 \"100ms\"`"
+            ));
+        }
+        (self.quantity.check)(scenario, &arguments).map_err(|e| format!("`{self}`: {e}"))
+    }
+
+    /// The number; not a number if there is no such group or link.
+    pub fn of(&self, scenario: &Scenario, outcome: &Outcome) -> f64 {
+        let Ok(arguments) = self.resolve(scenario) else { return f64::NAN };
+        (self.quantity.read)(&Inputs { scenario, outcome, arguments })
+    }
+
+    fn resolve(&self, scenario: &Scenario) -> Result<Vec<Argument>, String> {
+        let unknown = |kind: &str, name: &str, names: Vec<&str>| {
+            format!("no {kind} `{name}` in `{self}`{}", nearest(name, names))
+        };
+        let resolve = |(n, text): (usize, &String)| match self.quantity.kind(n) {
+            Some(Takes::Group) | None => {
+                let found = scenario.groups.iter().position(|g| g == text);
+                let names = || scenario.groups.iter().map(String::as_str).collect();
+                found.map(Argument::Group).ok_or_else(|| unknown("group", text, names()))
+            }
+            Some(Takes::Link) => {
+                let found = scenario.links.iter().position(|l| l.name == *text);
+                let names = || scenario.links.iter().map(|l| l.name.as_str()).collect();
+                found.map(Argument::Link).ok_or_else(|| unknown("link", text, names()))
+            }
+            Some(Takes::Number(_)) => number(text).map(Argument::Number),
+        };
+        self.arguments.iter().enumerate().map(resolve).collect()
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
+    number.ok_or_else(|| format!("`{text}` is not a number from zero up"))
+}
+
+impl Quantity {
+    /// What its argument number `n` is.
+    fn kind(&self, n: usize) -> Option<Takes> {
+        self.takes.get(n).copied().or(self.more)
+    }
+
+    /// How to write it.
+    fn usage(&self) -> String {
+        let name = self.name;
+        match (self.takes, self.more) {
+            ([], None) => format!("`{name}()` takes nothing in its parentheses"),
+            ([Takes::Link], None) => format!("`{name}(..)` takes the name of one link"),
+            ([Takes::Group], None) => format!("`{name}(..)` takes the name of one group"),
+            _ => {
+                let word = |takes: &Takes| match takes {
+                    Takes::Group => "group",
+                    Takes::Link => "link",
+                    Takes::Number(what) => what,
+                };
+                let mut words: Vec<String> =
+                    self.takes.iter().map(|takes| word(takes).to_owned()).collect();
+                words.extend(self.more.iter().map(|more| format!("{}s ..", word(more))));
+                format!("write `{name}({})`", words.join(", "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.quantity.name, self.arguments.join(", "))
+    }
+}
+
+impl Leaf for Measure {
+    fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String> {
+        let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
+            let functions = ["abs", "min", "max"];
+            let known = QUANTITIES.iter().map(|q| q.name).chain(functions);
+            return Err(format!("unknown function `{name}`{}", nearest(name, known)));
+        };
+        if !cursor.eat('(') {
+            return Err(format!("`{name}` needs parentheses: `{name}(..)`"));
+        }
+        let arguments = cursor.names(')')?;
+        let (given, needed) = (arguments.len(), quantity.takes.len());
+        if given < needed || (given > needed && quantity.more.is_none()) {
+            return Err(quantity.usage());
+        }
+        for (n, text) in arguments.iter().enumerate() {
+            if let Some(Takes::Number(_)) = quantity.kind(n) {
+                number(text).map_err(|e| format!("{}: {e}", quantity.usage()))?;
+            }
+        }
+        Ok(Measure { quantity, arguments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use windward_core::units::Duration;
+    use windward_sim::LinkSamples;
+    use windward_sim::scenario::file::ScenarioFile;
+
+    use super::*;
+    use crate::expression::Expression;
+    use crate::testing::fake;
+
+    /// 10 Mbit/s for two connections and one stream of datagrams; bins of 0.5 s from 1 s on.
+    fn scenario(sample: &str) -> Scenario {
+        let text = format!(
+            r#"
+            duration = "6s"
+            warmup = "1s"
+            bin = "500ms"
+            {sample}
+            dumbbell.bottleneck = {{ rate = "10Mbit", delay = "1ms" }}
+            dumbbell.access = {{ rate = "100Mbit", delay = "1ms" }}
+            flows = [
+                {{ group = "tcp", count = 2, protocol = "newreno" }},
+                {{ group = "udp", cbr = {{ rate = "1Mbit" }} }},
+                {{ group = "slow", protocol = "newreno", bottleneck = "last_hop" }},
+            ]"#
+        );
+        ScenarioFile::parse("test.toml", &text).unwrap().build().unwrap()
+    }
+
+    fn measure(text: &str) -> Measure {
+        let expression = Expression::<Measure>::parse(text).unwrap();
+        expression.leaves()[0].clone()
+    }
+
+    #[test]
+    fn quantities_of_flows_and_links_by_hand() {
+        let scenario = scenario("sample = \"500ms\"");
+        let mut outcome = fake(&scenario, &AtomicBool::new(false)).unwrap();
+        // Shares of 3 and 1: (3 + 1)^2 / (2 (9 + 1)) = 0.8.
+        outcome.flows[0].goodput_bps = 3e6;
+        outcome.flows[1].goodput_bps = 1e6;
+        for (flow, (sum, longest, periods)) in
+            outcome.flows.iter_mut().zip([(1500, 900, 2), (500, 500, 1), (9000, 9000, 9)])
+        {
+            flow.idle = Duration::from_millis(sum);
+            flow.longest_idle = Duration::from_millis(longest);
+            flow.idle_periods = periods;
+        }
+        let link = outcome.links.iter_mut().find(|l| l.name == "bottleneck").unwrap();
+        (link.arrived, link.dropped, link.corrupted, link.delivered) = (1000, 200, 40, 760);
+        outcome.groups[0].throughput_bins = vec![0.0, 9e6, 4e6, 6e6];
+        outcome.groups[0].first_bin = 2;
+        let times = (0..13).map(|n| Time::ZERO + Duration::from_millis(500 * n));
+        let windows = |peak: f64| [vec![99.0, 99.0, peak], vec![2.0; 10]].concat();
+        outcome.samples = Some(Samples {
+            times: times.collect(),
+            // The warm-up ends with the sample at 1 s, which counts.
+            cwnd: vec![windows(7.0), windows(8.0), vec![], windows(50.0)],
+            links: vec![LinkSamples::default(); outcome.links.len()],
+        });
+        for (text, expected) in [
+            ("jain_of(tcp)", 0.8),
+            ("idle(tcp)", 1.0),         // (1.5 + 0.5) / 2
+            ("longest_idle(tcp)", 0.9), // of 0.9 and 0.5
+            ("idle_periods(tcp)", 3.0), // 2 + 1
+            ("max_cwnd(tcp)", 8.0),
+            ("lowest_bin(tcp)", 4e6),
+            ("highest_bin(tcp)", 6e6),
+            ("capacity(bottleneck)", 1e7),
+            ("drop_rate(bottleneck)", 0.2), // 200 of 1000
+            ("loss(bottleneck)", 0.05),     // 40 of the 800 that left the wire
+        ] {
+            let measure = measure(text);
+            measure.check(&scenario).unwrap();
+            assert_eq!(measure.of(&scenario, &outcome), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn following_counts_settled_bins_only() {
+        let scenario = scenario("");
+        let mut outcome = fake(&scenario, &AtomicBool::new(false)).unwrap();
+        // Bins of 0.5 s, the warm-up ends with bin 2. Others take nothing, then 5 of 10 Mbit/s
+        // from the middle of bin 5 on: changes at bins 5 and 6. The later jitter is 0.4 Mbit/s.
+        let udp = [0.0, 0.0, 0.0, 0.0, 0.0, 2.5, 5.0, 5.0, 5.0, 5.4, 5.0, 5.0];
+        let tcp = [9.0, 9.0, 9.0, 8.9, 9.0, 9.0, 1.0, 1.0, 4.5, 4.2, 4.0, 5.0];
+        let mega = |bins: [f64; 12]| bins.map(|b| b * 1e6).to_vec();
+        outcome.groups[0].throughput_bins = mega(tcp);
+        outcome.groups[1].throughput_bins = mega(udp);
+        outcome.groups[0].first_bin = 2;
+        let followed = |text: &str| {
+            let measure = measure(text);
+            measure.check(&scenario).unwrap();
+            measure.of(&scenario, &outcome)
+        };
+        // 1 s after a change: bins 2, 3, 4 (of 9.0 needed: 9.0, 8.9, 9.0) and 8 to 11 (4.5, 4.14,
+        // 4.5 and 4.5 needed: 4.5, 4.2, 4.0, 5.0): 5 of 7.
+        assert_eq!(followed("followed(tcp, bottleneck, 0.9, 1, udp)"), 5.0 / 7.0);
+        // 1.5 s: without bins 2 and 8: 3 of 5.
+        assert_eq!(followed("followed(tcp, bottleneck, 0.9, 1.5, udp)"), 3.0 / 5.0);
+        // Of the whole link, from 2 s after the start: 8 Mbit/s in bins 4 and 5 alone of 8.
+        assert_eq!(followed("followed(tcp, bottleneck, 0.8, 2)"), 2.0 / 8.0);
+        // Nothing to count has no value.
+        assert!(followed("followed(tcp, bottleneck, 0.9, 60, udp)").is_nan());
+    }
+
+    #[test]
+    fn errors_say_what_is_missing() {
+        let check = |text: &str| measure(text).check(&scenario("")).unwrap_err();
+        assert_eq!(check("idle(tpc)"), "no group `tpc` in `idle(tpc)`; did you mean `tcp`?");
+        assert_eq!(
+            check("max_cwnd(tcp)"),
+            "`max_cwnd(tcp)` reads samples and the scenario has none: add for instance `sample = \
+             \"100ms\"`"
+        );
+        assert_eq!(
+            check("followed(slow, bottleneck, 0.9, 2)"),
+            "`followed(slow, bottleneck, 0.9, 2)`: the throughput of `slow` is measured at \
+             `slow-1-last-hop`; give its flows `bottleneck`"
+        );
+        assert_eq!(
+            check("followed(udp, bottleneck, 0.9, 2, tcp)"),
+            "`followed(udp, bottleneck, 0.9, 2, tcp)`: `tcp` adapts to others: only datagrams \
+             take bandwidth away"
+        );
+        let parse = |text| Expression::<Measure>::parse(text).unwrap_err();
+        assert_eq!(
+            parse("followed(a)"),
+            "write `followed(group, link, share, seconds, groups ..)`"
+        );
+        assert_eq!(
+            parse("followed(a, b, much, 2)"),
+            "write `followed(group, link, share, seconds, groups ..)`: `much` is not a number \
+             from zero up"
+        );
+    }
+
+    #[test]
+    fn every_quantity_is_documented() {
+        let guide = include_str!("../../../../docs/experiments.md");
+        for quantity in QUANTITIES {
+            let written = format!("`{}(", quantity.name);
+            assert!(guide.contains(&written), "{} is not in the guide", quantity.name);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Windows and queues over time.
+
+use windward_core::units::{Duration, Time};
+
+use super::LinkSnapshot;
+use crate::outcome::{LinkSamples, Samples};
+
+/// Records the state of every flow and link at the multiples of an interval.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    interval: Duration,
+    due: Time,
+    samples: Samples,
+}
+
+impl Sampler {
+    pub(super) fn new(interval: Duration, flows: usize, links: usize) -> Self {
+        let samples = Samples {
+            times: Vec::new(),
+            cwnd: vec![Vec::new(); flows],
+            links: vec![LinkSamples::default(); links],
+        };
+        Sampler { interval, due: Time::ZERO, samples }
+    }
+
+    /// When the next sample is to be taken.
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// `cwnd` gives the window of a flow, or `None` for datagrams.
+    pub(super) fn record_flows(&mut self, cwnd: impl Fn(usize) -> Option<f64>) {
+        for (flow, series) in self.samples.cwnd.iter_mut().enumerate() {
+            series.extend(cwnd(flow));
+        }
+    }
+
+    pub(super) fn record_links(&mut self, mut link: impl FnMut(usize) -> LinkSnapshot) {
+        let before = self.samples.times.len();
+        for (index, series) in self.samples.links.iter_mut().enumerate() {
+            let LinkSnapshot { queue_packets, signal, .. } = link(index);
+            series.queue.push(u32::try_from(queue_packets).unwrap_or(u32::MAX));
+            if signal.is_some() || !series.signal.is_empty() {
+                // Nothing is kept for the many links without a signal.
+                series.signal.resize(before, None);
+                series.signal.push(signal);
+            }
+        }
+    }
+
+    /// The sample is complete.
+    pub(super) fn next(&mut self) {
+        self.samples.times.push(self.due);
+        self.due += self.interval;
+    }
+}
+
+impl From<Sampler> for Samples {
+    fn from(sampler: Sampler) -> Self {
+        sampler.samples
+    }
+}
