@@ -1,14 +1,7 @@
 //! `windward explain`: what a protocol is made of, each part with its source.
-//!
-//! One function an axis, each an exhaustive match: a new part does not compile until it is
-//! explained here.
 
-use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::feedback::Feedback;
-use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::endpoint::window::WindowLaw;
-use windward_core::network::RouterKind;
-use windward_core::protocols::{self, PROTOCOLS, Protocol};
+use windward_core::protocols::{self, PROTOCOLS};
+use windward_lab::{explain, pages};
 
 use crate::failure::Failure;
 use crate::output::{self, Table};
@@ -19,17 +12,10 @@ use crate::suggest::did_you_mean;
 pub(crate) struct Args {
     /// A protocol of `windward list`
     name: String,
-}
 
-/// A part of a protocol in words.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
-    /// Short, for tables.
-    pub(crate) name: &'static str,
-    /// What it does, in one sentence.
-    pub(crate) what: &'static str,
-    /// Where it is described.
-    pub(crate) source: &'static str,
+    /// As docs/protocols has it: with the parameters that apply and the figures it appears in
+    #[arg(long)]
+    markdown: bool,
 }
 
 pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
@@ -40,218 +26,20 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
             args.name
         ))
     })?;
+    if args.markdown {
+        return output::print(&pages::Pages::new()?.frame(protocol));
+    }
     let mut table = Table::new(["axis", "part", "what it does", "source"]);
-    for (axis, part) in parts(protocol) {
+    for (axis, part) in explain::parts(protocol) {
         table.row([axis, part.name, part.what, part.source].map(str::to_owned));
     }
+    let references = explain::references(protocol).into_iter();
+    let references: String = references.map(|(key, title)| format!("\n{key}: {title}")).collect();
     output::print(&format!(
-        "{} ({})\n{}\n\n{}{}",
+        "{} ({})\n{}\n\n{}{references}",
         protocol.name,
         protocol.source,
         protocol.summary,
         table.text(),
-        references(protocol),
     ))
-}
-
-/// The axes in the order in which a packet's life meets them, and the part on each.
-pub(crate) fn parts(protocol: &Protocol) -> [(&'static str, Part); 5] {
-    [
-        ("window", window(protocol.window)),
-        ("recovery", recovery(protocol.recovery)),
-        ("discrimination", discrimination(protocol.discrimination)),
-        ("feedback", feedback(protocol.feedback)),
-        ("router", router(protocol.router)),
-    ]
-}
-
-fn window(law: WindowLaw) -> Part {
-    match law {
-        WindowLaw::Reno => Part {
-            name: "reno",
-            what: "slow start, then one packet more a round trip; half on congestion",
-            source: "RFC 5681 section 3.1",
-        },
-        WindowLaw::Cubic => Part {
-            name: "cubic",
-            what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
-            source: "RFC 9438 section 4",
-        },
-        WindowLaw::Xcp => Part {
-            name: "xcp",
-            what: "adds what the routers grant, packet by packet; no slow start",
-            source: "Katabi 2002 section 3.3",
-        },
-        WindowLaw::Xtcp { tcp_friendly: false } => Part {
-            name: "xtcp",
-            what: "as reno, but half on a congestion flag, once a round trip",
-            source: "lr2008 section 3.2",
-        },
-        WindowLaw::Xtcp { tcp_friendly: true } => Part {
-            name: "xtcp+friend",
-            what: "xtcp, but down to one packet where TCP would time out, until that window is through",
-            source: "lr2008 section 8.1",
-        },
-    }
-}
-
-fn recovery(kind: RecoveryKind) -> Part {
-    match kind {
-        RecoveryKind::Reno => Part {
-            name: "reno",
-            what: "fast retransmit on duplicate ACKs, fast recovery until the next new ACK",
-            source: "RFC 5681 section 3.2",
-        },
-        RecoveryKind::NewReno => Part {
-            name: "newreno",
-            what: "fast recovery lasts a whole window; a partial ACK retransmits the next hole",
-            source: "RFC 6582",
-        },
-        RecoveryKind::Sack => Part {
-            name: "sack",
-            what: "a scoreboard of selective ACKs says which packets are lost",
-            source: "RFC 2018, RFC 6675",
-        },
-        RecoveryKind::SendOutWindow { partial_acks, retransmission_timer } => {
-            match (retransmission_timer, partial_acks) {
-                (false, false) => Part {
-                    name: "swnd",
-                    what: "a send-out window beside cwnd grows on duplicate ACKs, deflates on new ones",
-                    source: "lr2008 section 4.1",
-                },
-                (false, true) => Part {
-                    name: "swnd+pa",
-                    what: "the send-out window, and a partial ACK retransmits the next hole",
-                    source: "lr2008 sections 2.2.2, 4.1",
-                },
-                (true, false) => Part {
-                    name: "swnd+lr",
-                    what: "the send-out window, a retransmission timer, a recovery timer any ACK resets",
-                    source: "lr2008 sections 4.1 to 4.3",
-                },
-                (true, true) => Part {
-                    name: "swnd+lr+pa",
-                    what: "swnd+lr, and a partial ACK retransmits the next hole",
-                    source: "lr2008 sections 2.2.2, 4.1 to 4.3",
-                },
-            }
-        }
-        RecoveryKind::LossMonitor => Part {
-            name: "loss-monitor",
-            what: "remembers in which packet each segment went last: lost once later ones arrived",
-            source: "lr2008 section 5",
-        },
-    }
-}
-
-fn discrimination(kind: Discrimination) -> Part {
-    match kind {
-        Discrimination::AlwaysCongestion => Part {
-            name: "always",
-            what: "every loss means congestion",
-            source: "RFC 5681 section 2",
-        },
-        Discrimination::Never => Part {
-            name: "never",
-            what: "no loss means congestion: the routers say so explicitly",
-            source: "lr2008 section 4.4",
-        },
-    }
-}
-
-fn feedback(kind: Feedback) -> Part {
-    match kind {
-        Feedback::None => Part {
-            name: "none",
-            what: "nothing beyond the acknowledgment, or ECN where a scenario asks for it",
-            source: "RFC 5681, RFC 3168",
-        },
-        Feedback::Xcp => Part {
-            name: "xcp",
-            what: "packets carry rtt and the wanted change of throughput; ACKs echo what is left",
-            source: "draft-falk-xcp-spec-03 section 2",
-        },
-        Feedback::CongestionFlag => Part {
-            name: "flag",
-            what: "packets carry a congestion flag; ACKs echo it",
-            source: "lr2008 section 3.2",
-        },
-    }
-}
-
-fn router(kind: RouterKind) -> Part {
-    let (what, source) = match kind {
-        RouterKind::Any => ("nothing asked: any queue will do", "RFC 5681"),
-        RouterKind::Xcp => (
-            "shares out spare capacity once a mean RTT: efficiency and fairness controllers",
-            "Katabi 2002 section 3.5, draft-falk-xcp-spec-03 section 3",
-        ),
-        RouterKind::XcpPersistent => (
-            "xcp that leaves a queue of ten packets standing, so that the wire stays busy",
-            "lr2008 section 7.2",
-        ),
-        RouterKind::Xtcp => (
-            "counts the packets its queue drops and flags as many of those that leave it",
-            "lr2008 section 3.2",
-        ),
-    };
-    Part { name: kind.name(), what, source }
-}
-
-/// The full titles behind the short keys that the explanation of `protocol` uses.
-fn references(protocol: &Protocol) -> String {
-    const TITLES: [(&str, &str); 3] = [
-        (
-            "lr2008",
-            "C. De Vleeschouwer, P. Frossard, \"Loss-resilient window-based congestion control\", \
-             Computer Networks 52, 2008",
-        ),
-        (
-            "Katabi 2002",
-            "D. Katabi, M. Handley, C. Rohrs, \"Congestion control for high bandwidth-delay \
-             product networks\", SIGCOMM 2002",
-        ),
-        (
-            "draft-falk-xcp-spec-03",
-            "A. Falk et al., \"Specification for the Explicit Control Protocol (XCP)\", \
-             Internet-Draft, 2007",
-        ),
-    ];
-    let parts = parts(protocol);
-    let mut sources = parts.iter().map(|(_, part)| part.source).collect::<Vec<_>>();
-    sources.push(protocol.source);
-    let mut text = String::new();
-    for (key, title) in TITLES {
-        if sources.iter().any(|source| source.contains(key)) {
-            text += &format!("\n{key}: {title}");
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_part_of_every_protocol_is_explained() {
-        for protocol in PROTOCOLS {
-            for (axis, part) in parts(protocol) {
-                assert!(!part.name.is_empty(), "{} {axis}", protocol.name);
-                assert!(part.what.len() > 10, "{} {axis}", protocol.name);
-                assert!(!part.source.is_empty(), "{} {axis}", protocol.name);
-            }
-        }
-    }
-
-    /// A protocol is its parts: no two rows may look the same to a reader.
-    #[test]
-    fn no_two_protocols_have_the_same_parts() {
-        let names = |p| parts(p).map(|(_, part)| part.name);
-        for (i, a) in PROTOCOLS.iter().enumerate() {
-            for b in &PROTOCOLS[..i] {
-                assert_ne!(names(a), names(b), "{} and {}", a.name, b.name);
-            }
-        }
-    }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use windward_core::protocols::{PROTOCOLS, Protocol};
+use windward_lab::explain;
 
-use crate::explain;
 use crate::failure::Failure;
 use crate::output::{self, Table};
 

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use windward_lab::claims::Verdict;
-use windward_lab::{Experiment, builtin};
+use windward_lab::{ReproductionSummary, builtin};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output;
-use crate::suggest::did_you_mean;
+use crate::output::{self, Table};
 
 /// Reproduce the papers' figures, with a verdict on each of their claims
 ///
@@ -16,7 +15,8 @@ use crate::suggest::did_you_mean;
 /// claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008) or claims (L3); all, if none is named
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol on one
+    /// link), `field` (links of today) or `all`; if none is named, all but `field`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -33,23 +33,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
-    let mut experiments = select(&args.ids)?;
+    let mut experiments = builtin::select(&args.ids)?;
     for experiment in &mut experiments {
         args.effort.reseed(experiment)?;
     }
     let summary = effort::with_progress(quiet, args.effort.threads(), |options| {
         windward_lab::reproduce(&experiments, &args.effort.effort(), options, &args.out)
     })?;
-    output::print(&format!(
-        "{}\n{} claims: {} held, {} not held, {} inconclusive ({} runs)\n{}\n",
-        effort::verdicts(&summary.claims),
-        summary.claims.len(),
-        summary.count(Verdict::Held),
-        summary.count(Verdict::NotHeld),
-        summary.count(Verdict::Inconclusive),
-        summary.runs,
-        summary.index.display(),
-    ))?;
+    let mut text = effort::verdicts(&summary.claims);
+    if !summary.claims.is_empty() {
+        text += &format!("\n{}", tallies(&summary).text());
+    }
+    text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
+    output::print(&text)?;
     let not_held: Vec<&str> = summary
         .claims
         .iter()
@@ -62,29 +58,20 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The experiments with these names, a claim standing for the figure that decides it.
-fn select(names: &[String]) -> Result<Vec<Experiment>, Failure> {
-    let all = builtin::all()?;
-    let mut ids = Vec::new();
-    for name in names {
-        let named = |e: &&Experiment| {
-            e.id == *name
-                || e.paper.as_ref() == Some(name)
-                || e.claims.iter().any(|claim| claim.id == *name)
-        };
-        let matches: Vec<String> = all.iter().filter(named).map(|e| e.id.clone()).collect();
-        if matches.is_empty() {
-            let words = all.iter().flat_map(|e| {
-                let claims = e.claims.iter().map(|claim| claim.id.as_str());
-                claims.chain(e.paper.as_deref()).chain([e.id.as_str()])
-            });
-            return Err(Failure::Input(format!(
-                "there is no paper, figure or claim `{name}`{}",
-                did_you_mean(name, words)
-            )));
-        }
-        ids.extend(matches);
+/// A row a paper, and one for all if they are several.
+fn tallies(summary: &ReproductionSummary) -> Table {
+    let mut table = Table::new(["paper", ">claims", ">held", ">not held", ">inconclusive"]);
+    let mut row = |key: &str, counts: [usize; 3]| {
+        let all = counts.iter().sum::<usize>();
+        let numbers = [all].into_iter().chain(counts).map(|n| n.to_string());
+        table.row(std::iter::once(key.to_owned()).chain(numbers));
+    };
+    for tally in &summary.tallies {
+        row(&tally.key, [tally.held, tally.not_held, tally.inconclusive]);
     }
-    // Adds the figures that the claims of these refer to.
-    Ok(builtin::select(&ids)?)
+    if summary.tallies.len() > 1 {
+        let all = [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive];
+        row("all", all.map(|verdict| summary.count(verdict)));
+    }
+    table
 }

@@ -1,65 +1,140 @@
-//! The experiments of the papers, compiled in, so that they run from anywhere.
+//! The experiments that come with the program, compiled in, so that they run from anywhere.
+//!
+//! They stand in collections: one a paper, in a file of its own, and two that belong to no
+//! paper. Adding an experiment is adding a line to its collection.
 
 use crate::LabError;
 use crate::error::nearest;
 use crate::experiment::Experiment;
 
-/// Name and text of a file.
-macro_rules! lr2008 {
-    ($name:literal) => {
+mod estcp2010;
+mod eten2004;
+mod field;
+mod lr2008;
+mod matrix;
+mod tcpwbr2003;
+mod xcpr2005;
+
+/// Name and text of an experiment file.
+pub(crate) type File = (&'static str, &'static str);
+
+/// Experiments that belong together.
+#[derive(Debug, Clone, Copy)]
+pub struct Collection {
+    /// What `windward reproduce` calls it; of a paper, the key that its experiments name.
+    pub key: &'static str,
+    /// Title of the paper, or what the collection shows.
+    pub title: &'static str,
+    /// Authors of the paper; empty if it is none.
+    pub authors: &'static str,
+    /// Where and when the paper appeared; empty if it is none.
+    pub published: &'static str,
+    /// In the order of the report.
+    pub(crate) files: &'static [File],
+}
+
+/// The experiment file at a path below `experiments/`, without its ending.
+macro_rules! file {
+    ($path:literal) => {
         (
-            concat!("experiments/papers/lr2008/", $name, ".toml"),
-            include_str!(concat!("../../../experiments/papers/lr2008/", $name, ".toml")),
+            concat!("experiments/", $path, ".toml"),
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../experiments/",
+                $path,
+                ".toml"
+            )),
         )
     };
 }
+pub(crate) use file;
 
-/// Name and text of every file, in the order of the report.
-static FILES: &[(&str, &str)] = &[
-    lr2008!("fig2"),
-    lr2008!("fig3"),
-    lr2008!("dupack-threshold"),
-    lr2008!("retransmission-timeout"),
-    lr2008!("fig4"),
-    lr2008!("fig5"),
-    lr2008!("fig6"),
-    lr2008!("fig7"),
-    lr2008!("fig8"),
-    lr2008!("partial-deflation"),
-    lr2008!("fig9"),
-    lr2008!("fig10"),
+/// The papers, in the order of the report.
+pub static PAPERS: [&Collection; 5] = [
+    &lr2008::COLLECTION,
+    &xcpr2005::COLLECTION,
+    &estcp2010::COLLECTION,
+    &eten2004::COLLECTION,
+    &tcpwbr2003::COLLECTION,
 ];
+
+/// Every protocol on one link.
+pub static MATRIX: &Collection = &matrix::COLLECTION;
+
+/// Links of today. Only run when asked for: what they need is not bounded by a paper's figures.
+pub static FIELD: &Collection = &field::COLLECTION;
+
+/// Selects everything, [`FIELD`] included.
+pub const ALL: &str = "all";
+
+/// Every collection, in the order of the report.
+pub fn collections() -> impl Iterator<Item = &'static Collection> {
+    PAPERS.into_iter().chain([MATRIX, FIELD])
+}
+
+impl Collection {
+    /// Its experiments.
+    ///
+    /// # Errors
+    /// None, as long as the tests pass.
+    pub fn experiments(&self) -> Result<Vec<Experiment>, LabError> {
+        self.files.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
+    }
+
+    /// Is it a paper?
+    pub fn is_paper(&self) -> bool {
+        !self.authors.is_empty()
+    }
+
+    /// Does the experiment belong to it? Those of a paper say so; the others are known by their
+    /// file.
+    pub fn holds(&self, experiment: &Experiment) -> bool {
+        match &experiment.paper {
+            Some(paper) => paper == self.key,
+            None => self.files.iter().any(|(name, _)| *name == experiment.file),
+        }
+    }
+}
+
+/// The collection that an experiment belongs to, unless it is somebody's own.
+pub fn collection_of(experiment: &Experiment) -> Option<&'static Collection> {
+    collections().find(|c| c.holds(experiment))
+}
 
 /// All of them, in the order of the report.
 ///
 /// # Errors
 /// None, as long as the tests pass.
 pub fn all() -> Result<Vec<Experiment>, LabError> {
-    FILES.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
+    let each = collections().map(Collection::experiments);
+    Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// The experiments with these ids, or all of a paper by its key, and those that their claims
-/// refer to; all if nothing is selected.
+/// The experiments that these names stand for, and those that their claims refer to. A name is
+/// that of a collection, an experiment or a claim, or [`ALL`]. No name at all stands for the
+/// papers and the matrix.
 ///
 /// # Errors
-/// If there is no such experiment, with the nearest id.
-pub fn select(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
+/// If there is nothing of that name, with the nearest one.
+pub fn select(names: &[String]) -> Result<Vec<Experiment>, LabError> {
     let all = all()?;
-    if ids.is_empty() {
-        return Ok(all);
+    let mut wanted = vec![false; all.len()];
+    if names.is_empty() {
+        for (wanted, experiment) in wanted.iter_mut().zip(&all) {
+            *wanted = !FIELD.holds(experiment);
+        }
     }
-    let named = |e: &Experiment, id: &str| e.id == id || e.paper.as_deref() == Some(id);
-    if let Some(unknown) = ids.iter().find(|id| !all.iter().any(|e| named(e, id))) {
-        let papers = all.iter().filter_map(|e| e.paper.as_deref());
-        let mut words: Vec<&str> = papers.chain(all.iter().map(|e| e.id.as_str())).collect();
-        words.dedup();
-        return Err(LabError::Experiment {
-            file: unknown.clone(),
-            line: 0,
-            message: format!("no such experiment{}", nearest(unknown, words)),
-        });
+    for name in names {
+        let mut found = name == ALL || collections().any(|c| c.key == name);
+        for (wanted, experiment) in wanted.iter_mut().zip(&all) {
+            let named = is_named(experiment, name);
+            *wanted |= named;
+            found |= named;
+        }
+        if !found {
+            return Err(unknown(name, &all));
+        }
     }
-    let mut wanted: Vec<bool> = all.iter().map(|e| ids.iter().any(|id| named(e, id))).collect();
     // References of references: as many rounds as there are experiments suffice.
     for _ in 0..all.len() {
         for i in 0..all.len() {
@@ -73,7 +148,31 @@ pub fn select(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
         }
     }
     let kept = all.into_iter().zip(wanted).filter(|(_, w)| *w);
-    Ok(kept.map(|(e, _)| e).collect())
+    let kept: Vec<Experiment> = kept.map(|(e, _)| e).collect();
+    match kept.is_empty() {
+        false => Ok(kept),
+        true => Err(no_such(&names.join(", "), "there are no experiments yet".to_owned())),
+    }
+}
+
+/// Does `name` stand for this experiment?
+fn is_named(experiment: &Experiment, name: &str) -> bool {
+    name == ALL
+        || experiment.id == name
+        || collection_of(experiment).is_some_and(|c| c.key == name)
+        || experiment.claims.iter().any(|claim| claim.id == name)
+}
+
+fn unknown(name: &str, all: &[Experiment]) -> LabError {
+    let keys = collections().map(|c| c.key).chain([ALL]);
+    let ids = all.iter().map(|e| e.id.as_str());
+    let claims = all.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str());
+    let hint = nearest(name, keys.chain(ids).chain(claims));
+    no_such(name, format!("no such paper, figure or claim{hint}"))
+}
+
+fn no_such(name: &str, message: String) -> LabError {
+    LabError::Experiment { file: name.to_owned(), line: 0, message }
 }
 
 #[cfg(test)]

@@ -81,6 +81,20 @@ pub struct Axis {
     pub title: String,
     /// The values it takes.
     pub points: Vec<Point>,
+    /// Leave out the points at which no scenario can be built, instead of refusing to run: for
+    /// an axis of all protocols, not all of which can share a queue with every other.
+    pub skip_impossible: bool,
+    /// What a plan left out of `points`.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A point of an axis that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its label.
+    pub label: String,
+    /// Why there can be no such scenario.
+    pub reason: String,
 }
 
 /// One value of an axis.
@@ -277,6 +291,12 @@ impl Experiment {
         points
     }
 
+    /// The index of a cell's point on one axis.
+    pub fn point_index(&self, cell: usize, axis: usize) -> usize {
+        let faster = self.axes[axis + 1..].iter().map(|a| a.points.len());
+        cell / faster.product::<usize>() % self.axes[axis].points.len()
+    }
+
     /// How errors and tables call a cell: its labels.
     pub fn cell_name(&self, cell: usize) -> String {
         let labels = self.points(cell).into_iter().map(|p| p.label.as_str());
@@ -332,7 +352,7 @@ impl Experiment {
             Effort::Full => " --full",
             Effort::Custom(_) => "",
         };
-        match self.paper {
+        match crate::builtin::collection_of(self) {
             Some(_) => format!("windward reproduce {}{flag}", self.id),
             None => format!("windward sweep {}{flag}", self.file),
         }

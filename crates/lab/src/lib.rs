@@ -9,7 +9,9 @@
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;
 //! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
 //! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; `output`
-//! leaves nothing half-written; [`builtin`] holds the experiments of the papers.
+//! leaves nothing half-written; [`builtin`] holds the experiments that come with the program.
+//! [`explain`] says in words what a protocol is made of, and [`pages`] writes the part of its
+//! page that the protocol table and the experiments decide.
 //!
 //! Nothing here looks at a clock: whoever shows progress brings one.
 
@@ -17,8 +19,10 @@ pub mod builtin;
 pub mod claims;
 mod error;
 pub mod experiment;
+pub mod explain;
 pub mod expression;
 mod output;
+pub mod pages;
 mod palette;
 pub mod plot;
 pub mod report;

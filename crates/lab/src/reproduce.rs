@@ -10,7 +10,7 @@ use crate::claims::{self, ClaimResult, Verdict};
 use crate::experiment::{Effort, Experiment};
 use crate::output::Staging;
 use crate::plot;
-use crate::report::{self, Section};
+use crate::report::{self, Section, Tally};
 use crate::sweep::{self, Results, RunOptions};
 use crate::table::{manifest, write_json};
 
@@ -19,6 +19,8 @@ use crate::table::{manifest, write_json};
 pub struct ReproductionSummary {
     /// Every claim with its verdict, in the order of the experiments.
     pub claims: Vec<ClaimResult>,
+    /// The same counted, a row for each paper that claims something.
+    pub tallies: Vec<Tally>,
     /// Number of runs.
     pub runs: usize,
     /// The page to look at.
@@ -64,6 +66,7 @@ fn reproduce_with(
     write(&mut staging, &results, &judged)?;
     staging.commit()?;
     Ok(ReproductionSummary {
+        tallies: report::tallies(&results, &judged),
         claims: judged,
         runs: results.iter().map(|r| r.runs.len()).sum(),
         index: out_dir.join("index.html"),

@@ -13,7 +13,7 @@ use windward_core::units::{Duration, Time};
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::LabError;
-use crate::experiment::{Effort, Experiment, RunLength};
+use crate::experiment::{Effort, Experiment, RunLength, Skipped};
 
 /// More runs than this are a mistake.
 const MAX_RUNS: usize = 10_000_000;
@@ -76,7 +76,9 @@ pub struct Run {
 }
 
 impl Experiment {
-    /// Builds the scenario of every cell.
+    /// Builds the scenario of every cell, without the points that an axis leaves out as
+    /// impossible ([`crate::experiment::Axis::skip_impossible`]): the plan's experiment does
+    /// not have them.
     ///
     /// # Errors
     /// If one of them is impossible, or a metric names a group or link that is not there.
@@ -94,13 +96,45 @@ impl Experiment {
                 ),
             });
         }
-        let scenarios = (0..self.cells()).map(|cell| self.scenario(cell, &length));
+        let experiment = self.without_impossible(&length);
+        let scenarios = (0..experiment.cells()).map(|cell| experiment.scenario(cell, &length));
         Ok(Plan {
-            experiment: self.clone(),
             effort: effort.clone(),
             scenarios: scenarios.collect::<Result<_, _>>()?,
             length,
+            experiment,
         })
+    }
+
+    fn without_impossible(&self, length: &RunLength) -> Experiment {
+        let mut experiment = self.clone();
+        for a in 0..self.axes.len() {
+            if !self.axes[a].skip_impossible {
+                continue;
+            }
+            let mut reasons = vec![None; experiment.axes[a].points.len()];
+            for cell in 0..experiment.cells() {
+                // All other errors are the plan's to report.
+                if let Err(LabError::Scenario { error, .. }) = experiment.scenario(cell, length) {
+                    let text = error.to_string();
+                    let reason = text.lines().next().unwrap_or_default().to_owned();
+                    reasons[experiment.point_index(cell, a)].get_or_insert(reason);
+                }
+            }
+            // If no point is possible, the fault is not the points'.
+            if reasons.iter().all(Option::is_some) {
+                continue;
+            }
+            let axis = &mut experiment.axes[a];
+            let points = std::mem::take(&mut axis.points);
+            for (point, reason) in points.into_iter().zip(reasons) {
+                match reason {
+                    None => axis.points.push(point),
+                    Some(reason) => axis.skipped.push(Skipped { label: point.label, reason }),
+                }
+            }
+        }
+        experiment
     }
 
     fn scenario(&self, cell: usize, length: &RunLength) -> Result<Scenario, LabError> {

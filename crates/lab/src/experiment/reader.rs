@@ -1,6 +1,7 @@
 //! Reads the `[experiment]` table of a file, strictly.
 
 use toml_edit::{Document, Item, Value};
+use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 
 use super::{
@@ -138,18 +139,30 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
                 return Err(table.error(message));
             }
         }
+        let skip_impossible = table.flag("skip_impossible")?.is_some_and(|s| s.value);
         table.finish()?;
-        axes.push(Axis { name: name.value, title, points });
+        let skipped = Vec::new();
+        axes.push(Axis { name: name.value, title, points, skip_impossible, skipped });
     }
     Ok(axes)
 }
 
+/// What `values` says for every protocol of the table, in its order.
+const ALL_PROTOCOLS: &str = "protocols";
+
 /// `key = ".."` or several of them, `values = [..]` and, if they shall be called otherwise,
-/// `labels = [..]`.
+/// `labels = [..]`. `values = "protocols"` stands for the names of all protocols.
 fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, LabError> {
     let keys = table.texts("key")?;
     let labels = table.texts("labels")?;
     let values = table.values("values")?;
+    let names: Vec<Value> = match values[..] {
+        [Value::String(word)] if word.value() == ALL_PROTOCOLS => {
+            PROTOCOLS.iter().map(|p| Value::from(p.name)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let values = if names.is_empty() { values } else { names.iter().collect() };
     if keys.is_empty() != values.is_empty() {
         return Err(table.missing(if keys.is_empty() { "key" } else { "values" }));
     }

@@ -73,6 +73,38 @@ fn custom_lengths_and_impossible_ones() {
 }
 
 #[test]
+fn impossible_points_are_left_out_where_the_axis_says_so() {
+    // Beside a flow that needs an XCP router none that needs an XTCP router is possible.
+    let text = crate::testing::TEXT
+        .replace("flows.*.protocol", "flows.clean.protocol")
+        .replace(
+            "group = \"lossy\"\nprotocol = \"newreno\"",
+            "group = \"lossy\"\nprotocol = \"xcp\"",
+        )
+        .replace("\"newreno\", \"sack\"]", "\"lr-xtcp\", \"newreno\", \"sack\"]");
+    let refused = Experiment::parse("f.toml", &text).unwrap().plan(&Effort::Quick).unwrap_err();
+    assert!(refused.to_string().contains("`xtcp`"), "{refused}");
+
+    let text = text.replace("name = \"protocol\"", "name = \"protocol\"\nskip_impossible = true");
+    let experiment = Experiment::parse("f.toml", &text).unwrap();
+    let plan = experiment.plan(&Effort::Quick).unwrap();
+    let axis = &plan.experiment.axes[0];
+    let labels: Vec<&str> = axis.points.iter().map(|p| p.label.as_str()).collect();
+    assert_eq!(labels, ["newreno", "sack"]);
+    assert_eq!(axis.skipped[0].label, "lr-xtcp");
+    assert!(axis.skipped[0].reason.contains("`xtcp`"), "{}", axis.skipped[0].reason);
+    // Two protocols and three rates are left.
+    assert_eq!(plan.scenarios.len(), 6);
+    assert_eq!(plan.experiment.cell_name(4), "sack, 2 Mbit");
+    assert_eq!((plan.experiment.point_index(4, 0), plan.experiment.point_index(4, 1)), (1, 1));
+
+    // Where nothing at all is possible, the file is wrong.
+    let text = text.replace("delay = \"20ms\", queue", "delay = \"20 parsecs\", queue");
+    let wrong = Experiment::parse("f.toml", &text).unwrap().plan(&Effort::Quick).unwrap_err();
+    assert!(wrong.to_string().contains("20 parsecs"), "{wrong}");
+}
+
+#[test]
 fn a_metric_of_a_group_that_is_not_there_is_found_before_running() {
     let text = crate::testing::TEXT.replace("throughput(clean)\"\nratio", "cv(cleen)\"\nratio");
     let error = Experiment::parse("f.toml", &text).unwrap().plan(&Effort::Quick).unwrap_err();

@@ -1,3 +1,5 @@
+use windward_core::protocols::PROTOCOLS;
+
 use crate::LabError;
 use crate::experiment::{Experiment, PlotKind};
 
@@ -134,4 +136,14 @@ fn a_plain_scenario_is_no_experiment() {
     );
     let error = parse("[[experiment]]\nid = \"x\"\n").unwrap_err().to_string();
     assert_eq!(error, "f.toml:12: write `experiment` as a table: [experiment]");
+}
+
+#[test]
+fn an_axis_of_all_protocols_follows_the_table() {
+    let all = EXPERIMENT.replace("[\"newreno\", \"sack\"]", "\"protocols\"");
+    let e = parse(&all).unwrap();
+    let labels: Vec<&str> = e.axes[0].points.iter().map(|p| p.label.as_str()).collect();
+    let table: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
+    assert_eq!(labels, table);
+    assert_eq!(e.axes[0].points[0].set, [("flows.*.protocol".to_owned(), table[0].to_owned())]);
 }

@@ -1,0 +1,4 @@
+use super::Collection;
+
+pub(super) static COLLECTION: Collection =
+    Collection { key: "field", title: "Links of today", authors: "", published: "", files: &[] };

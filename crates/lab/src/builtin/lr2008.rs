@@ -1,0 +1,22 @@
+use super::{Collection, file};
+
+pub(super) static COLLECTION: Collection = Collection {
+    key: "lr2008",
+    title: "Loss-resilient window-based congestion control",
+    authors: "C. De Vleeschouwer, P. Frossard",
+    published: "Computer Networks 52, 2008",
+    files: &[
+        file!("papers/lr2008/fig2"),
+        file!("papers/lr2008/fig3"),
+        file!("papers/lr2008/dupack-threshold"),
+        file!("papers/lr2008/retransmission-timeout"),
+        file!("papers/lr2008/fig4"),
+        file!("papers/lr2008/fig5"),
+        file!("papers/lr2008/fig6"),
+        file!("papers/lr2008/fig7"),
+        file!("papers/lr2008/fig8"),
+        file!("papers/lr2008/partial-deflation"),
+        file!("papers/lr2008/fig9"),
+        file!("papers/lr2008/fig10"),
+    ],
+};

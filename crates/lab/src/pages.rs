@@ -1,0 +1,214 @@
+//! The pages of `docs/protocols`: one a protocol and an index.
+//!
+//! A page begins with a frame between two marks, which this module writes from the protocol
+//! table, the keys of the scenario format and the experiments that come with the program. What
+//! follows it is written by hand: the idea, the equations, the deviations.
+
+use std::fmt::Write;
+
+use windward_core::endpoint::feedback::Feedback;
+use windward_core::endpoint::recovery::RecoveryKind;
+use windward_core::network::RouterKind;
+use windward_core::protocols::{PROTOCOLS, Protocol};
+use windward_sim::scenario::Traffic;
+use windward_sim::scenario::file::{KeyDoc, ScenarioFile};
+
+use crate::LabError;
+use crate::builtin::{self, MATRIX};
+use crate::experiment::{Effort, Experiment};
+use crate::explain;
+
+/// Where a frame begins.
+pub const BEGIN: &str = "<!-- generated: do not edit -->";
+/// Where it ends.
+pub const END: &str = "<!-- end -->";
+/// What a page says below its frame, each under a heading of the second level.
+pub const HEART: [&str; 3] = ["Idea", "Equations", "Deviations"];
+
+/// What the frames are written from.
+#[derive(Debug)]
+pub struct Pages {
+    keys: Vec<KeyDoc>,
+    /// Each experiment with the protocols that appear in it.
+    figures: Vec<(Experiment, Vec<&'static str>)>,
+}
+
+impl Pages {
+    /// Reads the experiments that come with the program.
+    ///
+    /// # Errors
+    /// None, as long as the tests pass.
+    pub fn new() -> Result<Self, LabError> {
+        let mut figures = Vec::new();
+        for experiment in builtin::all()? {
+            // Every protocol is in the matrix: that says nothing of one.
+            if !MATRIX.holds(&experiment) {
+                let protocols = protocols_of(&experiment)?;
+                figures.push((experiment, protocols));
+            }
+        }
+        Ok(Pages { keys: ScenarioFile::keys(), figures })
+    }
+
+    /// The frame of a protocol's page, its marks included.
+    pub fn frame(&self, protocol: &Protocol) -> String {
+        let Protocol { name, source, summary, .. } = protocol;
+        let mut page = format!("{BEGIN}\n# {name}\n\n{summary}\n\nSource: {source}.");
+        for (key, title) in explain::references(protocol) {
+            let _ = write!(page, "\n{key} is {title}.");
+        }
+        page.push_str("\n[All protocols](README.md)\n\n");
+        page.push_str("| axis | part | what it does | source |\n| --- | --- | --- | --- |\n");
+        for (axis, part) in explain::parts(protocol) {
+            let _ = writeln!(page, "| {axis} | {} | {} | {} |", part.name, part.what, part.source);
+        }
+        self.parameters(&mut page, protocol);
+        page.push_str("\n## Run it\n\n```sh\n");
+        let _ = writeln!(
+            page,
+            "windward run experiments/examples/first.toml --set 'flows.*.protocol={name}'"
+        );
+        let mut figures = self.figures.iter().filter(|(_, all)| all.contains(name)).peekable();
+        if let Some((experiment, _)) = figures.peek() {
+            let _ = writeln!(page, "windward reproduce {}", experiment.id);
+        }
+        page.push_str("windward reproduce matrix\n```\n\n## Figures\n\n");
+        if figures.peek().is_none() {
+            page.push_str("It appears in no figure but the matrix of all protocols.\n");
+        }
+        for (experiment, _) in figures {
+            let figure = experiment.figure.as_ref().map(|f| format!("{f}. "));
+            let _ = writeln!(
+                page,
+                "- `{}`: {}{}",
+                experiment.id,
+                figure.unwrap_or_default(),
+                experiment.title
+            );
+        }
+        page.push_str(END);
+        page.push('\n');
+        page
+    }
+
+    fn parameters(&self, page: &mut String, protocol: &Protocol) {
+        page.push_str(
+            "\n## Parameters\n\nOf `[endpoint]`, or of one `[[flows]]` table:\n\n\
+             | key | default | meaning |\n| --- | --- | --- |\n",
+        );
+        let mut row = |key: &str, doc: &KeyDoc, meaning: &str| {
+            let _ = writeln!(page, "| `{key}` | {} | {meaning} |", doc.default);
+        };
+        for (key, doc) in endpoint_keys(&self.keys) {
+            if applies(key, protocol).unwrap_or(true) {
+                row(key, doc, doc.meaning);
+            }
+        }
+        let router = protocol.router;
+        if router == RouterKind::Any {
+            page.push_str("\nIt asks nothing of routers: any queue will do.\n");
+            return;
+        }
+        let name = router.name();
+        let _ = writeln!(
+            page,
+            "\nIt asks for the router `{name}` at every link its data crosses, which `router = \
+             \"auto\"`, the default, puts there."
+        );
+        let keys: Vec<_> = router_keys(&self.keys, router).collect();
+        if keys.is_empty() {
+            page.push_str("That router has no parameters.\n");
+            return;
+        }
+        let _ = writeln!(
+            page,
+            "Parameters of `router = {{ kind = \"{name}\", .. }}` of a link:\n\n\
+             | key | default | meaning |\n| --- | --- | --- |"
+        );
+        for (key, doc, meaning) in keys {
+            let _ = writeln!(page, "| `{key}` | {} | {meaning} |", doc.default);
+        }
+    }
+
+    /// The index: a row a protocol.
+    pub fn index(&self) -> String {
+        let mut page = format!(
+            "{BEGIN}\n# Protocols\n\nA page a protocol: what it is made of, its parameters, how to \
+             run it, the idea, the equations, and where this implementation deviates.\n\n\
+             | name | paper | window | recovery | discrimination | feedback | router |\n\
+             | --- | --- | --- | --- | --- | --- | --- |\n"
+        );
+        for protocol in PROTOCOLS {
+            let name = protocol.name;
+            let [window, recovery, discrimination, feedback, router] =
+                explain::parts(protocol).map(|(_, part)| part.name);
+            let _ = writeln!(
+                page,
+                "| [{name}]({name}.md) | {} | {window} | {recovery} | {discrimination} | \
+                 {feedback} | {router} |",
+                protocol.source
+            );
+        }
+        page.push_str(END);
+        page.push('\n');
+        page
+    }
+}
+
+/// The names of the protocols that any cell of an experiment runs.
+fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> {
+    let mut names = Vec::new();
+    for flow in experiment.plan(&Effort::Quick)?.scenarios.iter().flat_map(|s| &s.flows) {
+        match flow.traffic {
+            Traffic::Transport { protocol, .. } if !names.contains(&protocol.name) => {
+                names.push(protocol.name);
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+/// The keys of `[endpoint]`, without that prefix.
+fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
+    let key = |doc: &'_ KeyDoc| doc.key.strip_prefix("endpoint.").map(str::len);
+    keys.iter().filter_map(move |doc| key(doc).map(|n| (&doc.key[doc.key.len() - n..], doc)))
+}
+
+/// The keys of a router's table with what they mean, told apart by the router's name before it:
+/// `xcp: share of the spare bandwidth given out`.
+fn router_keys(
+    keys: &[KeyDoc],
+    router: RouterKind,
+) -> impl Iterator<Item = (&str, &KeyDoc, &'static str)> {
+    const PREFIX: &str = "dumbbell.bottleneck.router.";
+    keys.iter().filter_map(move |doc| {
+        let key = doc.key.strip_prefix(PREFIX)?;
+        let (of, meaning) = doc.meaning.split_once(": ")?;
+        // A persistent queue is one more thing that an XCP router can have.
+        let inherited = router == RouterKind::XcpPersistent && of == RouterKind::Xcp.name();
+        (of == router.name() || inherited).then_some((key, doc, meaning))
+    })
+}
+
+/// Does the key of `[endpoint]` mean anything to this protocol? `None` for keys that nobody has
+/// decided on.
+fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
+    let recovery = protocol.recovery;
+    match key {
+        "packet_size" | "ack_size" | "initial_window" | "rwnd" | "dupack_threshold"
+        | "rto_floor" | "rto_initial" | "rto_ceiling" | "clock_granularity" | "delayed_acks"
+        | "overhead" => Some(true),
+        "ecn" => Some(protocol.feedback == Feedback::None),
+        "retransmission_timeout_factor" => Some(recovery.has_retransmission_timer()),
+        "partial_deflation" => {
+            Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
+        }
+        "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "pages/tests.rs"]
+mod protocol_pages;
