@@ -47,10 +47,20 @@ fn window(law: WindowLaw) -> Part {
             what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
             source: "RFC 9438 section 4",
         },
-        WindowLaw::Xcp => Part {
+        WindowLaw::Xcp { heeds_duplicates: true } => Part {
             name: "xcp",
             what: "adds what the routers grant, packet by packet; no slow start",
             source: "Katabi 2002 section 3.3",
+        },
+        WindowLaw::Xcp { heeds_duplicates: false } => Part {
+            name: "xcp-new",
+            what: "adds what the routers grant, but on ACKs of new data alone; no slow start",
+            source: "xcpr2005 section II, after the ns-2 code of Katabi",
+        },
+        WindowLaw::XcpR => Part {
+            name: "xcp-r",
+            what: "takes the window that the receiver computes from what the routers grant",
+            source: "xcpr2005 section IV",
         },
         WindowLaw::Xtcp { tcp_friendly: false } => Part {
             name: "xtcp",
@@ -140,6 +150,11 @@ fn feedback(kind: Feedback) -> Part {
             name: "xcp",
             what: "packets carry rtt and the wanted change of throughput; ACKs echo what is left",
             source: "draft-falk-xcp-spec-03 section 2",
+        },
+        Feedback::XcpR => Part {
+            name: "xcp-r",
+            what: "packets carry XCP's header; the receiver sums the grants, ACKs carry the window",
+            source: "xcpr2005 section IV",
         },
         Feedback::CongestionFlag => Part {
             name: "flag",

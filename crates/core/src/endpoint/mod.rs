@@ -60,6 +60,8 @@ pub struct EndpointConfig {
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
     pub loss_monitor_guard: bool,
+    /// Parameters of `xcp-r`.
+    pub xcp_r: feedback::XcpRConfig,
 }
 
 impl Default for EndpointConfig {
@@ -80,6 +82,7 @@ impl Default for EndpointConfig {
             ecn: false,
             partial_deflation: true,
             loss_monitor_guard: false,
+            xcp_r: feedback::XcpRConfig::default(),
         }
     }
 }

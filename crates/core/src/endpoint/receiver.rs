@@ -49,7 +49,7 @@ impl Receiver {
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::new(feedback),
+            echo: Echo::new(feedback, config),
             delayed: None,
             stats: ReceiverStats::default(),
         }

@@ -1,6 +1,7 @@
 //! Reno, NewReno and SACK against RFC 5681, 6582, 6675 and 6298.
 
 use super::*;
+use crate::network::RouterKind;
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -267,10 +268,9 @@ fn the_timeout_doubles_until_something_arrives() {
         line.cwnd(1.0);
         line.next_timer(15_000);
         // A sample of 100 ms: back to the floor. Timestamps tell transmissions apart.
-        let sent: &[u64] = if protocol.window == super::super::window::WindowLaw::Xcp {
-            &[1]
-        } else {
-            &[1, 2] // Slow start.
+        let sent: &[u64] = match protocol.router {
+            RouterKind::Xcp | RouterKind::XcpPersistent => &[1],
+            _ => &[1, 2], // Slow start.
         };
         line.at(7100, Arrives(0), sent);
         line.next_timer(8100);

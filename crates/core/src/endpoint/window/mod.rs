@@ -7,16 +7,18 @@
 mod cubic;
 mod reno;
 mod xcp;
+mod xcp_r;
 mod xtcp;
 
 use super::EndpointConfig;
 use super::estimator::{BandwidthKind, Path};
-use crate::packet::{CongestionHeader, Flags};
+use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Probability, Time};
 
 use cubic::Cubic;
 use reno::Reno;
 use xcp::Xcp;
+use xcp_r::XcpR;
 use xtcp::Xtcp;
 
 /// The window laws by name.
@@ -27,7 +29,12 @@ pub enum WindowLaw {
     /// CUBIC (RFC 9438).
     Cubic,
     /// The window follows the feedback of XCP routers.
-    Xcp,
+    Xcp {
+        /// Does the feedback on duplicate acknowledgments count?
+        heeds_duplicates: bool,
+    },
+    /// The window is the one that the receiver computes (xcpr2005 section IV).
+    XcpR,
     /// AIMD on a congestion flag (lr2008 section 3.2).
     Xtcp {
         /// Artificial back-off where TCP would time out (lr2008 section 8.1).
@@ -39,7 +46,11 @@ impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
     pub fn bandwidth(self) -> Option<BandwidthKind> {
         match self {
-            WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
+            WindowLaw::Reno
+            | WindowLaw::Cubic
+            | WindowLaw::Xcp { .. }
+            | WindowLaw::XcpR
+            | WindowLaw::Xtcp { .. } => None,
         }
     }
 }
@@ -96,6 +107,8 @@ pub enum Window {
     Cubic(Cubic),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
+    /// See [`WindowLaw::XcpR`].
+    XcpR(XcpR),
     /// See [`WindowLaw::Xtcp`].
     Xtcp(Xtcp),
 }
@@ -107,6 +120,7 @@ macro_rules! each {
             Window::Reno($law) => $call,
             Window::Cubic($law) => $call,
             Window::Xcp($law) => $call,
+            Window::XcpR($law) => $call,
             Window::Xtcp($law) => $call,
         }
     };
@@ -118,7 +132,8 @@ impl Window {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
-            WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
+            WindowLaw::Xcp { heeds_duplicates } => Window::Xcp(Xcp::new(config, heeds_duplicates)),
+            WindowLaw::XcpR => Window::XcpR(XcpR::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
         }
     }
@@ -133,7 +148,7 @@ impl Window {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
-            Window::Xcp(_) => f64::INFINITY,
+            Window::Xcp(_) | Window::XcpR(_) => f64::INFINITY,
         }
     }
     /// An acknowledgment arrived.
@@ -143,6 +158,14 @@ impl Window {
     /// Congestion was noticed through a loss or an ECN mark.
     pub fn on_congestion(&mut self, event: &CongestionEvent) {
         each!(self, law => law.on_congestion(event));
+    }
+    /// A data packet is about to leave, its congestion header stamped: what the law itself has to
+    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
+    #[inline]
+    pub fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        if let Window::XcpR(law) = self {
+            law.announce(packet, limited);
+        }
     }
     /// The recovery timer expired.
     pub fn on_reset(&mut self, event: &ResetEvent) {

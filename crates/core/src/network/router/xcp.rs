@@ -137,7 +137,7 @@ impl XcpRouter {
     pub fn on_departure(&mut self, packet: &mut Packet, queue_bytes: u64) {
         self.running_min_queue = self.running_min_queue.min(queue_bytes as f64);
         let size = f64::from(packet.size);
-        let CongestionHeader::Xcp { rtt, inter_packet, delta } = &mut packet.header else {
+        let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = &mut packet.header else {
             return;
         };
         if *rtt == 0.0 {
@@ -227,7 +227,8 @@ mod tests {
     use super::*;
 
     fn xcp(rtt: f64, cwnd: f64, delta: f64) -> Packet {
-        let header = CongestionHeader::Xcp { rtt, inter_packet: rtt / cwnd, delta };
+        let inter_packet = rtt / cwnd;
+        let header = CongestionHeader::Xcp { rtt, inter_packet, delta, congestion_flag: 0 };
         Packet { size: 1000, header, ..Packet::default() }
     }
 
@@ -317,7 +318,12 @@ mod tests {
     #[test]
     fn without_an_rtt_there_is_no_feedback() {
         let mut packet = xcp(0.0, 1.0, f64::MAX);
-        packet.header = CongestionHeader::Xcp { rtt: 0.0, inter_packet: 0.0, delta: f64::MAX };
+        packet.header = CongestionHeader::Xcp {
+            rtt: 0.0,
+            inter_packet: 0.0,
+            delta: f64::MAX,
+            congestion_flag: 0,
+        };
         after_one_interval().on_departure(&mut packet, 1000);
         assert_eq!(granted(&packet), 0.0);
     }
