@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
 use crate::endpoint::recovery::RecoveryKind;
 use crate::packet::PacketKind;
 use crate::protocols::{PROTOCOLS, Protocol};
@@ -45,11 +46,20 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 3]>(),
+        any::<[bool; 5]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
     );
     let config = config.prop_map(
-        |(iw, rwnd, dupack_threshold, tick, factor, delay, [ecn, deflation, guard], floor)| {
+        |(
+            iw,
+            rwnd,
+            dupack_threshold,
+            tick,
+            factor,
+            delay,
+            [ecn, deflation, guard, once, per_window],
+            floor,
+        )| {
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -62,6 +72,14 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 ecn,
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
+                xcp_r: XcpRConfig {
+                    formula: if per_window { Formula::PerWindow } else { Formula::Incremental },
+                    congestion_flag: if once {
+                        CongestionFlag::Once
+                    } else {
+                        CongestionFlag::Count
+                    },
+                },
                 ..EndpointConfig::default()
             }
         },

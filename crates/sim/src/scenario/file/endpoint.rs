@@ -1,6 +1,7 @@
 //! Parameters of endpoints: `[endpoint]`, and the same keys in `[[flows]]`.
 
 use windward_core::endpoint::EndpointConfig;
+use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
 use windward_core::units::Duration;
 
 use super::section::{DAY, Field, Result, Section};
@@ -39,11 +40,26 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(ecn, Field::bool);
     take!(partial_deflation, Field::bool);
     take!(loss_monitor_guard, Field::bool);
+    take!(xcp_r, |field| xcp_r(config.xcp_r, &field.section()?));
     if config.rto_ceiling < config.rto_floor {
         return Err(section.error(format!(
             "rto_ceiling ({}) is less than rto_floor ({})",
             config.rto_ceiling, config.rto_floor
         )));
+    }
+    Ok(config)
+}
+
+fn xcp_r(mut config: XcpRConfig, section: &Section<'_>) -> Result<XcpRConfig> {
+    const FORMULAS: [&str; 2] = ["incremental", "per-window"];
+    const FLAGS: [&str; 2] = ["count", "once"];
+    if let Some(word) = section.read("formula", |field| field.word(&FORMULAS))? {
+        let incremental = word == FORMULAS[0];
+        config.formula = if incremental { Formula::Incremental } else { Formula::PerWindow };
+    }
+    if let Some(word) = section.read("congestion_flag", |field| field.word(&FLAGS))? {
+        let count = word == FLAGS[0];
+        config.congestion_flag = if count { CongestionFlag::Count } else { CongestionFlag::Once };
     }
     Ok(config)
 }

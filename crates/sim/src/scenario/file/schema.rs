@@ -266,6 +266,12 @@ const ENDPOINT: &[Key] = &[
     key("ecn", "false", "negotiate ECN"),
     key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
     key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
+    nested("xcp_r", Kind::Table(&[XCP_R]), "", "xcp-r: how the receiver keeps the window"),
+];
+
+const XCP_R: &[Key] = &[
+    key("formula", "incremental", "incremental, or per-window: the paper's rejected first version"),
+    key("congestion_flag", "count", "count of window changes in every packet, or once: a bit"),
 ];
 
 const FLOW: &[Key] = &[

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
 use windward_core::network::{AqmSpec, ChainClock, ChannelSpec, QueueLimit, RouterSpec, XcpSpec};
 use windward_core::units::{Duration, Probability, Rate, Time};
 
@@ -340,6 +341,45 @@ fn a_link_has_one_router() {
     let message = file.build().unwrap_err().to_string();
     assert!(message.contains("dumbbell.bottleneck.router = \"none\""), "{message}");
     assert!(message.contains("they ask for `xcp`"), "{message}");
+}
+
+#[test]
+fn every_xcp_needs_an_xcp_router() {
+    for protocol in ["xcp-katabi", "xcp-r"] {
+        let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+        file.set("flows.clean.protocol", protocol).unwrap();
+        for router in ["none", "xtcp"] {
+            file.set("dumbbell.bottleneck.router", router).unwrap();
+            let message = file.build().unwrap_err().to_string();
+            assert!(message.contains(&format!("dumbbell.bottleneck.router = \"{router}\"")));
+            assert!(message.contains("no feedback that flows `clean` understand"), "{message}");
+            assert!(message.contains("leave `router` out"), "{message}");
+        }
+        file.set("dumbbell.bottleneck.router", "xcp").unwrap();
+        file.build().unwrap();
+    }
+}
+
+#[test]
+fn parameters_of_xcp_r() {
+    let config = |changes: &[(&str, &str)]| match &flow(&with(FIRST, changes), "clean-1").traffic {
+        Traffic::Transport { config, .. } => config.xcp_r,
+        Traffic::Datagrams { .. } => panic!("no connection"),
+    };
+    assert_eq!(config(&[]), XcpRConfig::default());
+    let changed = config(&[
+        ("flows.*.xcp_r.formula", "per-window"),
+        ("flows.clean.xcp_r.congestion_flag", "once"),
+    ]);
+    assert_eq!(
+        (changed.formula, changed.congestion_flag),
+        (Formula::PerWindow, CongestionFlag::Once)
+    );
+    let message = error_of_set("flows.clean.xcp_r.formula", "perwindow");
+    assert!(message.contains("did you mean `per-window`?"), "{message}");
+    let message = error_of_set("endpoint.xcp_r.flag", "once");
+    assert!(message.contains("unknown key"), "{message}");
+    assert!(error_of_set("flows.clean.xcp_r", "once").contains("expected a table"));
 }
 
 #[test]
