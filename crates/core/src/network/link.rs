@@ -245,7 +245,7 @@ impl<T> QueuedLink<T> {
     /// The packet that was dropped.
     pub fn offer(&mut self, now: Time, packet: &mut Packet, handle: T) -> Result<(), T> {
         if let Some(Router::Xcp(xcp)) = &mut self.router {
-            xcp.on_arrival(packet);
+            xcp.on_arrival(now, packet);
         }
         let waiting = self.waiting.len();
         let red_admits = self
@@ -291,7 +291,7 @@ impl<T> QueuedLink<T> {
     /// Puts the packet just taken on the wire.
     pub fn depart(&mut self, now: Time, packet: &mut Packet) -> Departure {
         match &mut self.router {
-            Some(Router::Xcp(xcp)) => xcp.on_departure(packet, self.waiting_bytes),
+            Some(Router::Xcp(xcp)) => xcp.on_departure(now, packet, self.waiting_bytes),
             Some(Router::Xtcp(counter)) => {
                 self.wire.marked += u64::from(counter.on_departure(packet));
             }

@@ -335,7 +335,13 @@ impl Simulation {
         debug_assert_eq!(at, self.now, "only what has happened may be queued");
         let hop = &mut self.hops[link as usize];
         let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
-        if let Err(id) = queue.offer(at, &mut self.slab[id], id) {
+        // A router without a timer may have one from here on.
+        let wakes = queue.next_timer() == Time::NEVER;
+        let offered = queue.offer(at, &mut self.slab[id], id);
+        if wakes && queue.next_timer() != Time::NEVER {
+            self.schedule.set(hop.ids.router, queue.next_timer());
+        }
+        if let Err(id) = offered {
             hop.books.dropped += 1;
             self.slab.give_back(id);
         } else if let (1, Some(start)) = (queue.waiting(), queue.next_start()) {
@@ -355,7 +361,11 @@ impl Simulation {
             return;
         };
         let packet = &mut self.slab[id];
+        let wakes = queue.next_timer() == Time::NEVER;
         let departure = queue.depart(self.now, packet);
+        if wakes && queue.next_timer() != Time::NEVER {
+            self.schedule.set(hop.ids.router, queue.next_timer());
+        }
         let next_start = queue.next_start();
         let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
         let flow = &mut self.flows[packet.flow as usize];

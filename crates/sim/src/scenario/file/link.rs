@@ -184,7 +184,15 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
         match &mut spec {
             Some(RouterSpec::Xcp(xcp)) => xcp_parameters(xcp, section)?,
             _ => section.forbid(
-                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"],
+                &[
+                    "alpha",
+                    "beta",
+                    "shuffle",
+                    "increase_limit",
+                    "target_packets",
+                    "packet_size",
+                    "weight",
+                ],
                 "only the kinds xcp and xcp-persistent have parameters",
             )?,
         }
@@ -200,6 +208,8 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
     xcp.alpha = number("alpha", 0.0..=10.0, xcp.alpha)?;
     xcp.beta = number("beta", 0.0..=10.0, xcp.beta)?;
     xcp.shuffle = number("shuffle", 0.0..=1.0, xcp.shuffle)?;
+    let increase_limit = section.read("increase_limit", increase_limit)?;
+    xcp.increase_limit = increase_limit.or(xcp.increase_limit);
     match &mut xcp.persistent {
         Some(queue) => {
             queue.target_packets = number("target_packets", 0.0..=1e9, queue.target_packets)?;
@@ -212,6 +222,16 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
             &["target_packets", "packet_size", "weight"],
             "only the kind xcp-persistent keeps a queue",
         ),
+    }
+}
+
+/// A size in bytes: routers count bytes and know no packet size.
+fn increase_limit(field: Field<'_>) -> Result<f64> {
+    match field.clone().amount()? {
+        Amount::Bytes(bytes) => Ok(bytes as f64),
+        Amount::Packets(_) => Err(field
+            .error("expected bytes")
+            .with_help("write for instance increase_limit = \"600kB\", 0.6 of the buffer")),
     }
 }
 

@@ -229,6 +229,7 @@ const ROUTER: &[Key] = &[
     key("alpha", "0.4", "xcp: share of the spare bandwidth given out, 0 to 10"),
     key("beta", "0.226", "xcp: weight of the queue, 0 to 10"),
     key("shuffle", "0.1", "xcp: share of the traffic shuffled, 0 to 1"),
+    key("increase_limit", "none", "xcp: most bytes windows grow by in an interval, less the queue"),
     key("target_packets", "10", "xcp-persistent: the queue aimed at"),
     key("packet_size", "1000", "xcp-persistent: bytes of a packet of the target"),
     key("weight", "0.9", "xcp-persistent: weight of the old average, 0 to 1"),
