@@ -6,10 +6,13 @@
 
 use std::path::Path;
 
+use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::LabError;
+use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
+use crate::theory::{self, Law};
 
 mod reader;
 
@@ -108,12 +111,19 @@ pub struct Point {
 
 impl Point {
     /// The number its label begins with, and what follows it: `5%` is 5 of `%`, `20 ms` is 20
-    /// of `ms`. `None` for labels that are words.
+    /// of `ms`, `1e-8` is that of nothing. `None` for labels that are words.
     pub fn quantity(&self) -> Option<(f64, &str)> {
         let label = self.label.trim();
         let end = label
             .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
             .unwrap_or(label.len());
+        // An exponent has digits: `5 each` and `2e` have none.
+        let exponent = label[end..].strip_prefix(['e', 'E']).map_or(0, |rest| {
+            let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+            let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+            if count == 0 { 0 } else { label.len() - end - (digits.len() - count) }
+        });
+        let end = end + exponent;
         let number = label[..end].parse().ok()?;
         Some((number, label[end..].trim()))
     }
@@ -144,8 +154,55 @@ pub struct PlotSpec {
     pub y: Option<(f64, f64)>,
     /// Only the cells with these labels on these axes.
     pub only: Vec<(usize, Vec<String>)>,
-    /// Horizontal lines to compare with.
+    /// Is the vertical axis logarithmic? Then what is not above zero is left out.
+    pub y_log: bool,
+    /// Lines to compare with.
     pub references: Vec<Reference>,
+    pub(crate) line: usize,
+}
+
+impl PlotSpec {
+    /// Does the chart show the cell with these points?
+    pub(crate) fn shows(&self, points: &[&Point]) -> bool {
+        let fits = |(axis, labels): &(usize, Vec<String>)| labels.contains(&points[*axis].label);
+        self.only.iter().all(fits)
+    }
+
+    /// Does the scenario of a cell have what the chart shows?
+    ///
+    /// # Errors
+    /// If a name is not there, or the scenario does not record what is drawn.
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        if let PlotKind::Time { what, names, .. } = &self.kind {
+            if what.is_sampled() && scenario.sample.is_none() {
+                return Err("the chart draws samples and the scenario has none: add for instance \
+                            `sample = \"100ms\"`"
+                    .to_owned());
+            }
+            if *what == Traced::FlowThroughput && !scenario.flow_bins {
+                return Err(
+                    "`flows = true` draws the throughput of every flow, which the scenario \
+                            does not keep: add `flow_bins = true`"
+                        .to_owned(),
+                );
+            }
+            let known: Vec<&str> = match what.is_of_links() {
+                true => scenario.links.iter().map(|l| l.name.as_str()).collect(),
+                false => scenario.groups.iter().map(String::as_str).collect(),
+            };
+            if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+                let kind = if what.is_of_links() { "link" } else { "group" };
+                return Err(format!("no {kind} `{name}` to draw{}", nearest(name, known)));
+            }
+        }
+        for reference in &self.references {
+            if let ReferenceLine::Curve { law, group, link } = &reference.line {
+                theory::expected(*law, scenario, group.as_deref(), link.as_deref())
+                    .map_err(|e| format!("`{}`: {e}", reference.label))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a chart draws.
@@ -167,22 +224,67 @@ pub enum PlotKind {
         /// Indices of the metrics.
         metrics: Vec<usize>,
     },
-    /// Throughput of groups over time, one panel a cell.
+    /// Something over time, one panel a cell.
     Time {
-        /// Names of the groups.
-        groups: Vec<String>,
+        /// What.
+        what: Traced,
+        /// Names of the groups or links it is of.
+        names: Vec<String>,
         /// The first repetition alone instead of the mean of all with its band.
         single: bool,
     },
 }
 
-/// A horizontal line to compare with.
+/// What charts over time show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traced {
+    /// Throughput of groups, from their bins.
+    Throughput,
+    /// Throughput of each flow of groups, from bins of their own.
+    FlowThroughput,
+    /// Congestion window of each flow of groups, from samples.
+    Cwnd,
+    /// Queue of links, from samples.
+    Queue,
+    /// What the routers of links send out to flows, from samples.
+    Signal,
+}
+
+impl Traced {
+    /// Is it read from samples?
+    pub(crate) fn is_sampled(self) -> bool {
+        matches!(self, Traced::Cwnd | Traced::Queue | Traced::Signal)
+    }
+
+    /// Is it of links, and not of groups?
+    pub(crate) fn is_of_links(self) -> bool {
+        matches!(self, Traced::Queue | Traced::Signal)
+    }
+}
+
+/// A line to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
-    /// Where, in the unit of the axis.
-    pub y: f64,
+    /// Where it is.
+    pub line: ReferenceLine,
     /// What it means.
     pub label: String,
+}
+
+/// Where a line to compare with is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReferenceLine {
+    /// At this height, in the unit of the axis.
+    Level(f64),
+    /// Where theory puts it in the scenario of each point.
+    Curve {
+        /// Which theory.
+        law: Law,
+        /// The group of connections; the first one if there is no name.
+        group: Option<String>,
+        /// The link that bounds it; the bottleneck of the group if there is no name.
+        link: Option<String>,
+    },
 }
 
 /// The unit of a chart's vertical axis.
@@ -209,6 +311,11 @@ impl Unit {
         unit("packets", 1.0),
         unit("per run", 1.0),
     ];
+
+    /// The unit of that name.
+    pub fn named(name: &str) -> Option<Unit> {
+        Unit::ALL.into_iter().find(|u| u.name == name)
+    }
 }
 
 const fn unit(name: &'static str, factor: f64) -> Unit {
@@ -308,7 +415,6 @@ impl Experiment {
     /// # Errors
     /// If there is no such metric or label, with the nearest one.
     pub fn find(&self, cell: &Cell) -> Result<(usize, usize), String> {
-        use crate::error::nearest;
         let metric = self.metrics.iter().position(|m| m.name == cell.metric);
         let metric = metric.ok_or_else(|| {
             let names = self.metrics.iter().map(|m| m.name.as_str());

@@ -9,9 +9,9 @@
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;
 //! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
 //! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; `output`
-//! leaves nothing half-written; [`builtin`] holds the experiments that come with the program.
-//! [`explain`] says in words what a protocol is made of, and [`pages`] writes the part of its
-//! page that the protocol table and the experiments decide.
+//! leaves nothing half-written; [`theory`] has curves to compare with; [`builtin`] holds the
+//! experiments that come with the program. [`explain`] says in words what a protocol is made of,
+//! and [`pages`] writes the part of its page that the protocol table and the experiments decide.
 //!
 //! Nothing here looks at a clock: whoever shows progress brings one.
 
@@ -33,6 +33,7 @@ pub mod sweep;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod theory;
 
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};

@@ -3,15 +3,18 @@
 //! A [`PlotSpec`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG
 //! is dark on white, scales with the page and names its series beside their last point.
 
-use crate::experiment::{Experiment, PlotKind, PlotSpec, Point};
+use windward_sim::{Outcome, Scenario};
+
+use crate::experiment::{Experiment, PlotKind, PlotSpec, Point, Reference, ReferenceLine, Traced};
 use crate::palette::{Style, protocol_style, style, variant_dash};
 use crate::statistics::{Estimate, estimate};
 use crate::sweep::Results;
+use crate::theory;
 
 mod panel;
 
 pub(crate) use panel::escape;
-use panel::{Mark, Panel, Scale, Series};
+use panel::{Guide, Mark, Panel, Scale, Series};
 
 /// One chart: its panels share their axes.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +34,7 @@ pub fn charts(results: &Results) -> Vec<Chart> {
                 vec![cells(results, spec, *x, metrics, Some(*log))]
             }
             PlotKind::Dots { x, metrics } => vec![cells(results, spec, *x, metrics, None)],
-            PlotKind::Time { groups, single } => time(results, spec, groups, *single),
+            PlotKind::Time { what, names, single } => time(results, spec, *what, names, *single),
         };
         Chart { title: spec.title.clone(), panels: panels.iter().map(Panel::svg).collect() }
     };
@@ -50,9 +53,7 @@ pub fn stacked(charts: &[Chart]) -> Option<String> {
 
 /// Is the cell among those the chart shows?
 fn shown(experiment: &Experiment, spec: &PlotSpec, cell: usize) -> bool {
-    let points = experiment.points(cell);
-    let fits = |(axis, labels): &(usize, Vec<String>)| labels.contains(&points[*axis].label);
-    spec.only.iter().all(fits)
+    spec.shows(&experiment.points(cell))
 }
 
 /// Metrics against one axis. `log` is `None` for an axis of words.
@@ -69,6 +70,7 @@ fn cells(
         None => axis.points.iter().position(|p| p == point).map(|i| i as f64),
         Some(log) => point.quantity().map(|q| q.0).filter(|x| !log || *x > 0.0),
     };
+    let places: Vec<Option<f64>> = axis.points.iter().map(place).collect();
     // A series is a metric at one label of every other axis.
     let mut series: Vec<(Vec<&str>, usize, Vec<Mark>)> = Vec::new();
     for &metric in metrics {
@@ -81,6 +83,9 @@ fn cells(
                 continue;
             };
             let mark = mark(at, e, spec.unit.factor);
+            if spec.y_log && mark.y <= 0.0 {
+                continue;
+            }
             let known = series.iter_mut().find(|(l, m, _)| (l, m) == (&labels, &metric));
             match known {
                 Some((_, _, marks)) => marks.push(mark),
@@ -112,8 +117,9 @@ fn cells(
             Some(true) => Scale::Log,
         },
         y: spec.y,
+        y_log: spec.y_log,
         series: drawn.collect(),
-        references: spec.references.clone(),
+        references: guides(results, spec, x, &places),
     }
 }
 
@@ -159,11 +165,18 @@ fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
     }
 }
 
-/// Throughput of groups over time, one panel a cell, all with the same bounds.
-fn time(results: &Results, spec: &PlotSpec, groups: &[String], single: bool) -> Vec<Panel> {
+/// Something over time, one panel a cell, all with the same bounds.
+fn time(
+    results: &Results,
+    spec: &PlotSpec,
+    what: Traced,
+    names: &[String],
+    single: bool,
+) -> Vec<Panel> {
     let experiment = &results.plan.experiment;
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
-    let mut panels: Vec<Panel> = cells.map(|c| trace(results, spec, groups, single, c)).collect();
+    let mut panels: Vec<Panel> =
+        cells.map(|c| trace_panel(results, spec, what, names, single, c)).collect();
     let highest = panels.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks);
     let highest = highest.map(|m| if m.high.is_finite() { m.high } else { m.y });
     let highest = highest.fold(0.0, f64::max);
@@ -173,34 +186,34 @@ fn time(results: &Results, spec: &PlotSpec, groups: &[String], single: bool) -> 
     panels
 }
 
-fn trace(
+fn trace_panel(
     results: &Results,
     spec: &PlotSpec,
-    groups: &[String],
+    what: Traced,
+    names: &[String],
     single: bool,
     cell: usize,
 ) -> Panel {
     let experiment = &results.plan.experiment;
-    let width = results.plan.scenarios[cell].bin.as_secs_f64();
+    let scenario = &results.plan.scenarios[cell];
     let runs = results.cell_runs(cell);
     let runs = &runs[..if single { 1 } else { runs.len() }];
-    let series = groups.iter().enumerate().map(|(n, name)| {
-        let traces = runs.iter().filter_map(|r| {
-            let group = r.outcome.groups.iter().find(|g| g.name == *name);
-            group.map(|g| &g.throughput_bins)
-        });
-        let traces: Vec<&Vec<f64>> = traces.collect();
-        let bins = traces.iter().map(|t| t.len()).min().unwrap_or(0);
-        let at = |bin: usize| {
-            let values: Vec<f64> = traces.iter().map(|t| t[bin]).collect();
-            let e = estimate(&values)?;
-            Some(mark((bin as f64 + 0.5) * width, e, spec.unit.factor))
+    let traced = traced(scenario, what, names);
+    let series = traced.iter().enumerate().map(|(n, (label, index))| {
+        let traces: Vec<Vec<(f64, Option<f64>)>> =
+            runs.iter().map(|r| trace(scenario, &r.outcome, what, *index)).collect();
+        let length = traces.iter().map(Vec::len).min().unwrap_or(0);
+        let at = |i: usize| {
+            let values: Option<Vec<f64>> = traces.iter().map(|t| t[i].1).collect();
+            let e = estimate(&values?)?;
+            Some(mark(traces[0][i].0, e, spec.unit.factor))
         };
-        let look = style(n * 3 + 1);
+        // Few series take colours far apart.
+        let look = style(if traced.len() <= 2 { n * 3 + 1 } else { n + 1 });
         Series {
-            label: name.clone(),
+            label: label.clone(),
             style: Style { dash: variant_dash(n), ..look },
-            marks: (0..bins).filter_map(at).collect(),
+            marks: (0..length).filter_map(at).collect(),
             connected: true,
         }
     });
@@ -217,9 +230,120 @@ fn trace(
         y_title: titled(&spec.y_title, spec.unit.name),
         x: Scale::Linear,
         y: spec.y,
+        y_log: false,
         series: series.collect(),
-        references: spec.references.clone(),
+        references: levels(spec),
     }
+}
+
+/// The series of a chart over time: label, and index of the group, flow or link.
+fn traced(scenario: &Scenario, what: Traced, names: &[String]) -> Vec<(String, usize)> {
+    let index = |name: &String| match what.is_of_links() {
+        true => scenario.links.iter().position(|l| l.name == *name),
+        false => scenario.groups.iter().position(|g| g == name),
+    };
+    let found = names.iter().filter_map(|name| Some((name.clone(), index(name)?)));
+    match what {
+        Traced::Throughput | Traced::Queue | Traced::Signal => found.collect(),
+        Traced::FlowThroughput | Traced::Cwnd => {
+            let flows = |(_, group)| {
+                let flows = scenario.flows.iter().enumerate();
+                let own = flows.filter(move |(_, flow)| flow.group == group);
+                own.map(|(index, flow)| (flow.name.clone(), index))
+            };
+            found.flat_map(flows).collect()
+        }
+    }
+}
+
+/// Times in seconds with values.
+fn trace(
+    scenario: &Scenario,
+    outcome: &Outcome,
+    what: Traced,
+    index: usize,
+) -> Vec<(f64, Option<f64>)> {
+    let bins = |rates: &[f64]| {
+        let width = scenario.bin.as_secs_f64();
+        let middles = rates.iter().enumerate();
+        middles.map(|(bin, rate)| ((bin as f64 + 0.5) * width, Some(*rate))).collect()
+    };
+    let Some(samples) = &outcome.samples else {
+        return match what {
+            Traced::Throughput => bins(&outcome.groups[index].throughput_bins),
+            Traced::FlowThroughput => bins(&outcome.flows[index].throughput_bins),
+            Traced::Cwnd | Traced::Queue | Traced::Signal => Vec::new(),
+        };
+    };
+    let times = samples.times.iter().map(|time| time.as_secs_f64());
+    match what {
+        Traced::Throughput => bins(&outcome.groups[index].throughput_bins),
+        Traced::FlowThroughput => bins(&outcome.flows[index].throughput_bins),
+        Traced::Cwnd => times.zip(samples.cwnd[index].iter().map(|w| Some(*w))).collect(),
+        Traced::Queue => {
+            let queue = samples.links[index].queue.iter();
+            times.zip(queue.map(|n| Some(f64::from(*n)))).collect()
+        }
+        Traced::Signal => times.zip(samples.links[index].signal.iter().copied()).collect(),
+    }
+}
+
+/// The horizontal lines of a chart.
+fn levels(spec: &PlotSpec) -> Vec<Guide> {
+    let level = |reference: &Reference| match reference.line {
+        ReferenceLine::Level(y) => Some(Guide::Level(y, reference.label.clone())),
+        ReferenceLine::Curve { .. } => None,
+    };
+    spec.references.iter().filter_map(level).collect()
+}
+
+/// The labels of a series on the other axes, and its points.
+type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
+
+/// The lines to compare with: each curve once if it is the same for all series, as it mostly is.
+fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) -> Vec<Guide> {
+    let experiment = &results.plan.experiment;
+    let mut guides = levels(spec);
+    for reference in &spec.references {
+        let ReferenceLine::Curve { law, group, link } = &reference.line else { continue };
+        let mut curves: Vec<Curve<'_>> = Vec::new();
+        for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
+            let points = experiment.points(cell);
+            let at = experiment.axes[x].points.iter().position(|p| p == points[x]);
+            let Some(at) = at.and_then(|at| places[at]) else { continue };
+            let scenario = &results.plan.scenarios[cell];
+            let bps = theory::expected(*law, scenario, group.as_deref(), link.as_deref());
+            let Ok(bps) = bps else { continue };
+            let y = bps * spec.unit.factor;
+            if spec.y_log && y <= 0.0 {
+                continue;
+            }
+            let others = points.iter().enumerate().filter(|(a, _)| *a != x);
+            let labels: Vec<&str> = others.map(|(_, p)| p.label.as_str()).collect();
+            match curves.iter_mut().find(|(l, _)| *l == labels) {
+                Some((_, curve)) => curve.push((at, y)),
+                None => curves.push((labels, vec![(at, y)])),
+            }
+        }
+        for (_, curve) in &mut curves {
+            curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        let mut distinct: Vec<Curve<'_>> = Vec::new();
+        for (labels, curve) in curves {
+            if distinct.iter().all(|(_, known)| *known != curve) {
+                distinct.push((labels, curve));
+            }
+        }
+        let several = distinct.len() > 1;
+        guides.extend(distinct.into_iter().map(|(labels, curve)| {
+            let label = match several {
+                true => format!("{}, {}", reference.label, labels.join(", ")),
+                false => reference.label.clone(),
+            };
+            Guide::Curve(curve, label)
+        }));
+    }
+    guides
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use windward_core::units::{Duration, Time};
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::LabError;
-use crate::experiment::{Effort, Experiment, RunLength, Skipped};
+use crate::experiment::{Effort, Experiment, PlotKind, RunLength, Skipped};
 
 /// More runs than this are a mistake.
 const MAX_RUNS: usize = 10_000_000;
@@ -71,7 +71,7 @@ pub struct Run {
     pub repetition: u32,
     /// One value per metric of the experiment.
     pub metrics: Vec<f64>,
-    /// Everything that was measured.
+    /// Everything that was measured; samples only if a chart shows those of this repetition.
     pub outcome: Outcome,
 }
 
@@ -162,7 +162,24 @@ impl Experiment {
                 })?;
             }
         }
+        for plot in self.plots.iter().filter(|plot| plot.shows(&points)) {
+            plot.check(&scenario).map_err(|message| LabError::Experiment {
+                file: self.file.clone(),
+                line: plot.line,
+                message,
+            })?;
+        }
         Ok(scenario)
+    }
+
+    /// Does a chart or table show the samples of that repetition?
+    fn shows_samples(&self, repetition: u32) -> bool {
+        self.plots.iter().any(|plot| match &plot.kind {
+            PlotKind::Time { what, single, .. } => {
+                what.is_sampled() && (repetition == 0 || !single)
+            }
+            _ => false,
+        })
     }
 }
 
@@ -232,10 +249,15 @@ pub(crate) fn run_all(
         let plan = &plans[p];
         let mut scenario = plan.scenarios[cell].clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
-        let outcome = simulate(&scenario, options.cancel)?;
+        let mut outcome = simulate(&scenario, options.cancel)?;
         let metrics = plan.experiment.metrics.iter();
         let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
-        let run = Run { cell, repetition, metrics: metrics.collect(), outcome };
+        let metrics = metrics.collect();
+        if !plan.experiment.shows_samples(repetition) {
+            // Thousands of values a run: what nobody will look at again goes.
+            outcome.samples = None;
+        }
+        let run = Run { cell, repetition, metrics, outcome };
         if let Ok(mut so_far) = so_far.lock() {
             so_far.0 += 1;
             so_far.1 += weights[p][cell];
@@ -282,7 +304,7 @@ fn work(scenario: &Scenario) -> f64 {
     let mut bottlenecks: Vec<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
     bottlenecks.sort_unstable();
     bottlenecks.dedup();
-    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.bytes_per_s());
+    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.mean().bytes_per_s());
     // A run that carries nothing still takes its moment.
     1.0 + scenario.duration.as_secs_f64() * rates.sum::<f64>() / 1000.0
 }

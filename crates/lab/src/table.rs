@@ -13,7 +13,10 @@ use parquet::schema::types::Type;
 use serde_json::json;
 use windward_core::units::Time;
 
+use windward_sim::Samples;
+
 use crate::LabError;
+use crate::experiment::{PlotKind, Traced};
 use crate::output::Staging;
 use crate::sweep::{Results, Run};
 
@@ -231,7 +234,8 @@ impl Results {
         table
     }
 
-    /// One row a bin of time of each run: the throughput of every group.
+    /// One row a bin of time of each run: the throughput of every group, and of every flow
+    /// where the scenario keeps it.
     pub fn series_table(&self) -> Table {
         let bins = |r: &Run| r.outcome.groups.iter().map(|g| g.throughput_bins.len()).max();
         let rows = self.runs.iter();
@@ -257,6 +261,75 @@ impl Results {
             let values = rows.iter().map(value).collect();
             table.push(format!("{name}.throughput_bps"), Values::Real(values));
         }
+        let mut names: Vec<&str> = Vec::new();
+        for flow in self.runs.iter().flat_map(|r| &r.outcome.flows) {
+            if !flow.throughput_bins.is_empty() && !names.contains(&flow.name.as_str()) {
+                names.push(&flow.name);
+            }
+        }
+        for name in names {
+            let value = |(r, bin): &(&Run, usize)| {
+                let flow = r.outcome.flows.iter().find(|f| f.name == name)?;
+                flow.throughput_bins.get(*bin).copied().and_then(real)
+            };
+            let values = rows.iter().map(value).collect();
+            table.push(format!("{name}.throughput_bps"), Values::Real(values));
+        }
+        table
+    }
+
+    /// One row a sample of each run that kept its samples: what charts draw of them.
+    pub fn sample_table(&self) -> Table {
+        let times = |r: &Run| r.outcome.samples.as_ref().map_or(0, |s| s.times.len());
+        let rows = self.runs.iter().flat_map(|r| (0..times(r)).map(move |i| (r, i)));
+        let rows: Vec<(&Run, usize)> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let mut push = |name: String, read: &dyn Fn(&Run, &Samples, usize) -> Option<f64>| {
+            let value = |(r, i): &(&Run, usize)| {
+                let samples = r.outcome.samples.as_ref()?;
+                read(r, samples, *i).and_then(real)
+            };
+            table.push(name, Values::Real(rows.iter().map(value).collect()));
+        };
+        push("time_s".to_owned(), &|_, samples, i| Some(samples.times[i].as_secs_f64()));
+        let mut done: Vec<(Traced, &str)> = Vec::new();
+        for plot in &self.plan.experiment.plots {
+            let PlotKind::Time { what, names, .. } = &plot.kind else { continue };
+            for name in names.iter().filter(|_| what.is_sampled()) {
+                if done.contains(&(*what, name)) {
+                    continue;
+                }
+                done.push((*what, name));
+                let link = |r: &Run| r.outcome.links.iter().position(|l| l.name == *name);
+                match what {
+                    Traced::Queue => push(format!("{name}.queue_packets"), &|r, samples, i| {
+                        Some(f64::from(*samples.links[link(r)?].queue.get(i)?))
+                    }),
+                    Traced::Signal => push(format!("{name}.signal"), &|r, samples, i| {
+                        *samples.links[link(r)?].signal.get(i)?
+                    }),
+                    Traced::Cwnd => {
+                        let mut flows: Vec<&str> = Vec::new();
+                        for r in &self.runs {
+                            let group = r.outcome.groups.iter().position(|g| g.name == *name);
+                            let own = r.outcome.flows.iter().filter(|f| Some(f.group) == group);
+                            for flow in own {
+                                if !flows.contains(&flow.name.as_str()) {
+                                    flows.push(&flow.name);
+                                }
+                            }
+                        }
+                        for flow in flows {
+                            push(format!("{flow}.cwnd_packets"), &|r, samples, i| {
+                                let index = r.outcome.flows.iter().position(|f| f.name == flow)?;
+                                samples.cwnd[index].get(i).copied()
+                            });
+                        }
+                    }
+                    Traced::Throughput | Traced::FlowThroughput => {}
+                }
+            }
+        }
         table
     }
 
@@ -276,7 +349,8 @@ impl Results {
     }
 
     /// Writes `<id>.csv`, `<id>.parquet` (a row a run), `<id>-flows.csv` and `.parquet` (a
-    /// row a flow), `<id>-series.csv` if a chart shows time, and `manifest.json`.
+    /// row a flow), `<id>-series.csv` if a chart shows throughput over time, `<id>-samples.csv`
+    /// if one shows samples, and `manifest.json`.
     ///
     /// # Errors
     /// If the folder does not take them; then none of them is there.
@@ -299,12 +373,18 @@ impl Results {
             staging.write(&format!("{id}-flows.csv"), |out| flows.write_csv(out))?;
             staging.write(&format!("{id}-flows.parquet"), |out| flows.write_parquet(out))?;
         }
-        let time = |p: &crate::experiment::PlotSpec| {
-            matches!(p.kind, crate::experiment::PlotKind::Time { .. })
-        };
-        if experiment.plots.iter().any(time) {
+        let traced = experiment.plots.iter().filter_map(|p| match p.kind {
+            PlotKind::Time { what, .. } => Some(what.is_sampled()),
+            _ => None,
+        });
+        let traced: Vec<bool> = traced.collect();
+        if traced.contains(&false) {
             let series = self.series_table();
             staging.write(&format!("{id}-series.csv"), |out| series.write_csv(out))?;
+        }
+        if traced.contains(&true) {
+            let samples = self.sample_table();
+            staging.write(&format!("{id}-samples.csv"), |out| samples.write_csv(out))?;
         }
         Ok(())
     }

@@ -117,7 +117,8 @@ impl GroupOutcome {
 pub struct LinkOutcome {
     /// Name of the link.
     pub name: String,
-    /// Share of the time after the warm-up in which the wire was busy.
+    /// Share of the time after the warm-up in which the wire was busy; with a rate trace, bytes
+    /// carried over the bytes of all its opportunities in that time.
     pub utilization: f64,
     /// Packets offered to the queue.
     pub arrived: u64,

@@ -4,7 +4,7 @@
 //! every default is filled in.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, QueueSpec};
+use windward_core::network::{ChannelSpec, LinkRate, QueueSpec};
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
@@ -48,8 +48,8 @@ pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
 pub struct LinkSpec {
     /// As results name it, `from->to`.
     pub name: String,
-    /// Bits per second of the wire.
-    pub rate: Rate,
+    /// Bits per second of the wire, constant or as a trace says.
+    pub rate: LinkRate,
     /// Propagation delay.
     pub delay: Duration,
     /// The queue before the wire and the feedback its router gives.

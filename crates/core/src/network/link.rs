@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
+use super::rate_trace::{LinkRate, TraceWire};
 use super::router::{Router, RouterSpec};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Packet};
@@ -40,7 +41,10 @@ pub struct Departure {
 /// The wire and its channel: when a packet that starts now arrives, and whether intact.
 #[derive(Debug, Clone)]
 struct Wire {
+    /// The rate, or the mean of the trace.
     rate: Rate,
+    /// Boxed, so that a wire without one stays small.
+    trace: Option<Box<TraceWire>>,
     delay: Duration,
     channel: Channel,
     busy_until: Time,
@@ -52,10 +56,21 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(rate: Rate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
-        let channel = Channel::new(channel, Stream::new(seed, "channel", name));
-        let cache = [(0, Duration::ZERO); 2];
-        Wire { rate, delay, channel, busy_until: Time::ZERO, cache, marked: 0, longest_queue: 0 }
+    fn new(rate: &LinkRate, delay: Duration, channel: &ChannelSpec, seed: u64, name: &str) -> Self {
+        let trace = match rate {
+            LinkRate::Constant(_) => None,
+            LinkRate::Trace(trace) => Some(Box::new(TraceWire::new(trace.clone()))),
+        };
+        Wire {
+            rate: rate.mean(),
+            trace,
+            delay,
+            channel: Channel::new(channel, Stream::new(seed, "channel", name)),
+            busy_until: Time::ZERO,
+            cache: [(0, Duration::ZERO); 2],
+            marked: 0,
+            longest_queue: 0,
+        }
     }
 
     #[inline]
@@ -70,12 +85,28 @@ impl Wire {
         self.cache[0].1
     }
 
+    /// Sends a packet that came at `arrived` and can start at `start`.
     #[inline]
-    fn send(&mut self, start: Time, packet: &Packet) -> Departure {
-        let end = start + self.transmission_time(packet.size);
+    fn send(&mut self, start: Time, arrived: Time, packet: &Packet) -> Departure {
+        let end = match &mut self.trace {
+            None => start + self.transmission_time(packet.size),
+            Some(trace) => trace.send(start, arrived, packet.size),
+        };
         self.busy_until = end;
         let destroyed = !self.channel.is_clean() && self.channel.destroys(end, packet);
         Departure { start, end, arrival: end + self.delay, destroyed }
+    }
+}
+
+impl Wire {
+    fn count_between(&mut self, from: Time, until: Time) {
+        if let Some(trace) = &mut self.trace {
+            trace.count_between(from, until);
+        }
+    }
+
+    fn trace_utilization(&self) -> Option<f64> {
+        self.trace.as_ref().map(|trace| trace.utilization())
     }
 }
 
@@ -133,7 +164,7 @@ impl FifoLink {
     /// # Panics
     /// If `queue` has a router: that takes a [`QueuedLink`].
     pub fn new(
-        rate: Rate,
+        rate: &LinkRate,
         delay: Duration,
         queue: &QueueSpec,
         channel: &ChannelSpec,
@@ -169,7 +200,7 @@ impl FifoLink {
             return Offer::Dropped;
         }
         if busy_until <= now {
-            return Offer::Accepted(self.wire.send(now, packet));
+            return Offer::Accepted(self.wire.send(now, now, packet));
         }
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return Offer::Dropped;
@@ -177,7 +208,7 @@ impl FifoLink {
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);
         self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
-        Offer::Accepted(self.wire.send(busy_until, packet))
+        Offer::Accepted(self.wire.send(busy_until, now, packet))
     }
 
     /// Packets marked so far.
@@ -188,6 +219,16 @@ impl FifoLink {
     /// The longest queue so far, packets.
     pub fn longest_queue(&self) -> usize {
         self.wire.longest_queue
+    }
+
+    /// Makes [`FifoLink::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire.count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire.trace_utilization()
     }
 
     /// Packets waiting at `now`, the one in transmission not counted.
@@ -217,12 +258,14 @@ pub struct QueuedLink<T> {
     router: Option<Router>,
     waiting: VecDeque<(T, u32, Time)>,
     waiting_bytes: u64,
+    /// When the packet taken last came.
+    taken: Time,
 }
 
 impl<T> QueuedLink<T> {
     /// An idle link; `name` names its random streams.
     pub fn new(
-        rate: Rate,
+        rate: &LinkRate,
         delay: Duration,
         queue: &QueueSpec,
         channel: &ChannelSpec,
@@ -233,9 +276,10 @@ impl<T> QueuedLink<T> {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
             red: red_of(&queue.aqm, seed, name),
-            router: Router::new(&queue.router, rate),
+            router: Router::new(&queue.router, rate.mean()),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            taken: Time::ZERO,
         }
     }
 
@@ -277,6 +321,16 @@ impl<T> QueuedLink<T> {
         self.wire.longest_queue
     }
 
+    /// Makes [`QueuedLink::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire.count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire.trace_utilization()
+    }
+
     /// When the wire can take the next waiting packet, if one waits.
     pub fn next_start(&self) -> Option<Time> {
         (!self.waiting.is_empty()).then_some(self.wire.busy_until)
@@ -285,7 +339,9 @@ impl<T> QueuedLink<T> {
     /// Takes the next packet off the queue, with the time it came; call
     /// [`QueuedLink::depart`] with it at once.
     pub fn take_next(&mut self) -> Option<(T, Time)> {
-        self.waiting.pop_front().map(|(handle, _, arrived)| (handle, arrived))
+        let (handle, _, arrived) = self.waiting.pop_front()?;
+        self.taken = arrived;
+        Some((handle, arrived))
     }
 
     /// Puts the packet just taken on the wire.
@@ -298,7 +354,7 @@ impl<T> QueuedLink<T> {
             None => {}
         }
         self.waiting_bytes -= u64::from(packet.size);
-        self.wire.send(now, packet)
+        self.wire.send(now, self.taken, packet)
     }
 
     /// When [`QueuedLink::on_timer`] must be called next.

@@ -8,10 +8,12 @@ use crate::units::{Duration, Probability};
 pub mod aqm;
 pub mod channel;
 mod link;
+mod rate_trace;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
 pub use link::{Departure, FifoLink, Offer, QueuedLink};
+pub use rate_trace::{LinkRate, RateTrace, TraceError};
 pub use router::{RouterKind, RouterSpec, XcpSpec};
 
 /// The queue before a wire.

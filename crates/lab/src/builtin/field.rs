@@ -1,3 +1,5 @@
+//! Links of today; run only when asked for.
+
 use super::Collection;
 
 pub(super) static COLLECTION: Collection =

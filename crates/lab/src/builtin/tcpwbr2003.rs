@@ -1,3 +1,5 @@
+//! The paper tcpwbr2003 and its experiments.
+
 use super::Collection;
 
 pub(super) static COLLECTION: Collection = Collection {

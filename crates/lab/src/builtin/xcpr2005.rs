@@ -1,3 +1,5 @@
+//! The paper xcpr2005 and its experiments.
+
 use super::Collection;
 
 pub(super) static COLLECTION: Collection = Collection {

@@ -5,12 +5,14 @@ use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 
 use super::{
-    Axis, Check, Claim, Experiment, Metric, PlotKind, PlotSpec, Point, Reference, RunLength, Unit,
+    Axis, Check, Claim, Experiment, Metric, PlotKind, PlotSpec, Point, Reference, ReferenceLine,
+    RunLength, Traced, Unit,
 };
 use crate::LabError;
 use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression};
 use crate::strict_toml::{At, Section, Source};
+use crate::theory::Law;
 
 /// The name of the reserved table.
 const TABLE: &str = "experiment";
@@ -273,20 +275,31 @@ fn plot(
             PlotKind::Lines { x, log, metrics }
         }
         "dots" => PlotKind::Dots { x: x()?, metrics: drawn()? },
-        "time" => {
-            default_title = "Throughput".to_owned();
-            default_unit = Unit::ALL[3];
-            let groups: Vec<_> = table.texts("groups")?;
-            if groups.is_empty() {
-                return Err(table.missing("groups"));
+        "time" | "cwnd" | "queue" | "signal" => {
+            let (what, title, unit) = match kind.value.as_str() {
+                "cwnd" => (Traced::Cwnd, "Congestion window", "packets"),
+                "queue" => (Traced::Queue, "Queue", "packets"),
+                "signal" => (Traced::Signal, "Router signal", ""),
+                _ if table.flag("flows")?.is_some_and(|f| f.value) => {
+                    (Traced::FlowThroughput, "Throughput", "Mbit/s")
+                }
+                _ => (Traced::Throughput, "Throughput", "Mbit/s"),
+            };
+            default_title = title.to_owned();
+            default_unit = Unit::named(unit).unwrap_or(Unit::NONE);
+            let key = if what.is_of_links() { "links" } else { "groups" };
+            let names: Vec<_> = table.texts(key)?;
+            if names.is_empty() {
+                return Err(table.missing(key));
             }
             PlotKind::Time {
-                groups: groups.into_iter().map(|g| g.value).collect(),
+                what,
+                names: names.into_iter().map(|n| n.value).collect(),
                 single: table.flag("single")?.is_some_and(|s| s.value),
             }
         }
         other => {
-            let hint = nearest(other, ["lines", "dots", "time"]);
+            let hint = nearest(other, ["lines", "dots", "time", "cwnd", "queue", "signal"]);
             return Err(source.error(kind.line, format!("unknown kind `{other}`{hint}")));
         }
     };
@@ -297,32 +310,70 @@ fn plot(
     }
     let unit = match table.text("unit")? {
         None => default_unit,
-        Some(name) => {
-            let found = Unit::ALL.into_iter().find(|u| u.name == name.value);
-            found.ok_or_else(|| {
-                let hint = nearest(&name.value, Unit::ALL.map(|u| u.name));
-                source.error(name.line, format!("unknown unit `{}`{hint}", name.value))
-            })?
-        }
+        Some(name) => Unit::named(&name.value).ok_or_else(|| {
+            let hint = nearest(&name.value, Unit::ALL.map(|u| u.name));
+            source.error(name.line, format!("unknown unit `{}`{hint}", name.value))
+        })?,
     };
+    let over_time = matches!(spec_kind, PlotKind::Time { .. });
     let mut references = Vec::new();
-    for reference in table.sections("references")? {
-        let y = reference.number("y")?.ok_or_else(|| reference.missing("y"))?;
-        let label = reference.needed_text("label")?.value;
-        references.push(Reference { y: y.value, label });
-        reference.finish()?;
+    for section in table.sections("references")? {
+        let reference = reference(source, &section)?;
+        if over_time && matches!(reference.line, ReferenceLine::Curve { .. }) {
+            return Err(section.error("a `curve` is for charts of metrics, not over time"));
+        }
+        let of_rate = unit == Unit::NONE || unit.name.ends_with("bit/s");
+        if !of_rate && matches!(reference.line, ReferenceLine::Curve { .. }) {
+            let message =
+                format!("a `curve` is a rate and has no place on an axis of {}", unit.name);
+            return Err(section.error(message));
+        }
+        references.push(reference);
+        section.finish()?;
+    }
+    let y_log = match over_time {
+        true => false,
+        false => table.flag("y_log")?.is_some_and(|l| l.value),
+    };
+    let y = table.bounds("y")?;
+    if let (true, Some((low, _))) = (y_log, y)
+        && low <= 0.0
+    {
+        let line = table.key_line("y");
+        return Err(source.error(line, "with `y_log` the bounds of `y` must be above zero"));
     }
     let spec = PlotSpec {
         kind: spec_kind,
         title: table.text("title")?.map(|t| t.value),
         y_title: table.text("y_title")?.map_or(default_title, |t| t.value),
         unit,
-        y: table.bounds("y")?,
+        y,
         only: only(source, &table, axes)?,
+        y_log,
         references,
+        line: table.line,
     };
     table.finish()?;
     Ok(spec)
+}
+
+/// `{ y = 3, label = ".." }` or `{ curve = "..", group = "..", link = ".." }`.
+fn reference(source: Source<'_>, table: &Section<'_>) -> Result<Reference, LabError> {
+    let label = table.text("label")?.map(|l| l.value);
+    let Some(curve) = table.text("curve")? else {
+        let y = table.number("y")?.ok_or_else(|| table.missing("y"))?;
+        let label = label.ok_or_else(|| table.missing("label"))?;
+        return Ok(Reference { line: ReferenceLine::Level(y.value), label });
+    };
+    let found = Law::ALL.into_iter().find(|(_, name, _)| *name == curve.value);
+    let (law, _, usual) = found.ok_or_else(|| {
+        let hint = nearest(&curve.value, Law::ALL.map(|(_, name, _)| name));
+        source.error(curve.line, format!("unknown curve `{}`{hint}", curve.value))
+    })?;
+    let group = table.text("group")?.map(|g| g.value);
+    let link = table.text("link")?.map(|l| l.value);
+    let line = ReferenceLine::Curve { law, group, link };
+    Ok(Reference { line, label: label.unwrap_or_else(|| usual.to_owned()) })
 }
 
 /// `only = { axis = ["label", ..] }`

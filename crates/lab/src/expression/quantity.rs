@@ -59,6 +59,10 @@ static QUANTITIES: &[Quantity] = &[
     group("retransmissions", |of| of.group(0).retransmissions as f64),
     group("packets_sent", |of| of.group(0).packets_sent as f64),
     group("mean_rtt", |of| mean(of.flows(0).map(|f| f.mean_rtt.as_secs_f64()))),
+    // From the start of the run; no number where a transfer did not end.
+    group("completion", |of| {
+        mean(of.flows(0).map(|f| f.completed.map_or(f64::NAN, Time::as_secs_f64)))
+    }),
     group("idle", |of| mean(of.flows(0).map(|f| f.idle.as_secs_f64()))),
     group("longest_idle", |of| {
         of.flows(0).map(|f| f.longest_idle.as_secs_f64()).fold(0.0, f64::max)
@@ -66,7 +70,7 @@ static QUANTITIES: &[Quantity] = &[
     group("idle_periods", |of| of.flows(0).map(|f| f.idle_periods as f64).sum()),
     group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps))),
     link("utilization", |of| of.link(0).utilization),
-    link("capacity", |of| of.link_spec(0).rate.as_bps() as f64),
+    link("capacity", |of| of.link_spec(0).rate.mean().as_bps() as f64),
     link("mean_queue", |of| of.link(0).mean_queue_packets),
     link("max_queue", |of| of.link(0).max_queue_packets as f64),
     link("arrivals", |of| of.link(0).arrived as f64),
@@ -184,14 +188,15 @@ const FOLLOWED: &[Takes] =
     &[Takes::Group, Takes::Link, Takes::Number("share"), Takes::Number("seconds")];
 
 /// A change of the traffic of others by more than this part of the link is one of the available
-/// bandwidth. Datagrams that wait in a queue move from bin to bin by less.
+/// bandwidth. Datagrams that wait in a queue move from bin to bin by less if bins are long against
+/// the time it takes to empty.
 const CHANGE: f64 = 0.05;
 
 /// The share of bins in which the group had at least `share` of what the others, further
 /// arguments, left of the link, among the bins that begin `seconds` or more after the latest
 /// change of it. The run begins with a change.
 fn followed(of: &Inputs<'_>) -> f64 {
-    let capacity = of.link_spec(1).rate.as_bps() as f64;
+    let capacity = of.link_spec(1).rate.mean().as_bps() as f64;
     let (share, settle) = (of.number(2), of.number(3));
     let width = of.scenario.bin.as_secs_f64();
     let own = of.group(0);

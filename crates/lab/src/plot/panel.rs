@@ -3,7 +3,6 @@
 
 use std::fmt::Write;
 
-use crate::experiment::Reference;
 use crate::palette::{Marker, Style};
 
 /// Width and height of a panel in its own units; a page scales it.
@@ -11,6 +10,10 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 400.0;
 /// About the width of a character of a series label.
 const LABEL_CHARACTER: f64 = 7.0;
+/// The same of a word below the axis, and the slope of words that have no room side by side.
+const WORD_CHARACTER: f64 = 7.2;
+const WORD_SLOPE: f64 = 40.0;
+const SINE_OF_SLOPE: f64 = 0.643;
 /// Distance of series labels, one above the other.
 const LABEL_PITCH: f64 = 18.0;
 
@@ -29,8 +32,11 @@ pub(super) struct Panel {
     pub(super) x: Scale,
     /// Bounds, or those of the data.
     pub(super) y: Option<(f64, f64)>,
+    /// Is the vertical axis logarithmic? Then every point and bound is above zero; what
+    /// intervals reach below is cut off.
+    pub(super) y_log: bool,
     pub(super) series: Vec<Series>,
-    pub(super) references: Vec<Reference>,
+    pub(super) references: Vec<Guide>,
 }
 
 /// The horizontal axis.
@@ -40,6 +46,15 @@ pub(super) enum Scale {
     Log,
     /// Places 0, 1, 2.. with a name each.
     Words(Vec<String>),
+}
+
+/// A line to compare with, and what it means.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Guide {
+    /// All along this height.
+    Level(f64, String),
+    /// Through these points, from left to right.
+    Curve(Vec<(f64, f64)>, String),
 }
 
 /// Points that belong together.
@@ -67,9 +82,12 @@ struct Frame {
     right: f64,
     top: f64,
     bottom: f64,
+    /// Do the words below stand at a slope?
+    slanted: bool,
     x: (f64, f64),
     y: (f64, f64),
     log: bool,
+    y_log: bool,
 }
 
 impl Frame {
@@ -80,7 +98,9 @@ impl Frame {
     }
 
     fn y(&self, y: f64) -> f64 {
-        let share = (y - self.y.0) / (self.y.1 - self.y.0);
+        // The logarithm of what is not above zero lies below every chart.
+        let of = |v: f64| if self.y_log { v.max(0.5 * self.y.0).log10() } else { v };
+        let share = (of(y) - of(self.y.0)) / (of(self.y.1) - of(self.y.0));
         self.bottom - share * (self.bottom - self.top)
     }
 }
@@ -96,7 +116,12 @@ impl Panel {
     }
 
     fn frame(&self) -> Frame {
-        let longest = self.series.iter().map(|s| s.label.chars().count()).max();
+        let curves = self.references.iter().filter_map(|guide| match guide {
+            Guide::Curve(_, label) => Some(label),
+            Guide::Level(..) => None,
+        });
+        let labels = self.series.iter().map(|s| &s.label).chain(curves);
+        let longest = labels.map(|label| label.chars().count()).max();
         let labels = longest.unwrap_or(0) as f64 * LABEL_CHARACTER + 44.0;
         let xs = || self.series.iter().flat_map(|s| &s.marks).map(|m| m.x);
         let (low, high) =
@@ -111,22 +136,51 @@ impl Panel {
             Scale::Linear if low > 0.0 && low < 0.15 * high => (0.0, high),
             Scale::Linear => (low, high),
         };
+        let (left, right) = (66.0, WIDTH - labels.clamp(30.0, 240.0));
+        let slanted = self.slanted_height(right - left);
         Frame {
-            left: 66.0,
-            right: WIDTH - labels.clamp(30.0, 240.0),
+            left,
+            right,
             top: if self.title.is_some() { 36.0 } else { 14.0 },
-            bottom: HEIGHT - 54.0,
+            bottom: HEIGHT - 54.0 - slanted.unwrap_or(0.0),
+            slanted: slanted.is_some(),
             x,
             y: self.y.unwrap_or_else(|| self.data_bounds()),
             log: self.x == Scale::Log,
+            y_log: self.y_log,
         }
+    }
+
+    /// What the words below an axis of this length take in height besides one line, if they
+    /// would touch each other on it.
+    fn slanted_height(&self, length: f64) -> Option<f64> {
+        let Scale::Words(words) = &self.x else { return None };
+        let longest = words.iter().map(|w| w.chars().count()).max()? as f64 * WORD_CHARACTER;
+        let touch = longest > length / words.len() as f64;
+        touch.then(|| longest.min(180.0) * SINE_OF_SLOPE)
     }
 
     /// Bounds around all points and intervals; from zero unless that would flatten them.
     fn data_bounds(&self) -> (f64, f64) {
         let marks = || self.series.iter().flat_map(|s| &s.marks);
-        let ends = || marks().flat_map(|m| [m.y, m.low, m.high]).filter(|v| v.is_finite());
-        let values = || ends().chain(self.references.iter().map(|r| r.y));
+        let ends = |m: &Mark| match self.y_log {
+            // The lower end may be next to nothing, and is cut off then.
+            true => [m.y, m.y, m.high],
+            false => [m.y, m.low, m.high],
+        };
+        let guides = || {
+            self.references.iter().flat_map(|guide| match guide {
+                Guide::Level(y, _) => vec![*y],
+                Guide::Curve(points, _) => points.iter().map(|p| p.1).collect(),
+            })
+        };
+        let values = || marks().flat_map(ends).chain(guides()).filter(|v| v.is_finite());
+        if self.y_log {
+            let above = || values().filter(|v| *v > 0.0);
+            let low = above().fold(f64::INFINITY, f64::min);
+            let high = above().fold(0.0, f64::max);
+            return if low > high { (0.1, 1.0) } else { (low / 1.3, high * 1.3) };
+        }
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
         if low > high {
@@ -143,18 +197,15 @@ impl Panel {
             text(svg, (x, 22.0), title, "font-weight=\"600\" font-size=\"15\"");
         }
         self.draw_axes(svg, frame);
-        for reference in &self.references {
-            if (frame.y.0..=frame.y.1).contains(&reference.y) {
-                let y = frame.y(reference.y);
-                line(
-                    svg,
-                    (frame.left, y),
-                    (frame.right, y),
-                    &format!("stroke=\"{REFERENCE}\" stroke-dasharray=\"4 4\""),
-                );
+        for guide in &self.references {
+            if let Guide::Level(height, label) = guide
+                && (frame.y.0..=frame.y.1).contains(height)
+            {
+                let y = frame.y(*height);
+                line(svg, (frame.left, y), (frame.right, y), &guide_look(0));
                 let place = (frame.right - 4.0, y - 5.0);
                 let look = format!("text-anchor=\"end\" fill=\"{REFERENCE}\" font-size=\"12\"");
-                text(svg, place, &reference.label, &look);
+                text(svg, place, label, &look);
             }
         }
         // What a fixed bound cuts off must not spill over the titles.
@@ -168,6 +219,11 @@ impl Panel {
         for series in self.series.iter().filter(|s| s.connected) {
             draw_band(svg, frame, series);
         }
+        for (n, (curve, _)) in self.curves().enumerate() {
+            let points = points(frame, curve.iter().copied());
+            let look = guide_look(n + 1);
+            let _ = writeln!(svg, "<polyline points=\"{points}\" fill=\"none\" {look}/>");
+        }
         svg.push_str("</svg>\n");
         for (n, series) in self.series.iter().enumerate() {
             if series.connected {
@@ -179,9 +235,18 @@ impl Panel {
         self.draw_labels(svg, frame);
     }
 
+    /// The curves to compare with.
+    fn curves(&self) -> impl Iterator<Item = (&Vec<(f64, f64)>, &String)> {
+        self.references.iter().filter_map(|guide| match guide {
+            Guide::Curve(curve, label) => Some((curve, label)),
+            Guide::Level(..) => None,
+        })
+    }
+
     fn draw_axes(&self, svg: &mut String, frame: &Frame) {
         let tick = "font-size=\"13\" text-anchor";
-        for (y, label) in ticks(frame.y, 6) {
+        let y_ticks = if self.y_log { log_ticks(frame.y) } else { ticks(frame.y, 6) };
+        for (y, label) in y_ticks {
             let at = frame.y(y);
             let grid = format!("stroke=\"{GRID}\"");
             line(svg, (frame.left, at), (frame.right, at), &grid);
@@ -192,8 +257,14 @@ impl Panel {
             let at = frame.x(x);
             let ink = format!("stroke=\"{INK}\"");
             line(svg, (at, frame.bottom), (at, frame.bottom + 5.0), &ink);
-            let place = (at, frame.bottom + 19.0);
-            text(svg, place, &label, &format!("{tick}=\"middle\""));
+            if frame.slanted {
+                let (x, y) = (at + 4.0, frame.bottom + 15.0);
+                let turn = format!("transform=\"rotate(-{WORD_SLOPE} {x:.1} {y:.1})\"");
+                text(svg, (x, y), &label, &format!("{tick}=\"end\" {turn}"));
+            } else {
+                let place = (at, frame.bottom + 19.0);
+                text(svg, place, &label, &format!("{tick}=\"middle\""));
+            }
         }
         let ink = format!("stroke=\"{INK}\" stroke-width=\"1.2\"");
         let corner = (frame.left, frame.bottom);
@@ -220,13 +291,15 @@ impl Panel {
                 let mut xs: Vec<f64> =
                     self.series.iter().flat_map(|s| &s.marks).map(|m| m.x).collect();
                 xs.sort_by(f64::total_cmp);
-                let mut kept: Vec<f64> = Vec::new();
+                let mut kept: Vec<(f64, String)> = Vec::new();
                 for x in xs {
-                    if kept.last().is_none_or(|last| frame.x(x) - frame.x(*last) > 30.0) {
-                        kept.push(x);
+                    let label = short(x);
+                    let width = 30f64.max(label.len() as f64 * LABEL_CHARACTER + 4.0);
+                    if kept.last().is_none_or(|last| frame.x(x) - frame.x(last.0) > width) {
+                        kept.push((x, label));
                     }
                 }
-                kept.into_iter().map(|x| (x, format!("{x}"))).collect()
+                kept
             }
         }
     }
@@ -239,7 +312,8 @@ impl Panel {
             let x = frame.x(mark.x + 0.6 * offset);
             let y = frame.y(mark.y);
             if mark.low.is_finite() && mark.high.is_finite() {
-                let (low, high) = (frame.y(mark.low), frame.y(mark.high));
+                let low = if frame.y_log { mark.low.max(frame.y.0) } else { mark.low };
+                let (low, high) = (frame.y(low), frame.y(mark.high));
                 let look = format!("stroke=\"{}\" stroke-width=\"1.6\"", series.style.color);
                 line(svg, (x, low), (x, high), &look);
                 for end in [low, high] {
@@ -253,35 +327,57 @@ impl Panel {
     /// Names every series at the right edge, near its last point and in its order, each with
     /// a sample of its line.
     fn draw_labels(&self, svg: &mut String, frame: &Frame) {
-        let mut wanted: Vec<(f64, &Series)> = Vec::new();
+        struct Key<'a> {
+            label: &'a str,
+            look: String,
+            marker: Option<Style>,
+        }
+        let mut wanted: Vec<(f64, Key<'_>)> = Vec::new();
         for series in &self.series {
             // The last third of noisy traces tells better where a line ends than one point.
             let tail = &series.marks[series.marks.len() - series.marks.len().div_ceil(9)..];
-            if tail.is_empty() {
+            // A series that needs no name is alone.
+            if tail.is_empty() || series.label.is_empty() {
                 continue;
             }
             let mean = tail.iter().map(|m| m.y).sum::<f64>() / tail.len() as f64;
-            wanted.push((frame.y(mean).clamp(frame.top, frame.bottom), series));
+            let marked = series.marks.len() <= MARKED;
+            let key = Key {
+                label: &series.label,
+                look: stroke(series.style),
+                marker: marked.then_some(series.style),
+            };
+            wanted.push((frame.y(mean).clamp(frame.top, frame.bottom), key));
+        }
+        for (n, (curve, label)) in self.curves().enumerate() {
+            let Some((_, y)) = curve.last() else { continue };
+            let key = Key { label, look: guide_look(n + 1), marker: None };
+            wanted.push((frame.y(*y).clamp(frame.top, frame.bottom), key));
         }
         wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
         let places = spread(
             &wanted.iter().map(|w| w.0).collect::<Vec<_>>(),
             (frame.top + 4.0, frame.bottom - 4.0),
         );
-        for ((_, series), y) in wanted.iter().zip(places) {
+        for ((_, key), y) in wanted.iter().zip(places) {
             let x = frame.right + 8.0;
-            let look = stroke(series.style);
-            line(svg, (x, y), (x + 24.0, y), &look);
-            if series.marks.len() <= MARKED {
-                marker(svg, (x + 12.0, y), series.style);
+            line(svg, (x, y), (x + 24.0, y), &key.look);
+            if let Some(style) = key.marker {
+                marker(svg, (x + 12.0, y), style);
             }
-            text(svg, (x + 29.0, y + 4.5), &series.label, "font-size=\"13\"");
+            text(svg, (x + 29.0, y + 4.5), key.label, "font-size=\"13\"");
         }
     }
 }
 
 /// Lines of more points than this have no markers: they would be a smear.
 const MARKED: usize = 30;
+
+/// The look of a line to compare with; curves have numbers from 1 on.
+fn guide_look(n: usize) -> String {
+    const DASHES: [&str; 4] = ["4 4", "9 4", "2 4", "9 4 2 4"];
+    format!("stroke=\"{REFERENCE}\" stroke-dasharray=\"{}\"", DASHES[n % DASHES.len()])
+}
 
 fn stroke(style: Style) -> String {
     let dash = match style.dash {
@@ -303,8 +399,8 @@ fn draw_band(svg: &mut String, frame: &Frame, series: &Series) {
 
 fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
     let inside = |y: f64| y.clamp(frame.y.0, frame.y.1);
-    let places = series.marks.iter().map(|m| (m.x, inside(m.y)));
-    let points = points(frame, places.clone());
+    let places: Vec<(f64, f64)> = series.marks.iter().map(|m| (m.x, inside(m.y))).collect();
+    let points = points(frame, thinned(&places).into_iter());
     let look = stroke(series.style);
     let _ = writeln!(
         svg,
@@ -315,6 +411,24 @@ fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
             marker(svg, (frame.x(x), frame.y(y)), series.style);
         }
     }
+}
+
+/// No more points than can be told apart: the lowest and the highest of each stretch, so that
+/// no peak is lost.
+fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    const STRETCHES: usize = 1000;
+    if places.len() <= 3 * STRETCHES {
+        return places.to_vec();
+    }
+    let stretches = places.chunks(places.len().div_ceil(STRETCHES)).flat_map(|stretch| {
+        let order = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let low = stretch.iter().min_by(order);
+        let high = stretch.iter().max_by(order);
+        let mut ends: Vec<(f64, f64)> = low.into_iter().chain(high).copied().collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        ends
+    });
+    stretches.collect()
 }
 
 fn points(frame: &Frame, places: impl Iterator<Item = (f64, f64)>) -> String {
@@ -382,6 +496,34 @@ fn ticks((low, high): (f64, f64), count: usize) -> Vec<(f64, String)> {
     (first..=last).map(tick).collect()
 }
 
+/// Powers of ten within the bounds, with 2 and 5 times them where there are few.
+fn log_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
+    let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
+    let with = |factors: &[f64]| -> Vec<(f64, String)> {
+        let values = decades.clone().flat_map(|d| {
+            let power = 10f64.powi(d);
+            factors.iter().map(move |f| f * power)
+        });
+        let inside = values.filter(|v| (low * 0.999..=high * 1.001).contains(v));
+        inside.map(|v| (v, short(v))).collect()
+    };
+    let powers = with(&[1.0]);
+    match powers.len() {
+        0..3 => with(&[1.0, 2.0, 5.0]),
+        n => powers.into_iter().step_by(n.div_ceil(10)).collect(),
+    }
+}
+
+/// A number with few characters: `0.05`, `1e-8`.
+fn short(x: f64) -> String {
+    // What 10^-7 leaves behind the last digit that counts says nothing.
+    let x: f64 = format!("{x:.6e}").parse().unwrap_or(x);
+    match x.abs() {
+        size if size > 0.0 && !(1e-3..1e5).contains(&size) => format!("{x:e}"),
+        _ => format!("{x}"),
+    }
+}
+
 fn line(svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), look: &str) {
     let _ =
         writeln!(svg, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {look}/>");
@@ -446,11 +588,65 @@ mod tests {
     }
 
     #[test]
+    fn logarithmic_ticks_are_powers_of_ten_or_more() {
+        let labels = |bounds| log_ticks(bounds).into_iter().map(|t| t.1).collect::<Vec<_>>();
+        assert_eq!(labels((0.008, 12.0)), ["0.01", "0.1", "1", "10"]);
+        assert_eq!(labels((0.8, 12.0)), ["1", "2", "5", "10"]);
+        assert_eq!(labels((1e-7, 1.2e-4)), ["1e-7", "1e-6", "1e-5", "1e-4"]);
+        assert_eq!(short(2.5e-7), "2.5e-7");
+    }
+
+    #[test]
+    fn a_logarithmic_axis_is_even_in_decades_and_cuts_off_zero() {
+        let (x, y) = ((0.0, 1.0), (0.01, 100.0));
+        let (left, right, top, bottom) = (0.0, 100.0, 0.0, 400.0);
+        let frame =
+            Frame { left, right, top, bottom, x, y, log: false, y_log: true, slanted: false };
+        // Four decades of 100 each.
+        assert!((frame.y(1.0) - 200.0).abs() < 1e-9);
+        assert!((frame.y(10.0) - 100.0).abs() < 1e-9);
+        assert!(frame.y(0.0).is_finite() && frame.y(0.0) > 400.0);
+    }
+
+    #[test]
+    fn long_traces_keep_their_peaks() {
+        let mut trace: Vec<(f64, f64)> = (0..50_000).map(|i| (f64::from(i), 1.0)).collect();
+        trace[31_234].1 = 9.0;
+        trace[40_001].1 = -9.0;
+        let thin = thinned(&trace);
+        assert!(thin.len() <= 2000, "{}", thin.len());
+        assert!(thin.contains(&(31_234.0, 9.0)) && thin.contains(&(40_001.0, -9.0)));
+        assert!(thin.windows(2).all(|w| w[0].0 <= w[1].0));
+    }
+
+    #[test]
     fn labels_spread_but_keep_their_order() {
         // Three at 100 with a pitch of 18, room enough: 100, 118, 136.
         assert_eq!(spread(&[100.0; 3], (0.0, 300.0)), [100.0, 118.0, 136.0]);
         // At the lower edge they are pushed up: 300, 282.
         assert_eq!(spread(&[300.0; 2], (0.0, 300.0)), [282.0, 300.0]);
+    }
+
+    #[test]
+    fn words_slope_only_where_they_would_touch() {
+        let panel = |words: &[&str]| Panel {
+            title: None,
+            description: String::new(),
+            x_title: String::new(),
+            y_title: String::new(),
+            x: Scale::Words(words.iter().map(|w| (*w).to_owned()).collect()),
+            y: None,
+            y_log: false,
+            series: Vec::new(),
+            references: Vec::new(),
+        };
+        let few = panel(&["newreno", "sack"]);
+        let many = panel(&["lr-lmxtcp"; 20]);
+        assert_eq!(few.slanted_height(500.0), None);
+        // Nine characters of 7.2 stand on 25 each, and rise by 64.8 sin 40 degrees.
+        let height = many.slanted_height(500.0).unwrap();
+        assert!((height - 64.8 * 0.643).abs() < 0.1, "{height}");
+        assert!(many.svg().contains("rotate(-40 ") && !few.svg().contains("rotate(-40 "));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) fn header(html: &mut String, groups: &[Group<'_>]) {
     let _ = writeln!(
         html,
         "<header>\n<h1>Reproduced figures and claims</h1>\n<p>{runs} simulated runs for {} \
-         experiments. A claim holds if every check of it holds, and a check whose 95 % \
+         experiments. A claim holds if every check of it holds, and a check whose 95\u{a0}% \
          confidence interval straddles its bound is inconclusive. What counts as holding was \
          fixed before anything was measured.</p>",
         sections().count()

@@ -35,6 +35,9 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
         "name=\"viewport\"",
         "Mine &amp; yours",
         "<b>1</b> held",
+        "<b>1</b> not held",
+        // A badge leads to the figure and a row to the claim.
+        "<a class=\"badge held\" href=\"#mine\"",
         "It is the other way round.",
         "A choice.",
         "windward sweep mine.toml --quick",
@@ -75,4 +78,92 @@ fn a_reference_to_an_experiment_that_was_not_run_is_inconclusive() {
     let claims = claims::evaluate(&results);
     assert_eq!(claims[3].verdict, Verdict::Inconclusive);
     assert_eq!(claims[3].checks[0].measured(), "`other` was not run");
+}
+
+/// The experiments of the collections by the fake simulator.
+fn run_of(names: &[&str], out: &Path) -> (ReproductionSummary, String) {
+    let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+    let experiments = crate::builtin::select(&names).unwrap();
+    let cancel = AtomicBool::new(false);
+    let summary =
+        reproduce_with(&experiments, &Effort::Quick, &options(2, &cancel), out, &fake).unwrap();
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    (summary, page)
+}
+
+#[test]
+fn the_page_opens_with_the_papers_that_were_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (summary, page) = run_of(&["lr2008-fig4"], dir.path());
+    let tally = &summary.tallies[0];
+    assert_eq!((summary.tallies.len(), tally.key.as_str()), (1, "lr2008"));
+    assert_eq!(tally.held + tally.not_held + tally.inconclusive, summary.claims.len());
+    let card = page.find("<article class=\"card\">").unwrap();
+    let contents = page.find("id=\"contents\"").unwrap();
+    let part = page.find("<section class=\"part\" id=\"lr2008\">").unwrap();
+    assert!(card < contents && contents < part);
+    let card = &page[card..contents];
+    for text in ["C. De Vleeschouwer, P. Frossard", "2008", "href=\"#lr2008-fig4\"", ">L5</a>"] {
+        assert!(card.contains(text), "{text} in {card}");
+    }
+    // Neither the other papers nor the properties that were not measured.
+    for paper in &crate::builtin::PAPERS[1..] {
+        assert!(!page.contains(paper.authors), "{}", paper.key);
+    }
+    assert!(!page.contains("id=\"properties\""));
+}
+
+#[test]
+fn the_matrix_has_a_row_for_every_protocol_and_a_link_for_every_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let (summary, page) = run_of(&["matrix"], dir.path());
+    assert!(summary.tallies.is_empty());
+    assert!(!page.contains("class=\"card\""), "the matrix claims nothing");
+    let table = page.split_once("<table class=\"matrix\">").unwrap().1;
+    let (table, rest) = table.split_once("</table>").unwrap();
+    for protocol in windward_core::protocols::PROTOCOLS {
+        assert!(table.contains(&format!(">{}</th>", protocol.name)), "{}", protocol.name);
+    }
+    for id in ["matrix-goodput", "matrix-beside-newreno", "matrix-beside-itself"] {
+        assert!(table.contains(&format!("href=\"#{id}\"")), "{id}");
+        assert!(rest.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    // The fake flow gets the whole rate and a bit per second a seed, whatever the loss: at 20 %
+    // this is 1.25 times what the link lets through. The queue has 2 of 100 packets.
+    assert!(table.contains("title=\"1.00 [1.00, 1.00]\">1.00</td>"));
+    assert!(table.contains("title=\"1.25 [1.25, 1.25]\">1.25</td>"));
+    assert!(table.contains("<td class=\"q4\" title=\"2.00 [2.00, 2.00]\">2.0</td>"));
+    // Two groups: the second gets half.
+    assert!(table.contains("<td class=\"q2\" title=\"2.00 [2.00, 2.00]\">2.00</td>"));
+    // No link of that name was crossed in the fake run: 0 of 0 packets were dropped.
+    assert!(table.contains("no number (a division by zero)"));
+
+    let numbers = fs::read_to_string(dir.path().join("matrix.csv")).unwrap();
+    let mut lines = numbers.lines();
+    let header = lines.next().unwrap();
+    assert!(header.starts_with("protocol,goodput_share_0%,goodput_share_0%_low,"), "{header}");
+    assert!(
+        header.ends_with("induced_loss_percent,induced_loss_percent_low,induced_loss_percent_high")
+    );
+    assert_eq!(lines.count(), windward_core::protocols::PROTOCOLS.len());
+    assert!(numbers.lines().nth(1).unwrap().ends_with(",,,"), "no drop rate: {numbers}");
+}
+
+#[test]
+fn a_protocol_that_cannot_be_measured_has_a_dash_with_the_reason() {
+    let (name, text) = crate::builtin::MATRIX.files[1];
+    let text = text.replace(
+        "group = \"newreno\"\nprotocol = \"newreno\"",
+        "group = \"newreno\"\nprotocol = \"xcp\"",
+    );
+    let experiment = Experiment::parse(name, &text).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = options(2, &cancel);
+    reproduce_with(&[experiment], &Effort::Quick, &options, dir.path(), &fake).unwrap();
+    let page = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let (_, row) = page.split_once(">lr-xtcp</th>").unwrap();
+    let (row, _) = row.split_once("</tr>").unwrap();
+    assert!(row.contains("class=\"nothing\"") && row.contains("`xtcp`"), "{row}");
+    assert!(page.contains("Left out: lr-xtcp."));
 }

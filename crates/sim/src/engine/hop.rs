@@ -37,12 +37,16 @@ pub(super) struct Ids {
 
 impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
-    pub(super) fn new(spec: &LinkSpec, seed: u64, force_queued: bool) -> Self {
+    pub(super) fn new(spec: &LinkSpec, seed: u64, window: Window, force_queued: bool) -> Self {
         let LinkSpec { name, rate, delay, queue, channel } = spec;
         let link = if queue.router == RouterSpec::None && !force_queued {
-            Link::Fifo(FifoLink::new(*rate, *delay, queue, channel, seed, name))
+            let mut link = FifoLink::new(rate, *delay, queue, channel, seed, name);
+            link.count_between(window.from, window.until);
+            Link::Fifo(link)
         } else {
-            Link::Queued(QueuedLink::new(*rate, *delay, queue, channel, seed, name))
+            let mut link = QueuedLink::new(rate, *delay, queue, channel, seed, name);
+            link.count_between(window.from, window.until);
+            Link::Queued(link)
         };
         let none = ComponentId::MAX;
         let ids = Ids { queue: none, router: none, arrival: none };
@@ -70,21 +74,21 @@ impl Hop {
     pub(super) fn close(self, name: &str, window: Window) -> LinkOutcome {
         let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
         let mut in_flight = self.books.on_wire_at_end;
-        let (marked, longest_queue) = match &self.link {
-            Link::Fifo(link) => (link.marked(), link.longest_queue()),
+        let (marked, longest_queue, of_trace) = match &self.link {
+            Link::Fifo(link) => (link.marked(), link.longest_queue(), link.trace_utilization()),
             Link::Queued(link) => {
                 // What still waits has not been entered yet.
                 for arrived in link.arrival_times() {
                     waited += window.overlap(arrived, window.until);
                     in_flight += 1;
                 }
-                (link.marked(), link.longest_queue())
+                (link.marked(), link.longest_queue(), link.trace_utilization())
             }
         };
         let length = window.until.since(window.from).as_secs_f64();
         LinkOutcome {
             name: name.to_owned(),
-            utilization: busy.as_secs_f64() / length,
+            utilization: of_trace.unwrap_or(busy.as_secs_f64() / length),
             arrived,
             dropped,
             corrupted,

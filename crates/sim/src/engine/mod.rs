@@ -125,7 +125,7 @@ impl Simulation {
             Detail::Everything => true,
         };
         let mut hops: Vec<Hop> =
-            links.iter().map(|link| Hop::new(link, *seed, force_queued)).collect();
+            links.iter().map(|link| Hop::new(link, *seed, window, force_queued)).collect();
         let mut flow_states: Vec<Flow> =
             flows.iter().map(|flow| Flow::new(flow, scenario)).collect();
         let mut transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();

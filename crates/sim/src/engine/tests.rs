@@ -97,6 +97,21 @@ const SCENARIOS: &[(&str, &str)] = &[
         dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
         flows = [{ group = "a", count = 2, protocol = "PROTOCOL" }]"#,
     ),
+    // 8 in 31 ms are 3.1 Mbit/s; several packets and acknowledgments share an instant, and the
+    // hops of `same` keep to it, without delay.
+    (
+        "trace",
+        r#"
+        dumbbell.bottleneck = { rate.opportunities = [0, 0, 4, 5, 5, 9, 21, 31], delay = "15ms",
+                                queue = "20p", loss = 0.01 }
+        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
+        flows = [
+            { group = "large", protocol = "PROTOCOL", packet_size = 2000 },
+            { group = "small", count = 2, protocol = "PROTOCOL", packet_size = 400, size = "900p" },
+            { group = "same", count = 2, protocol = "PROTOCOL", start = ["0s", "100ms"],
+              last_hop = { rate.opportunities = [1, 2, 2], delay = 0 } },
+        ]"#,
+    ),
 ];
 
 fn build(header: &str, body: &str, protocol: &str) -> Scenario {

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Scenario;
 
@@ -35,6 +36,8 @@ pub use schema::KeyDoc;
 pub struct ScenarioFile {
     name: String,
     table: tree::Table,
+    /// Shared by copies: a sweep reads a trace once.
+    traces: Arc<link::Traces>,
 }
 
 impl ScenarioFile {
@@ -62,7 +65,8 @@ impl ScenarioFile {
         Self::parse(&name, &text)
     }
 
-    /// Parses a text; `name` stands for the file in errors.
+    /// Parses a text; `name` is the path of the file in errors, and other files that the text
+    /// names are looked for in its folder.
     ///
     /// # Errors
     /// If it is not TOML.
@@ -80,7 +84,8 @@ impl ScenarioFile {
                 "a scenario needs at least a duration, a topology and flows: see docs/scenarios.md",
             ));
         }
-        Ok(ScenarioFile { name: name.to_owned(), table: tree::parse(name, text)? })
+        let table = tree::parse(name, text)?;
+        Ok(ScenarioFile { name: name.to_owned(), table, traces: Arc::default() })
     }
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,
@@ -101,7 +106,7 @@ impl ScenarioFile {
     /// Anything unknown, missing, or impossible.
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
         schema::check(&self.name, "", &self.table, schema::FILE)?;
-        build::build(&section::Section::root(&self.name, &self.table))
+        build::build(&section::Section::root(&self.name, &self.table, &self.traces))
     }
 
     /// Every key of the format with default and meaning, in the order of the documentation.

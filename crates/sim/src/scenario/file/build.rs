@@ -123,7 +123,7 @@ impl Links {
 
     /// The slowest of some links, the first of equals.
     pub(super) fn slowest(&self, of: &[LinkId]) -> LinkId {
-        let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate);
+        let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate.mean());
         slowest.unwrap_or(0)
     }
 
@@ -152,7 +152,7 @@ impl Links {
     fn finish(self, routers: Vec<RouterSpec>) -> Vec<LinkSpec> {
         let link = |((name, wire), router): ((String, Rc<Wire>), RouterSpec)| LinkSpec {
             name,
-            rate: wire.rate,
+            rate: wire.rate.clone(),
             delay: wire.delay,
             queue: QueueSpec { limit: wire.limit, aqm: wire.aqm.clone(), router },
             channel: wire.channel.clone(),

@@ -1,13 +1,20 @@
 //! Links: the keys of a link table, what overrides what, and what they come to.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, QueueLimit, RedSpec, RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RateTrace, RedSpec, RouterKind,
+    RouterSpec, XcpSpec,
 };
-use windward_core::units::{Duration, Probability, Rate};
+use windward_core::units::{Duration, Probability};
 
 use super::endpoint::MAX_PACKET_SIZE;
+use super::error::ScenarioError;
 use super::section::{Amount, DAY, Field, Result, Section, Spot};
 use crate::scenario::MAX_DURATION;
 
@@ -17,7 +24,7 @@ const DEFAULT_QUEUE: QueueLimit = QueueLimit::Packets(50);
 /// What one or several tables say about a link; a later table goes over an earlier one.
 #[derive(Debug, Clone)]
 pub(super) struct LinkFields {
-    rate: Option<Rate>,
+    rate: Option<LinkRate>,
     delay: Option<Duration>,
     queue: Option<QueueLimit>,
     aqm: Option<AqmSpec>,
@@ -29,7 +36,7 @@ pub(super) struct LinkFields {
 /// A link with everything known but the routers that flows ask for.
 #[derive(Debug)]
 pub(super) struct Wire {
-    pub(super) rate: Rate,
+    pub(super) rate: LinkRate,
     pub(super) delay: Duration,
     pub(super) limit: QueueLimit,
     pub(super) aqm: AqmSpec,
@@ -63,7 +70,7 @@ impl LinkFields {
 
     pub(super) fn read(section: &Section<'_>) -> Result<Self> {
         Ok(LinkFields {
-            rate: section.read("rate", Field::rate)?,
+            rate: section.read("rate", rate)?,
             delay: section.read("delay", |field| field.duration(Duration::ZERO..=DAY))?,
             queue: section.read("queue", |field| queue(&field))?,
             aqm: section.read("aqm", aqm)?,
@@ -116,6 +123,87 @@ impl LinkFields {
             spot: self.spot,
         }))
     }
+}
+
+/// A rate, or a table with a trace.
+fn rate(field: Field<'_>) -> Result<LinkRate> {
+    if !field.is_table() {
+        return Ok(field.rate()?.into());
+    }
+    let section = field.section()?;
+    match (section.get("trace"), section.get("opportunities")) {
+        (Some(field), None) => trace_file(&field),
+        (None, Some(field)) => Ok(opportunities(&field)?.into()),
+        (Some(_), Some(_)) => {
+            Err(section.error("`trace` and `opportunities` say the same: give one of them"))
+        }
+        (None, None) => Err(section.missing("trace", "rate = { trace = \"cellular.trace\" }")),
+    }
+}
+
+/// The trace files read so far, by path.
+#[derive(Debug, Default)]
+pub(super) struct Traces(Mutex<HashMap<PathBuf, LinkRate>>);
+
+/// A trace in the file that `field` names, as seen from the scenario's folder.
+fn trace_file(field: &Field<'_>) -> Result<LinkRate> {
+    let name = field.clone().text()?;
+    let path = field.folder().join(name);
+    // What a thread that panicked left is complete: it is only added to.
+    let mut known = field.traces().0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(rate) = known.get(&path) {
+        return Ok(rate.clone());
+    }
+    let rate: LinkRate = read_trace(field, &path)?.into();
+    known.insert(path, rate.clone());
+    Ok(rate)
+}
+
+fn read_trace(field: &Field<'_>, path: &Path) -> Result<RateTrace> {
+    const LARGEST: u64 = 64 << 20;
+    let shown = path.display().to_string();
+    let text = read_text(path, LARGEST).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => field
+            .error(format!("no such file: {shown}"))
+            .with_help("the path is relative to the folder of the scenario file"),
+        ErrorKind::IsADirectory => field.error(format!("{shown} is a directory")),
+        ErrorKind::FileTooLarge => {
+            field.error(format!("{shown} is larger than {} MiB", LARGEST >> 20))
+        }
+        ErrorKind::InvalidData => field.error(format!("{shown} is not a text")),
+        _ => field.error(format!("{shown} cannot be read: {error}")),
+    })?;
+    RateTrace::parse(&text).map_err(|error| {
+        let place = match error.index {
+            Some(index) => format!("{shown}:{}", index + 1),
+            None => shown,
+        };
+        ScenarioError::new(place, error.reason).with_help(
+            "a trace has one time stamp in whole milliseconds a line, in order, each good for \
+             1500 bytes",
+        )
+    })
+}
+
+/// A UTF-8 text of at most `largest` bytes.
+fn read_text(path: &Path, largest: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(largest + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > largest {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
+/// A trace in the scenario itself.
+fn opportunities(field: &Field<'_>) -> Result<RateTrace> {
+    let items = field.clone().items()?;
+    let stamps: Result<_> =
+        items.iter().map(|item| item.clone().integer(0..=RateTrace::LONGEST_MS)).collect();
+    RateTrace::new(stamps?).map_err(|error| {
+        let item = error.index.and_then(|index| items.get(index));
+        item.unwrap_or(field).error(error.reason)
+    })
 }
 
 fn queue(field: &Field<'_>) -> Result<QueueLimit> {

@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Table(Keys),
     /// A table, or a word that stands for a table with that `kind`.
     WordOrTable(Keys),
+    /// A table, or a value that says the same in another way.
+    ValueOrTable(Keys),
     /// An array of tables, each known by the value of one of its keys.
     Tables(Keys, &'static str),
     /// Not ours to read.
@@ -82,7 +84,10 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
             .with_help(suggest(name, names(keys))));
         };
         match (key.kind, &node.value) {
-            (Kind::Table(keys) | Kind::WordOrTable(keys), Value::Table(table)) => {
+            (
+                Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys),
+                Value::Table(table),
+            ) => {
                 check(file, &path, table, keys)?;
             }
             (Kind::Tables(keys, by), Value::Array(items)) => {
@@ -109,7 +114,7 @@ pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
         let path = format!("{prefix}{}", key.name);
         into.push(KeyDoc { key: path.clone(), default: key.default, meaning: key.meaning });
         match key.kind {
-            Kind::Table(keys) | Kind::WordOrTable(keys) => {
+            Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys) => {
                 describe(&format!("{path}."), keys, into);
             }
             Kind::Tables(keys, _) => describe(&format!("{path}.*."), keys, into),
@@ -192,7 +197,7 @@ const GRAPH_LINK: &[Key] = &[
 ];
 
 const LINK: &[Key] = &[
-    key("rate", "", "1bit to 100Tbit"),
+    nested("rate", Kind::ValueOrTable(&[RATE_TRACE]), "", "1bit to 100Tbit, or a trace"),
     key("delay", "", "propagation delay, 0 to 24h"),
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
     nested("aqm", Kind::WordOrTable(&[AQM]), "droptail", "droptail or red"),
@@ -211,6 +216,11 @@ const LINK: &[Key] = &[
         "",
         "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)",
     ),
+];
+
+const RATE_TRACE: &[Key] = &[
+    key("trace", "", "file with a millisecond a line, each good for 1500 bytes (mahimahi)"),
+    key("opportunities", "", "the same milliseconds as an array"),
 ];
 
 const AQM: &[Key] = &[

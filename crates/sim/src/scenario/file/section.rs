@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use windward_core::units::{Duration, ParseUnitError, Probability, Rate, parse_bytes};
 
 use super::error::ScenarioError;
+use super::link::Traces;
 use super::tree::{Node, Origin, Table, Value};
 use crate::scenario::MAX_DURATION;
 
@@ -19,6 +21,7 @@ pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
 #[derive(Debug, Clone)]
 pub(super) struct Section<'a> {
     file: &'a str,
+    traces: &'a Traces,
     path: String,
     origin: &'a Origin,
     table: &'a Table,
@@ -28,15 +31,16 @@ pub(super) struct Section<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Field<'a> {
     file: &'a str,
+    traces: &'a Traces,
     path: String,
     node: &'a Node,
 }
 
 impl<'a> Section<'a> {
-    /// The whole file.
-    pub(super) fn root(file: &'a str, table: &'a Table) -> Self {
+    /// The whole file, and the traces read so far.
+    pub(super) fn root(file: &'a str, table: &'a Table, traces: &'a Traces) -> Self {
         const FIRST: &Origin = &Origin::Line(1);
-        Section { file, path: String::new(), origin: FIRST, table }
+        Section { file, traces, path: String::new(), origin: FIRST, table }
     }
 
     /// The same table under the name people know it by.
@@ -46,7 +50,9 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
-        self.table.get(key).map(|node| Field { file: self.file, path: join(&self.path, key), node })
+        let path = || join(&self.path, key);
+        let Self { file, traces, .. } = *self;
+        self.table.get(key).map(|node| Field { file, traces, path: path(), node })
     }
 
     /// The value of `key`, if it is there, as `read` reads it.
@@ -117,6 +123,16 @@ impl<'a> Field<'a> {
         self.error(error.reason()).with_help(error.expected())
     }
 
+    /// The traces read so far.
+    pub(super) fn traces(&self) -> &'a Traces {
+        self.traces
+    }
+
+    /// The folder of the file, in which the paths of its values begin.
+    pub(super) fn folder(&self) -> &'a Path {
+        Path::new(self.file).parent().unwrap_or(Path::new(""))
+    }
+
     pub(super) fn is_table(&self) -> bool {
         matches!(self.node.value, Value::Table(_))
     }
@@ -130,7 +146,8 @@ impl<'a> Field<'a> {
     pub(super) fn section(self) -> Result<Section<'a>> {
         match &self.node.value {
             Value::Table(table) => {
-                Ok(Section { file: self.file, path: self.path, origin: &self.node.origin, table })
+                let Self { file, traces, path, node } = self;
+                Ok(Section { file, traces, path, origin: &node.origin, table })
             }
             _ => Err(self.expected("a table")),
         }
@@ -143,6 +160,7 @@ impl<'a> Field<'a> {
         };
         let item = |(index, node)| Field {
             file: self.file,
+            traces: self.traces,
             path: format!("{}[{index}]", self.path),
             node,
         };

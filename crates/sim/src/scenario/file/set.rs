@@ -59,6 +59,14 @@ impl Change<'_> {
                 }
                 self.in_node(node, keys, name, rest)
             }
+            Kind::ValueOrTable(keys) => {
+                let node = table.entry(name, || self.empty_table());
+                // A value says all that the table could.
+                if !matches!(node.value, Value::Table(_)) {
+                    *node = self.empty_table();
+                }
+                self.in_node(node, keys, name, rest)
+            }
             Kind::Tables(keys, by) => match table.entry(name, || self.empty_array()).value {
                 Value::Array(ref mut items) => self.in_items(items, keys, by, name, rest),
                 _ => Err(self.error(format!("`{name}` is no array of tables in the file"))),

@@ -1,13 +1,17 @@
 //! What files mean, what errors say, and that no text panics.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
 use windward_core::network::{AqmSpec, ChainClock, ChannelSpec, QueueLimit, RouterSpec, XcpSpec};
+use windward_core::network::{
+    AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RouterSpec, XcpSpec,
+};
 use windward_core::units::{Duration, Probability, Rate, Time};
 
-use super::ScenarioFile;
+use super::{ScenarioError, ScenarioFile};
 use crate::scenario::{FlowSpec, LinkSpec, Pattern, Scenario, Traffic};
 
 const FIRST: &str = include_str!("../../../../../experiments/examples/first.toml");
@@ -93,7 +97,7 @@ fn the_first_example_says_what_it_seems_to() {
     for clean in ["lossy-3-last-hop-reverse", "lossy-3-first-hop", "clean-1-last-hop"] {
         let link = link(&s, clean);
         assert_eq!(link.channel, ChannelSpec::Clean);
-        assert_eq!(link.rate, Rate::from_bps(5_000_000).unwrap());
+        assert_eq!(link.rate.mean(), Rate::from_bps(5_000_000).unwrap());
         assert_eq!(link.delay, Duration::from_millis(20));
         assert_eq!(link.queue.limit, QueueLimit::Packets(50));
         assert_eq!(link.queue.router, RouterSpec::None);
@@ -147,7 +151,7 @@ fn a_graph_finds_the_shortest_route() {
     assert_eq!(names(&s, &flow(&s, "detour-1").reverse), ["d->b", "b->a"]);
     let ber = ChannelSpec::BitErrors(Probability::new(1e-6).unwrap());
     assert_eq!(link(&s, "radio-reverse").channel, ber);
-    assert_eq!(link(&s, "radio-reverse").rate, Rate::from_bps(2_000_000).unwrap());
+    assert_eq!(link(&s, "radio-reverse").rate.mean(), Rate::from_bps(2_000_000).unwrap());
     // XCP where its data crosses and nowhere else.
     assert_eq!(link(&s, "radio").queue.router, RouterSpec::Xcp(XcpSpec::default()));
     assert_eq!(link(&s, "radio-reverse").queue.router, RouterSpec::None);
@@ -224,7 +228,7 @@ fn set_changes_adds_and_selects() {
     assert_eq!((s.duration, s.seed), (Duration::from_secs(30), u64::MAX));
     assert_eq!(s.flows.len(), 6);
     let bottleneck = link(&s, "bottleneck");
-    assert_eq!(bottleneck.rate.to_string(), "1Gbit");
+    assert_eq!(bottleneck.rate.mean().to_string(), "1Gbit");
     assert!(matches!(&bottleneck.queue.aqm, AqmSpec::Red(red) if red.ecn));
     // TCP and XTCP share a queue; the counter is for XTCP.
     assert_eq!(bottleneck.queue.router, RouterSpec::Xtcp);
@@ -341,6 +345,108 @@ fn a_link_has_one_router() {
     let message = file.build().unwrap_err().to_string();
     assert!(message.contains("dumbbell.bottleneck.router = \"none\""), "{message}");
     assert!(message.contains("they ask for `xcp`"), "{message}");
+}
+
+/// A folder with `s.toml`, whose bottleneck has that `rate`, and files beside it.
+fn with_files(test: &str, rate: &str, files: &[(&str, &[u8])]) -> Result<Scenario, ScenarioError> {
+    let name = format!("windward-trace-{}-{test}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = FIRST.replacen("rate = \"5Mbit\"", &format!("rate = {rate}"), 1);
+    assert_ne!(text, FIRST);
+    let scenario = folder.join("s.toml");
+    std::fs::write(&scenario, text).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    let built = ScenarioFile::read(&scenario).and_then(|file| file.build());
+    std::fs::remove_dir_all(&folder).unwrap();
+    built
+}
+
+#[test]
+fn a_trace_is_found_beside_the_scenario() {
+    let files: &[(&str, &[u8])] = &[("cell.trace", b"3\n5\n10\n")];
+    let scenario = with_files("found", r#"{ trace = "cell.trace" }"#, files).unwrap();
+    let bottleneck = link(&scenario, "bottleneck");
+    let inline = with_files("inline", "{ opportunities = [3, 5, 10] }", &[]).unwrap();
+    assert_eq!(bottleneck.rate, link(&inline, "bottleneck").rate);
+    // 3 x 12 000 bits in 10 ms.
+    assert_eq!(bottleneck.rate.mean(), Rate::from_bps(3_600_000).unwrap());
+    // The way back mirrors it, and 3.6 Mbit/s are less than the access links have.
+    assert_eq!(link(&scenario, "bottleneck-reverse").rate, bottleneck.rate);
+    assert_eq!(scenario.links[scenario.flows[0].bottleneck].name, "bottleneck");
+}
+
+#[test]
+fn copies_of_a_file_share_a_trace() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/examples/cellular.toml");
+    let file = ScenarioFile::read(Path::new(path)).unwrap();
+    let trace = |file: &ScenarioFile| match &link(&file.build().unwrap(), "bottleneck").rate {
+        LinkRate::Trace(trace) => trace.clone(),
+        LinkRate::Constant(rate) => panic!("constant: {rate}"),
+    };
+    let first = trace(&file);
+    // 6.6 Mbit/s for 10 s are 5500 times 1500 bytes.
+    assert_eq!((first.len(), first.period()), (5500, 10_000));
+    assert!(Arc::ptr_eq(&first, &trace(&file.clone())));
+}
+
+#[test]
+fn a_trace_can_be_set_over_a_rate_and_back() {
+    let built = with(FIRST, &[("dumbbell.bottleneck.rate.opportunities", "[1, 2]")]);
+    assert_eq!(link(&built, "bottleneck").rate.mean(), Rate::from_bps(12_000_000).unwrap());
+    let back = with(
+        FIRST,
+        &[
+            ("dumbbell.bottleneck.rate.opportunities", "[1, 2]"),
+            ("dumbbell.bottleneck.rate", "2Mbit"),
+        ],
+    );
+    assert_eq!(link(&back, "bottleneck").rate, Rate::from_bps(2_000_000).unwrap().into());
+}
+
+#[test]
+fn what_is_no_trace_says_where() {
+    let of_file = |test: &str, bytes: &[u8]| {
+        let rate = r#"{ trace = "cell.trace" }"#;
+        with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
+    };
+    for (test, bytes, expected) in [
+        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is no number of milliseconds"),
+        ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
+        ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
+        ("empty", b"", "cell.trace: there is no opportunity at all"),
+        ("binary", b"\xff\xfe", "cell.trace is not a text"),
+    ] {
+        let message = of_file(test, bytes);
+        assert!(message.contains(expected), "{message}");
+    }
+    let huge = of_file("huge", &vec![b'\n'; (64 << 20) + 1]);
+    assert!(huge.contains("cell.trace is larger than 64 MiB"), "{huge}");
+    let missing =
+        with_files("missing", r#"{ trace = "cell.trace" }"#, &[]).unwrap_err().to_string();
+    assert!(missing.contains("s.toml:"), "{missing}");
+    assert!(missing.contains("rate.trace = \"cell.trace\": no such file"), "{missing}");
+    let folder = with_files("folder", r#"{ trace = "." }"#, &[]).unwrap_err().to_string();
+    assert!(folder.contains("is a directory"), "{folder}");
+
+    let inline = |rate: &str| error_of_set("dumbbell.bottleneck.rate", rate);
+    for (rate, expected) in [
+        ("{ opportunities = [1, 5, 3] }", "opportunities[2] = 3: 3 ms is earlier than the 5 ms"),
+        ("{ opportunities = [0] }", "opportunities[0] = 0: the last opportunity is at 0 ms"),
+        ("{ opportunities = [] }", "there is no opportunity at all"),
+        ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: expected a whole number"),
+        ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
+        ("{ opportunities = 5 }", "expected an array, found a number"),
+        ("{ opportunities = [1], trace = 'x' }", "say the same: give one of them"),
+        ("{ trace = 5 }", "expected a string, found a number"),
+        ("{}", "`trace` is missing"),
+        ("{ tracee = 'x' }", "did you mean `trace`?"),
+    ] {
+        let message = inline(rate);
+        assert!(message.contains(expected), "{rate}: {message}");
+    }
 }
 
 #[test]
