@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
-use windward_core::network::{AqmSpec, ChainClock, ChannelSpec, QueueLimit, RouterSpec, XcpSpec};
 use windward_core::network::{
     AqmSpec, ChainClock, ChannelSpec, LinkRate, QueueLimit, RouterSpec, XcpSpec,
 };
