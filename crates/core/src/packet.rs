@@ -83,6 +83,9 @@ pub enum CongestionHeader {
         inter_packet: f64,
         /// Delta_Throughput: the change demanded, then granted, bytes per second.
         delta: f64,
+        /// XCP-r's congestion flag (xcpr2005 section IV); zero elsewhere. See
+        /// [`crate::endpoint::feedback::CongestionFlag`].
+        congestion_flag: u16,
     },
     /// XCP on an acknowledgment: the sum of the changes granted, bytes per second.
     XcpReverse {
@@ -123,6 +126,13 @@ pub enum CongestionHeader {
     Corrupted {
         /// Sequence numbers of the data.
         recent: [u64; 3],
+    },
+    /// XCP-r on an acknowledgment (xcpr2005 section IV): the window itself.
+    XcpWindow {
+        /// cwnd', packets.
+        window: f64,
+        /// The latest congestion flag that the receiver has acted on.
+        congestion_flag: u16,
     },
 }
 

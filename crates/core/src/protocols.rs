@@ -137,6 +137,25 @@ pub static PROTOCOLS: &[Protocol] = &[
         ..XCP
     },
     Protocol {
+        name: "xcp-katabi",
+        source: "xcpr2005 section II",
+        summary: "XCP as Katabi's code for ns-2 has it: the recovery and the timeouts of TCP Reno.",
+        window: WindowLaw::Xcp { heeds_duplicates: false },
+        recovery: RecoveryKind::Reno,
+        discrimination: Discrimination::AlwaysCongestion,
+        ..XCP
+    },
+    Protocol {
+        name: "xcp-r",
+        source: "xcpr2005 section IV",
+        summary: "XCP whose window is computed at the receiver, so that lost ACKs do no harm.",
+        window: WindowLaw::XcpR,
+        recovery: RecoveryKind::Reno,
+        discrimination: Discrimination::AlwaysCongestion,
+        feedback: Feedback::XcpR,
+        ..XCP
+    },
+    Protocol {
         name: "lr-xtcp",
         source: "lr2008 table 1",
         summary: "AIMD on an explicit congestion flag, with the LR timers.",
@@ -272,7 +291,7 @@ const TCP: Protocol = Protocol {
 
 /// What the XCP variants share.
 const XCP: Protocol = Protocol {
-    window: WindowLaw::Xcp,
+    window: WindowLaw::Xcp { heeds_duplicates: true },
     discrimination: Discrimination::Never,
     feedback: Feedback::Xcp,
     router: RouterKind::Xcp,

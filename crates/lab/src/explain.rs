@@ -88,10 +88,20 @@ fn window(law: WindowLaw) -> Part {
             what: "as reno, but to RTTmin times the arrival rate at the receiver on congestion",
             source: "Xu, Tian and Ansari 2005",
         },
-        WindowLaw::Xcp => Part {
+        WindowLaw::Xcp { heeds_duplicates: true } => Part {
             name: "xcp",
             what: "adds what the routers grant, packet by packet; no slow start",
             source: "Katabi 2002 section 3.3",
+        },
+        WindowLaw::Xcp { heeds_duplicates: false } => Part {
+            name: "xcp-new",
+            what: "adds what the routers grant, but on ACKs of new data alone; no slow start",
+            source: "xcpr2005 section II, after the ns-2 code of Katabi",
+        },
+        WindowLaw::XcpR => Part {
+            name: "xcp-r",
+            what: "takes the window that the receiver computes from what the routers grant",
+            source: "xcpr2005 section IV",
         },
         WindowLaw::Xtcp { tcp_friendly: false } => Part {
             name: "xtcp",
@@ -246,6 +256,11 @@ fn feedback(kind: Feedback) -> Part {
             name: "timestamps+cw",
             what: "ACKs carry the arrival time and echo the warning, packet by packet",
             source: "Xu, Tian and Ansari 2005",
+        },
+        Feedback::XcpR => Part {
+            name: "xcp-r",
+            what: "packets carry XCP's header; the receiver sums the grants, ACKs carry the window",
+            source: "xcpr2005 section IV",
         },
         Feedback::CongestionFlag => Part {
             name: "flag",

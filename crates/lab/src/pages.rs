@@ -205,6 +205,9 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
             Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
         }
         "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
+        "xcp_r" | "xcp_r.formula" | "xcp_r.congestion_flag" => {
+            Some(protocol.feedback == Feedback::XcpR)
+        }
         _ => None,
     }
 }

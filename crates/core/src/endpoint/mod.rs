@@ -6,7 +6,7 @@
 //! or the receiver window is full.
 
 use self::discrimination::{CetenConfig, JtcpConfig, RateGapConfig, SpikeConfig, VenoConfig};
-use self::feedback::Direction;
+use self::feedback::{Direction, XcpRConfig};
 use self::recovery::BulkRepeatConfig;
 use self::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use crate::units::Duration;
@@ -92,6 +92,8 @@ pub struct EndpointConfig {
     pub notification: Option<Direction>,
     /// CETEN's parameters (eten2004 section 4.3).
     pub ceten: CetenConfig,
+    /// Parameters of `xcp-r`.
+    pub xcp_r: XcpRConfig,
 }
 
 impl Default for EndpointConfig {
@@ -124,6 +126,7 @@ impl Default for EndpointConfig {
             rate_gap: RateGapConfig::default(),
             notification: None,
             ceten: CetenConfig::default(),
+            xcp_r: XcpRConfig::default(),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Receiver {
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::new(feedback.toward(config.notification)),
+            echo: Echo::new(feedback.toward(config.notification), config),
             delayed: None,
             stats: ReceiverStats::default(),
         }

@@ -453,6 +453,7 @@ impl Sender {
         }
         let window = cwnd.min(self.seqs.rwnd as f64);
         self.feedback.stamp(packet, self.rtt.srtt(), window);
+        self.window.announce(packet, self.cwnd_limited);
         true
     }
 

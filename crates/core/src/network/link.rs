@@ -413,7 +413,7 @@ impl<T> QueuedLink<T> {
         let index = self.queue_of(packet);
         let queue = &mut self.queues[index];
         match &mut queue.router {
-            Some(Router::Xcp(xcp)) => xcp.on_arrival(packet),
+            Some(Router::Xcp(xcp)) => xcp.on_arrival(now, packet),
             Some(Router::Warning(_)) => {
                 let filled = queue.filled();
                 if let Some(Router::Warning(warning)) = &mut queue.router {
@@ -518,7 +518,7 @@ impl<T> QueuedLink<T> {
         let queue = &mut self.queues[index];
         let left = queue.waiting_bytes - u64::from(packet.size);
         match &mut queue.router {
-            Some(Router::Xcp(xcp)) => xcp.on_departure(packet, queue.waiting_bytes),
+            Some(Router::Xcp(xcp)) => xcp.on_departure(now, packet, queue.waiting_bytes),
             Some(Router::Xtcp(counter)) => {
                 self.wire.marked += u64::from(counter.on_departure(packet));
             }

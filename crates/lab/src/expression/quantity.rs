@@ -82,6 +82,7 @@ static QUANTITIES: &[Quantity] = &[
     link("capacity", |of| of.link_spec(0).rate.mean().as_bps() as f64),
     link("mean_queue", |of| of.link(0).mean_queue_packets),
     link("max_queue", |of| of.link(0).max_queue_packets as f64),
+    link("arrivals", |of| of.link(0).arrived as f64),
     link("drops", |of| of.link(0).dropped as f64),
     link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64),
     link("corrupted", |of| of.link(0).corrupted as f64),

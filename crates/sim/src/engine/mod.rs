@@ -346,7 +346,13 @@ impl Simulation {
         debug_assert_eq!(at, self.now, "only what has happened may be queued");
         let hop = &mut self.hops[link as usize];
         let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
-        if let Err(id) = queue.offer(at, &mut self.slab[id], id) {
+        // A router without a timer may have one from here on.
+        let wakes = queue.next_timer() == Time::NEVER;
+        let offered = queue.offer(at, &mut self.slab[id], id);
+        if wakes && queue.next_timer() != Time::NEVER {
+            self.schedule.set(hop.ids.router, queue.next_timer());
+        }
+        if let Err(id) = offered {
             hop.books.dropped += 1;
             let packet = &self.slab[id];
             self.flows[packet.flow as usize].lose(packet);
@@ -368,7 +374,11 @@ impl Simulation {
             return;
         };
         let packet = &mut self.slab[id];
+        let wakes = queue.next_timer() == Time::NEVER;
         let departure = queue.depart(self.now, packet);
+        if wakes && queue.next_timer() != Time::NEVER {
+            self.schedule.set(hop.ids.router, queue.next_timer());
+        }
         let next_start = queue.next_start();
         let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
         let notifies = hop.notifies;

@@ -4,12 +4,17 @@
 //! carries it back on the next acknowledgment.
 
 mod notification;
+mod xcp_r;
 
+use super::EndpointConfig;
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
 
 use notification::Record;
 pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
+
+use xcp_r::ReceiverWindow;
+pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
 
 /// The congestion header a protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +23,8 @@ pub enum Feedback {
     None,
     /// XCP's header: rtt, inter-packet time, demanded change of throughput.
     Xcp,
+    /// XCP's header, and acknowledgments that carry the window (xcpr2005 section IV).
+    XcpR,
     /// XTCP's congestion flag, copied into the acknowledgment (lr2008 section 3.2).
     CongestionFlag,
     /// ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
@@ -60,11 +67,16 @@ impl Feedback {
     pub fn stamp(self, packet: &mut Packet, srtt: Duration, window: f64) {
         match self {
             Feedback::None | Feedback::Timestamps => packet.header = CongestionHeader::None,
-            Feedback::Xcp => {
+            Feedback::Xcp | Feedback::XcpR => {
                 let rtt = srtt.as_secs_f64();
-                // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it down.
-                packet.header =
-                    CongestionHeader::Xcp { rtt, inter_packet: rtt / window, delta: f64::MAX };
+                packet.header = CongestionHeader::Xcp {
+                    rtt,
+                    inter_packet: rtt / window,
+                    // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it
+                    // down.
+                    delta: f64::MAX,
+                    congestion_flag: 0,
+                };
             }
             Feedback::CongestionFlag => {
                 packet.header = CongestionHeader::None;
@@ -97,6 +109,8 @@ pub struct Echo {
     /// XCP: the sum of the changes granted to packets since the last acknowledgment, so that
     /// delayed acknowledgments lose none (draft section 3.3).
     xcp: Option<f64>,
+    /// XCP-r's cwnd'.
+    window: Option<ReceiverWindow>,
     congestion_flag: bool,
     /// ESTCP: what the latest packet brought.
     estcp: CongestionHeader,
@@ -110,10 +124,11 @@ pub struct Echo {
 
 impl Echo {
     /// The receiver's half of a protocol with that feedback.
-    pub fn new(feedback: Feedback) -> Self {
+    pub fn new(feedback: Feedback, config: &EndpointConfig) -> Self {
         Echo {
             feedback,
             xcp: None,
+            window: (feedback == Feedback::XcpR).then(|| ReceiverWindow::new(config)),
             congestion_flag: false,
             estcp: CongestionHeader::None,
             received: None,
@@ -132,6 +147,11 @@ impl Echo {
                     // Before the first RTT sample a packet asks for nothing to be granted.
                     let granted = if rtt > 0.0 { delta } else { 0.0 };
                     *self.xcp.get_or_insert(0.0) += granted;
+                }
+            }
+            Feedback::XcpR => {
+                if let Some(window) = &mut self.window {
+                    window.on_data(packet);
                 }
             }
             Feedback::CongestionFlag => {
@@ -183,6 +203,9 @@ impl Echo {
                 Some(feedback) => CongestionHeader::XcpReverse { feedback },
                 None => CongestionHeader::None,
             },
+            Feedback::XcpR => {
+                self.window.as_ref().map_or(CongestionHeader::None, ReceiverWindow::header)
+            }
             Feedback::Estcp | Feedback::EstcpBits => self.estcp,
             Feedback::Timestamps | Feedback::CongestionWarning => match self.received.take() {
                 Some(received) => CongestionHeader::Timestamps { received },

@@ -14,7 +14,9 @@ use crate::endpoint::discrimination::{
     CetenConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
 };
 use crate::endpoint::estimator::BandwidthKind;
-use crate::endpoint::feedback::{Direction, Feedback, Granularity, News, Notice};
+use crate::endpoint::feedback::{
+    CongestionFlag, Direction, Feedback, Formula, Granularity, News, Notice, XcpRConfig,
+};
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
 use crate::endpoint::window::WestwoodConfig;
 use crate::packet::PacketKind;
@@ -51,13 +53,13 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 5]>(),
+        any::<[bool; 7]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
         (tcpw_br(), (any::<Option<bool>>(), any::<bool>(), 0..3usize, 1.0..4.0f64)),
     );
     let config =
         config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, own)| {
-            let [ecn, deflation, guard, pacing, timestamps] = flags;
+            let [ecn, deflation, guard, pacing, timestamps, once, per_window] = flags;
             let (br, (forward, per_segment, timeouts, n)) = own;
             use TimeoutResponse::{Standard, Threshold, Window};
             EndpointConfig {
@@ -83,6 +85,14 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                     k: n - 0.5,
                     per_segment,
                     timeouts: [Standard, Threshold, Window][timeouts],
+                },
+                xcp_r: XcpRConfig {
+                    formula: if per_window { Formula::PerWindow } else { Formula::Incremental },
+                    congestion_flag: if once {
+                        CongestionFlag::Once
+                    } else {
+                        CongestionFlag::Count
+                    },
                 },
                 ..br
             }

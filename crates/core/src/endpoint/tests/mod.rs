@@ -19,6 +19,7 @@ mod harness;
 mod lr;
 pub(crate) mod path;
 mod tcp;
+mod xcp;
 
 use super::{EndpointConfig, Receiver, Sender};
 use crate::packet::{CongestionHeader, Flags, Packet};
@@ -124,8 +125,10 @@ impl Timeline {
         let index = found.expect("a transmission on its way").0;
         let mut packet = self.wire.remove(index);
         packet.flags.insert(mark);
-        // An XCP router that grants nothing and takes nothing.
-        if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
+        // An XCP router that grants nothing and takes nothing, unless the test has granted.
+        if let CongestionHeader::Xcp { delta, .. } = &mut packet.header
+            && *delta == f64::MAX
+        {
             *delta = 0.0;
         }
         assert!(self.receiver.on_data(self.now, &mut packet));

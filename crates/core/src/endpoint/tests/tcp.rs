@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::endpoint::recovery::RecoveryKind;
+use crate::network::RouterKind;
 use crate::protocols::Protocol;
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
@@ -274,10 +275,9 @@ fn the_timeout_doubles_until_something_arrives() {
         line.cwnd(1.0);
         line.next_timer(15_000);
         // A sample of 100 ms: back to the floor. Timestamps tell transmissions apart.
-        let sent: &[u64] = if protocol.window == super::super::window::WindowLaw::Xcp {
-            &[1]
-        } else {
-            &[1, 2] // Slow start.
+        let sent: &[u64] = match protocol.router {
+            RouterKind::Xcp | RouterKind::XcpPersistent => &[1],
+            _ => &[1, 2], // Slow start.
         };
         line.at(7100, Arrives(0), sent);
         line.next_timer(8100);

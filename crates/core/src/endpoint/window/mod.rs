@@ -13,6 +13,7 @@ mod reno;
 mod veno;
 mod westwood;
 mod xcp;
+mod xcp_r;
 mod xtcp;
 
 pub use estcp::{EstcpConfig, PhaseCut};
@@ -20,7 +21,7 @@ pub use new_jersey::NewJerseyConfig;
 
 use super::EndpointConfig;
 use super::estimator::{BandwidthKind, LostPacket, Path, RateSample};
-use crate::packet::{CongestionHeader, Flags};
+use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
@@ -33,6 +34,7 @@ use reno::Reno;
 use veno::Veno;
 use westwood::Westwood;
 use xcp::Xcp;
+use xcp_r::XcpR;
 use xtcp::Xtcp;
 
 pub use westwood::WestwoodConfig;
@@ -56,7 +58,12 @@ pub enum WindowLaw {
     /// Reno's growth; after congestion the bandwidth estimated from arrival times at the receiver.
     NewJersey,
     /// The window follows the feedback of XCP routers.
-    Xcp,
+    Xcp {
+        /// Does the feedback on duplicate acknowledgments count?
+        heeds_duplicates: bool,
+    },
+    /// The window is the one that the receiver computes (xcpr2005 section IV).
+    XcpR,
     /// AIMD on a congestion flag (lr2008 section 3.2).
     Xtcp {
         /// Artificial back-off where TCP would time out (lr2008 section 8.1).
@@ -80,7 +87,8 @@ impl WindowLaw {
             | WindowLaw::Veno
             | WindowLaw::Estcp
             | WindowLaw::NewJersey
-            | WindowLaw::Xcp
+            | WindowLaw::Xcp { .. }
+            | WindowLaw::XcpR
             | WindowLaw::Xtcp { .. }
             | WindowLaw::Dctcp
             | WindowLaw::Bbr => None,
@@ -157,6 +165,8 @@ pub enum Window {
     NewJersey(NewJersey),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
+    /// See [`WindowLaw::XcpR`].
+    XcpR(XcpR),
     /// See [`WindowLaw::Xtcp`].
     Xtcp(Xtcp),
     /// See [`WindowLaw::Dctcp`].
@@ -176,6 +186,7 @@ macro_rules! each {
             Window::Estcp($law) => $call,
             Window::NewJersey($law) => $call,
             Window::Xcp($law) => $call,
+            Window::XcpR($law) => $call,
             Window::Xtcp($law) => $call,
             Window::Dctcp($law) => $call,
             Window::Bbr($law) => $call,
@@ -193,7 +204,8 @@ impl Window {
             WindowLaw::Veno => Window::Veno(Veno::new(config)),
             WindowLaw::Estcp => Window::Estcp(Estcp::new(config)),
             WindowLaw::NewJersey => Window::NewJersey(NewJersey::new(config)),
-            WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
+            WindowLaw::Xcp { heeds_duplicates } => Window::Xcp(Xcp::new(config, heeds_duplicates)),
+            WindowLaw::XcpR => Window::XcpR(XcpR::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
             WindowLaw::Dctcp => Window::Dctcp(Dctcp::new(config)),
             WindowLaw::Bbr => Window::Bbr(Box::new(Bbr::new(config))),
@@ -224,7 +236,7 @@ impl Window {
             Window::NewJersey(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
             Window::Dctcp(law) => law.ssthresh(),
-            Window::Xcp(_) | Window::Bbr(_) => f64::INFINITY,
+            Window::Xcp(_) | Window::XcpR(_) | Window::Bbr(_) => f64::INFINITY,
         }
     }
     /// The shifts of phase that the law heard of, in order; none but with [`WindowLaw::Estcp`].
@@ -246,6 +258,14 @@ impl Window {
     pub fn on_error_loss(&mut self, path: &Path) {
         if let Window::Westwood(law) = self {
             law.on_error_loss(path);
+        }
+    }
+    /// A data packet is about to leave, its congestion header stamped: what the law itself has to
+    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
+    #[inline]
+    pub fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        if let Window::XcpR(law) = self {
+            law.announce(packet, limited);
         }
     }
     /// The recovery timer expired.

@@ -6,7 +6,7 @@ use windward_core::endpoint::discrimination::{
     VenoConfig, VenoRtt,
 };
 use windward_core::endpoint::estimator::BandwidthKind;
-use windward_core::endpoint::feedback::Direction;
+use windward_core::endpoint::feedback::{CongestionFlag, Direction, Formula, XcpRConfig};
 use windward_core::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
 use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use windward_core::units::Duration;
@@ -60,6 +60,7 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(notification, |field| notification(field).map(Some));
     let standard = config.ceten;
     take!(ceten, |field| ceten(standard, &field.section()?));
+    take!(xcp_r, |field| xcp_r(config.xcp_r, &field.section()?));
     if config.rto_ceiling < config.rto_floor {
         return Err(section.error(format!(
             "rto_ceiling ({}) is less than rto_floor ({})",
@@ -95,6 +96,20 @@ fn ceten(config: CetenConfig, section: &Section<'_>) -> Result<CetenConfig> {
         timeouts: section.read("timeouts", timeouts)?.unwrap_or(config.timeouts),
         per_segment: section.read("per_segment", Field::bool)?.unwrap_or(config.per_segment),
     })
+}
+
+fn xcp_r(mut config: XcpRConfig, section: &Section<'_>) -> Result<XcpRConfig> {
+    const FORMULAS: [&str; 2] = ["incremental", "per-window"];
+    const FLAGS: [&str; 2] = ["count", "once"];
+    if let Some(word) = section.read("formula", |field| field.word(&FORMULAS))? {
+        let incremental = word == FORMULAS[0];
+        config.formula = if incremental { Formula::Incremental } else { Formula::PerWindow };
+    }
+    if let Some(word) = section.read("congestion_flag", |field| field.word(&FLAGS))? {
+        let count = word == FLAGS[0];
+        config.congestion_flag = if count { CongestionFlag::Count } else { CongestionFlag::Once };
+    }
+    Ok(config)
 }
 
 fn delayed_acks(field: Field<'_>) -> Result<Option<Duration>> {

@@ -345,7 +345,7 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
         let own: &[&str] = match &mut spec {
             Some(RouterSpec::Xcp(xcp)) => {
                 xcp_parameters(xcp, section)?;
-                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"]
+                &XCP_KEYS
             }
             Some(RouterSpec::EcnThreshold(EcnThreshold { threshold })) => {
                 let given = section.read("threshold", |field| field.small(0..=1_000_000_000))?;
@@ -396,6 +396,10 @@ fn estcp_parameters(estcp: &mut EstcpSpec, section: &Section<'_>) -> Result<()> 
     Ok(())
 }
 
+/// The parameters of `xcp` and `xcp-persistent`.
+const XCP_KEYS: [&str; 7] =
+    ["alpha", "beta", "shuffle", "increase_limit", "target_packets", "packet_size", "weight"];
+
 fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
     let number = |key, range, default| -> Result<f64> {
         let value = section.read(key, |field| field.float(range))?;
@@ -404,6 +408,8 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
     xcp.alpha = number("alpha", 0.0..=10.0, xcp.alpha)?;
     xcp.beta = number("beta", 0.0..=10.0, xcp.beta)?;
     xcp.shuffle = number("shuffle", 0.0..=1.0, xcp.shuffle)?;
+    let increase_limit = section.read("increase_limit", increase_limit)?;
+    xcp.increase_limit = increase_limit.or(xcp.increase_limit);
     match &mut xcp.persistent {
         Some(queue) => {
             queue.target_packets = number("target_packets", 0.0..=1e9, queue.target_packets)?;
@@ -444,6 +450,16 @@ fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
         window: section.read("window", packets)?.unwrap_or(window),
         prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
     }))
+}
+
+/// A size in bytes: routers count bytes and know no packet size.
+fn increase_limit(field: Field<'_>) -> Result<f64> {
+    match field.clone().amount()? {
+        Amount::Bytes(bytes) => Ok(bytes as f64),
+        Amount::Packets(_) => Err(field
+            .error("expected bytes")
+            .with_help("write for instance increase_limit = \"600kB\", 0.6 of the buffer")),
+    }
 }
 
 /// The channel of a link table, if it says anything about losses.

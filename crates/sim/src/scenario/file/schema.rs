@@ -258,6 +258,7 @@ const ROUTER: &[Key] = &[
     key("alpha", "0.4", "xcp: share of the spare bandwidth given out, 0 to 10"),
     key("beta", "0.226", "xcp: weight of the queue, 0 to 10"),
     key("shuffle", "0.1", "xcp: share of the traffic shuffled, 0 to 1"),
+    key("increase_limit", "none", "xcp: most bytes windows grow by in an interval, less the queue"),
     key("target_packets", "10", "xcp-persistent: the queue aimed at"),
     key(
         "packet_size",
@@ -337,6 +338,12 @@ const ENDPOINT: &[Key] = &[
     nested("rate_gap", Kind::Table(&[RATE_GAP]), "", "of tcpw-br: a rate too low means congestion"),
     key("notification", "the protocol's", "way of notices of corruption: forward or backward"),
     nested("ceten", Kind::Table(&[CETEN]), "", "the response of ceten-p and ceten-a"),
+    nested("xcp_r", Kind::Table(&[XCP_R]), "", "xcp-r: how the receiver keeps the window"),
+];
+
+const XCP_R: &[Key] = &[
+    key("formula", "incremental", "incremental, or per-window: the paper's rejected first version"),
+    key("congestion_flag", "count", "count of window changes in every packet, or once: a bit"),
 ];
 
 const CETEN: &[Key] = &[

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use windward_core::endpoint::discrimination::{Jitter, Reading, VenoRtt};
 use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
 use windward_core::endpoint::recovery::Repeat;
 use windward_core::network::{
     AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, NotifierSpec, QueueLimit, RouterKind,
@@ -689,6 +690,45 @@ fn pacing_is_a_yes_or_a_no_and_bbr_has_no_ecn() {
         "{:?}",
         bbr.warnings
     );
+}
+
+#[test]
+fn every_xcp_needs_an_xcp_router() {
+    for protocol in ["xcp-katabi", "xcp-r"] {
+        let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+        file.set("flows.clean.protocol", protocol).unwrap();
+        for router in ["none", "xtcp"] {
+            file.set("dumbbell.bottleneck.router", router).unwrap();
+            let message = file.build().unwrap_err().to_string();
+            assert!(message.contains(&format!("dumbbell.bottleneck.router = \"{router}\"")));
+            assert!(message.contains("no feedback that flows `clean` understand"), "{message}");
+            assert!(message.contains("leave `router` out"), "{message}");
+        }
+        file.set("dumbbell.bottleneck.router", "xcp").unwrap();
+        file.build().unwrap();
+    }
+}
+
+#[test]
+fn parameters_of_xcp_r() {
+    let config = |changes: &[(&str, &str)]| match &flow(&with(FIRST, changes), "clean-1").traffic {
+        Traffic::Transport { config, .. } => config.xcp_r,
+        Traffic::Datagrams { .. } => panic!("no connection"),
+    };
+    assert_eq!(config(&[]), XcpRConfig::default());
+    let changed = config(&[
+        ("flows.*.xcp_r.formula", "per-window"),
+        ("flows.clean.xcp_r.congestion_flag", "once"),
+    ]);
+    assert_eq!(
+        (changed.formula, changed.congestion_flag),
+        (Formula::PerWindow, CongestionFlag::Once)
+    );
+    let message = error_of_set("flows.clean.xcp_r.formula", "perwindow");
+    assert!(message.contains("did you mean `per-window`?"), "{message}");
+    let message = error_of_set("endpoint.xcp_r.flag", "once");
+    assert!(message.contains("unknown key"), "{message}");
+    assert!(error_of_set("flows.clean.xcp_r", "once").contains("expected a table"));
 }
 
 #[test]
