@@ -197,9 +197,12 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
     let recovery = protocol.recovery;
     match key {
         "packet_size" | "ack_size" | "initial_window" | "rwnd" | "dupack_threshold"
-        | "rto_floor" | "rto_initial" | "rto_ceiling" | "clock_granularity" | "delayed_acks"
-        | "overhead" => Some(true),
-        "ecn" => Some(protocol.feedback == Feedback::None),
+        | "rto_initial" | "rto_ceiling" | "clock_granularity" | "delayed_acks" | "overhead" => {
+            Some(true)
+        }
+        "rto_floor" => Some(recovery != RecoveryKind::PacketNumber),
+        "ecn" => Some(protocol.feedback == Feedback::None && !protocol.window.is_rate_based()),
+        "pacing" => Some(!protocol.window.is_rate_based()),
         "retransmission_timeout_factor" => Some(recovery.has_retransmission_timer()),
         "partial_deflation" => {
             Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
