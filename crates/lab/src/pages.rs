@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::feedback::Feedback;
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::network::RouterKind;
@@ -103,6 +104,12 @@ impl Pages {
             if applies(key, protocol).unwrap_or(true) {
                 row(key, doc, doc.meaning);
             }
+        }
+        if protocol.feedback.notification().is_some() {
+            page.push_str(
+                "\nIt asks for a notifier at every lossy link its data crosses, which `notifier = \
+                 \"auto\"`, the default, puts there.\n",
+            );
         }
         let router = protocol.router;
         if router == RouterKind::Any {
@@ -205,7 +212,19 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
             Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
         }
         "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
+        "notification" => Some(protocol.feedback.notification().is_some()),
+        "ceten" | "ceten.timeouts" => Some(shares_errors(protocol, None)),
+        "ceten.n" | "ceten.k" => Some(shares_errors(protocol, Some(true))),
+        "ceten.per_segment" => Some(shares_errors(protocol, Some(false))),
         _ => None,
+    }
+}
+
+/// Is it CETEN, in this variant if one is given?
+fn shares_errors(protocol: &Protocol, variant: Option<bool>) -> bool {
+    match protocol.discrimination {
+        Discrimination::ErrorShare { adaptive } => variant.is_none_or(|v| v == adaptive),
+        _ => false,
     }
 }
 
