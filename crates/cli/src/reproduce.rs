@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use windward_lab::builtin;
 use windward_lab::claims::Verdict;
-use windward_lab::{ReproductionSummary, builtin};
+use windward_lab::report::Tally;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -16,7 +17,8 @@ use crate::output::{self, Table};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol on one
-    /// link), `field` (links of today) or `all`; if none is named, all but `field`
+    /// link), `field` (links that users complain about) or `all`; if none is named, all but
+    /// `field`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -42,7 +44,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     })?;
     let mut text = effort::verdicts(&summary.claims);
     if !summary.claims.is_empty() {
-        text += &format!("\n{}", tallies(&summary).text());
+        text += &format!("\n{}", tallies(&summary.tallies).text());
     }
     text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
     output::print(&text)?;
@@ -59,19 +61,43 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
 }
 
 /// A row a paper, and one for all if they are several.
-fn tallies(summary: &ReproductionSummary) -> Table {
+fn tallies(tallies: &[Tally]) -> Table {
     let mut table = Table::new(["paper", ">claims", ">held", ">not held", ">inconclusive"]);
-    let mut row = |key: &str, counts: [usize; 3]| {
-        let all = counts.iter().sum::<usize>();
-        let numbers = [all].into_iter().chain(counts).map(|n| n.to_string());
+    let mut row = |key: &str, of: &[Tally]| {
+        let sum = |read: fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
+        let counts = [sum(|t| t.held), sum(|t| t.not_held), sum(|t| t.inconclusive)];
+        let numbers = [counts.iter().sum()].into_iter().chain(counts).map(|n| n.to_string());
         table.row(std::iter::once(key.to_owned()).chain(numbers));
     };
-    for tally in &summary.tallies {
-        row(&tally.key, [tally.held, tally.not_held, tally.inconclusive]);
+    for tally in tallies {
+        row(&tally.key, std::slice::from_ref(tally));
     }
-    if summary.tallies.len() > 1 {
-        let all = [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive];
-        row("all", all.map(|verdict| summary.count(verdict)));
+    if tallies.len() > 1 {
+        row("all", tallies);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_paper_is_counted_and_so_are_all_together() {
+        let tally = |key: &str, held, not_held, inconclusive| Tally {
+            key: key.to_owned(),
+            held,
+            not_held,
+            inconclusive,
+        };
+        let (one, two) = (tally("lr2008", 10, 3, 1), tally("xcpr2005", 5, 0, 1));
+        assert_eq!(
+            tallies(&[one.clone(), two]).text(),
+            "paper     claims  held  not held  inconclusive\n\
+             lr2008        14    10         3             1\n\
+             xcpr2005       6     5         0             1\n\
+             all           20    15         3             2\n"
+        );
+        assert_eq!(tallies(&[one]).text().lines().count(), 2);
+    }
 }

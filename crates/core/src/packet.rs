@@ -83,11 +83,36 @@ pub enum CongestionHeader {
         inter_packet: f64,
         /// Delta_Throughput: the change demanded, then granted, bytes per second.
         delta: f64,
+        /// XCP-r's congestion flag (xcpr2005 section IV); zero elsewhere. See
+        /// [`crate::endpoint::feedback::CongestionFlag`].
+        congestion_flag: u16,
     },
     /// XCP on an acknowledgment: the sum of the changes granted, bytes per second.
     XcpReverse {
         /// Reverse_Feedback.
         feedback: f64,
+    },
+    /// ESTCP's ideal signalling field, on data packets and echoed on acknowledgments (estcp2010,
+    /// "Implementation of ESTCP").
+    Estcp {
+        /// The phases that the traffic controllers on the way have begun, added up; 0 before the
+        /// first of them.
+        phase: u64,
+        /// g: seconds in which a window grows by one packet.
+        g: f64,
+        /// How long ago the controller that wrote g last shifted its phase, seconds.
+        age: f64,
+    },
+    /// ESTCP's two ECN bits, on data packets and echoed (estcp2010, Fig. 4).
+    EstcpBits {
+        /// The higher bit is the parity of the phase, the lower one the mark.
+        bits: u8,
+    },
+    /// On an acknowledgment: when the data that it acknowledges reached the receiver (RFC 7323
+    /// TSval, by an ideal clock).
+    Timestamps {
+        /// Of the packet whose timestamp the acknowledgment echoes.
+        received: Time,
     },
     /// ETEN, cumulative and in-band (eten2004 section 4.1). On data: the probability that a packet
     /// survives the links crossed so far, 1 at the source. On an acknowledgment: the receiver's
@@ -101,6 +126,13 @@ pub enum CongestionHeader {
     Corrupted {
         /// Sequence numbers of the data.
         recent: [u64; 3],
+    },
+    /// XCP-r on an acknowledgment (xcpr2005 section IV): the window itself.
+    XcpWindow {
+        /// cwnd', packets.
+        window: f64,
+        /// The latest congestion flag that the receiver has acted on.
+        congestion_flag: u16,
     },
 }
 
@@ -123,6 +155,8 @@ pub struct Packet {
     pub flags: Flags,
     /// How many entries of `sack` count.
     pub sack_len: u8,
+    /// The class of its protocol, for queues by class: its flow's `RouterKind` as a number.
+    pub class: u8,
     /// Data: sequence number of the data. Acknowledgment: the next one expected, so that all
     /// before it have arrived (the papers' lack + 1).
     pub seq: u64,

@@ -6,6 +6,7 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::Discrimination;
+use crate::endpoint::estimator::BandwidthKind;
 use crate::endpoint::feedback::{Direction, Feedback, Granularity, Notification};
 use crate::endpoint::recovery::RecoveryKind;
 use crate::endpoint::window::WindowLaw;
@@ -67,6 +68,24 @@ pub static PROTOCOLS: &[Protocol] = &[
         ..TCP
     },
     Protocol {
+        name: "bbr",
+        source: "draft-ietf-ccwg-bbr-06",
+        summary: "BBRv3: paced at the modelled rate of the path, with RFC 9002's loss detection.",
+        window: WindowLaw::Bbr,
+        recovery: RecoveryKind::PacketNumber,
+        ..TCP
+    },
+    Protocol {
+        name: "dctcp",
+        source: "RFC 8257",
+        summary: "DCTCP: a decrease in proportion to the share of marked packets.",
+        window: WindowLaw::Dctcp,
+        recovery: RecoveryKind::Sack,
+        feedback: Feedback::ExactEcn,
+        router: RouterKind::EcnThreshold,
+        ..TCP
+    },
+    Protocol {
         name: "xcp-dumb",
         source: "lr2008 table 1",
         summary: "XCP with the loss recovery of Reno: duplicate ACKs halve the window.",
@@ -115,6 +134,25 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "lr-xcp-pa over XCP routers that keep a queue of ten packets.",
         recovery: send_out_window(true, true),
         router: RouterKind::XcpPersistent,
+        ..XCP
+    },
+    Protocol {
+        name: "xcp-katabi",
+        source: "xcpr2005 section II",
+        summary: "XCP as Katabi's code for ns-2 has it: the recovery and the timeouts of TCP Reno.",
+        window: WindowLaw::Xcp { heeds_duplicates: false },
+        recovery: RecoveryKind::Reno,
+        discrimination: Discrimination::AlwaysCongestion,
+        ..XCP
+    },
+    Protocol {
+        name: "xcp-r",
+        source: "xcpr2005 section IV",
+        summary: "XCP whose window is computed at the receiver, so that lost ACKs do no harm.",
+        window: WindowLaw::XcpR,
+        recovery: RecoveryKind::Reno,
+        discrimination: Discrimination::AlwaysCongestion,
+        feedback: Feedback::XcpR,
         ..XCP
     },
     Protocol {
@@ -171,6 +209,72 @@ pub static PROTOCOLS: &[Protocol] = &[
         discrimination: Discrimination::ErrorShare { adaptive: true },
         ..ETEN
     },
+    Protocol {
+        name: "westwood",
+        source: "tcpwbr2003 section II",
+        summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Ere },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
+    },
+    Protocol {
+        name: "westwood+",
+        source: "estcp2010 reference 11",
+        summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample an RTT.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt },
+        recovery: RecoveryKind::NewReno,
+        ..TCP
+    },
+    Protocol {
+        name: "estcp",
+        source: "estcp2010, ESTCP algorithm",
+        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at once.",
+        ..ESTCP
+    },
+    Protocol {
+        name: "estcp-ecn",
+        source: "estcp2010 figure 4",
+        summary: "estcp with nothing but the two ECN bits to carry the controller's signals.",
+        feedback: Feedback::EstcpBits,
+        ..ESTCP
+    },
+    Protocol {
+        name: "veno",
+        source: "estcp2010 reference 4",
+        summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
+        window: WindowLaw::Veno,
+        recovery: RecoveryKind::NewReno,
+        discrimination: Discrimination::Backlog,
+        ..TCP
+    },
+    Protocol {
+        name: "jtcp",
+        source: "estcp2010 reference 5",
+        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
+        recovery: RecoveryKind::NewReno,
+        discrimination: Discrimination::JitterRatio,
+        feedback: Feedback::Timestamps,
+        ..TCP
+    },
+    Protocol {
+        name: "new-jersey",
+        source: "estcp2010 reference 7",
+        summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
+        window: WindowLaw::NewJersey,
+        recovery: RecoveryKind::NewReno,
+        discrimination: Discrimination::Warning,
+        feedback: Feedback::CongestionWarning,
+        router: RouterKind::CongestionWarning,
+    },
+    Protocol {
+        name: "tcpw-br",
+        source: "tcpwbr2003 section III",
+        summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
+        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Be },
+        recovery: RecoveryKind::BulkRepeat,
+        discrimination: Discrimination::SpikeOrRateGap,
+        ..TCP
+    },
 ];
 
 /// What the plain TCPs share.
@@ -187,7 +291,7 @@ const TCP: Protocol = Protocol {
 
 /// What the XCP variants share.
 const XCP: Protocol = Protocol {
-    window: WindowLaw::Xcp,
+    window: WindowLaw::Xcp { heeds_duplicates: true },
     discrimination: Discrimination::Never,
     feedback: Feedback::Xcp,
     router: RouterKind::Xcp,
@@ -200,6 +304,16 @@ const XTCP: Protocol = Protocol {
     discrimination: Discrimination::Never,
     feedback: Feedback::CongestionFlag,
     router: RouterKind::Xtcp,
+    ..TCP
+};
+
+/// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
+/// the many losses of an overflow, and of a lossy link, in one round trip.
+const ESTCP: Protocol = Protocol {
+    window: WindowLaw::Estcp,
+    recovery: RecoveryKind::Sack,
+    feedback: Feedback::Estcp,
+    router: RouterKind::Estcp,
     ..TCP
 };
 

@@ -61,7 +61,7 @@ pub static PAPERS: [&Collection; 5] = [
 /// Every protocol on one link.
 pub static MATRIX: &Collection = &matrix::COLLECTION;
 
-/// Links of today. Only run when asked for: what they need is not bounded by a paper's figures.
+/// Links that users complain about. They take long and are only run when asked for.
 pub static FIELD: &Collection = &field::COLLECTION;
 
 /// Selects everything, [`FIELD`] included.

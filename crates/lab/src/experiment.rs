@@ -174,7 +174,7 @@ impl PlotSpec {
     /// If a name is not there, or the scenario does not record what is drawn.
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
         if let PlotKind::Time { what, names, .. } = &self.kind {
-            if what.from_samples() && scenario.sample.is_none() {
+            if what.is_sampled() && scenario.sample.is_none() {
                 return Err("the chart draws samples and the scenario has none: add for instance \
                             `sample = \"100ms\"`"
                     .to_owned());
@@ -186,12 +186,12 @@ impl PlotSpec {
                         .to_owned(),
                 );
             }
-            let known: Vec<&str> = match what.of_links() {
+            let known: Vec<&str> = match what.is_of_links() {
                 true => scenario.links.iter().map(|l| l.name.as_str()).collect(),
                 false => scenario.groups.iter().map(String::as_str).collect(),
             };
             if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-                let kind = if what.of_links() { "link" } else { "group" };
+                let kind = if what.is_of_links() { "link" } else { "group" };
                 return Err(format!("no {kind} `{name}` to draw{}", nearest(name, known)));
             }
         }
@@ -252,12 +252,12 @@ pub enum Traced {
 
 impl Traced {
     /// Is it read from samples?
-    pub(crate) fn from_samples(self) -> bool {
+    pub(crate) fn is_sampled(self) -> bool {
         matches!(self, Traced::Cwnd | Traced::Queue | Traced::Signal)
     }
 
     /// Is it of links, and not of groups?
-    pub(crate) fn of_links(self) -> bool {
+    pub(crate) fn is_of_links(self) -> bool {
         matches!(self, Traced::Queue | Traced::Signal)
     }
 }

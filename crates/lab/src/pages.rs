@@ -204,9 +204,12 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
     let recovery = protocol.recovery;
     match key {
         "packet_size" | "ack_size" | "initial_window" | "rwnd" | "dupack_threshold"
-        | "rto_floor" | "rto_initial" | "rto_ceiling" | "clock_granularity" | "delayed_acks"
-        | "overhead" => Some(true),
-        "ecn" => Some(protocol.feedback == Feedback::None),
+        | "rto_initial" | "rto_ceiling" | "clock_granularity" | "delayed_acks" | "overhead" => {
+            Some(true)
+        }
+        "rto_floor" => Some(recovery != RecoveryKind::PacketNumber),
+        "ecn" => Some(protocol.feedback == Feedback::None && !protocol.window.is_rate_based()),
+        "pacing" => Some(!protocol.window.is_rate_based()),
         "retransmission_timeout_factor" => Some(recovery.has_retransmission_timer()),
         "partial_deflation" => {
             Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
@@ -216,6 +219,9 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         "ceten" | "ceten.timeouts" => Some(shares_errors(protocol, None)),
         "ceten.n" | "ceten.k" => Some(shares_errors(protocol, Some(true))),
         "ceten.per_segment" => Some(shares_errors(protocol, Some(false))),
+        "xcp_r" | "xcp_r.formula" | "xcp_r.congestion_flag" => {
+            Some(protocol.feedback == Feedback::XcpR)
+        }
         _ => None,
     }
 }

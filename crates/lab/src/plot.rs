@@ -238,7 +238,7 @@ fn trace_panel(
 
 /// The series of a chart over time: label, and index of the group, flow or link.
 fn traced(scenario: &Scenario, what: Traced, names: &[String]) -> Vec<(String, usize)> {
-    let index = |name: &String| match what.of_links() {
+    let index = |name: &String| match what.is_of_links() {
         true => scenario.links.iter().position(|l| l.name == *name),
         false => scenario.groups.iter().position(|g| g == name),
     };
@@ -297,13 +297,16 @@ fn levels(spec: &PlotSpec) -> Vec<Guide> {
     spec.references.iter().filter_map(level).collect()
 }
 
+/// The labels of a series on the other axes, and its points.
+type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
+
 /// The lines to compare with: each curve once if it is the same for all series, as it mostly is.
 fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) -> Vec<Guide> {
     let experiment = &results.plan.experiment;
     let mut guides = levels(spec);
     for reference in &spec.references {
         let ReferenceLine::Curve { law, group, link } = &reference.line else { continue };
-        let mut curves: Vec<(Vec<&str>, Vec<(f64, f64)>)> = Vec::new();
+        let mut curves: Vec<Curve<'_>> = Vec::new();
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
             let points = experiment.points(cell);
             let at = experiment.axes[x].points.iter().position(|p| p == points[x]);
@@ -325,7 +328,7 @@ fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) 
         for (_, curve) in &mut curves {
             curve.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        let mut distinct: Vec<(Vec<&str>, Vec<(f64, f64)>)> = Vec::new();
+        let mut distinct: Vec<Curve<'_>> = Vec::new();
         for (labels, curve) in curves {
             if distinct.iter().all(|(_, known)| *known != curve) {
                 distinct.push((labels, curve));

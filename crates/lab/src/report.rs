@@ -9,6 +9,7 @@ use std::fmt::Write;
 use crate::claims::{ClaimResult, Verdict};
 use crate::plot::Chart;
 use crate::sweep::Results;
+use crate::table::Table;
 
 mod figure;
 mod front;
@@ -33,7 +34,7 @@ pub fn page(sections: &[Section<'_>], claims: &[ClaimResult]) -> String {
     let mut html = String::new();
     html.push_str(HEAD);
     front::header(&mut html, &groups);
-    matrix::table(&mut html, sections);
+    matrix::show(&mut html, sections);
     front::contents(&mut html, &groups);
     for group in &groups {
         figure::part(&mut html, group);
@@ -41,6 +42,11 @@ pub fn page(sections: &[Section<'_>], claims: &[ClaimResult]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(html, "<footer>Made by windward {version}.</footer>\n</body>\n</html>");
     html
+}
+
+/// The properties of every protocol, if any of the experiments of the matrix was run.
+pub(crate) fn properties(sections: &[Section<'_>]) -> Option<Table> {
+    matrix::numbers(sections)
 }
 
 /// How many claims of each collection hold.

@@ -35,7 +35,8 @@ impl ReproductionSummary {
 }
 
 /// Runs the experiments and writes into `out_dir`: `index.html`, `claims.json`,
-/// `manifest.json`, and `<id>.csv` and `<id>.svg` for each of them.
+/// `manifest.json`, `<id>.csv` and `<id>.svg` for each of them, and `matrix.csv` if some of them
+/// are of the matrix of all protocols.
 ///
 /// # Errors
 /// If an experiment is impossible, the run is cancelled, or the folder does not take the
@@ -88,7 +89,11 @@ fn write(
     }
     let sections = results.iter().zip(&charts);
     let sections = sections.map(|(results, charts)| Section { results, charts });
-    let page = report::page(&sections.collect::<Vec<_>>(), judged);
+    let sections: Vec<Section<'_>> = sections.collect();
+    if let Some(properties) = report::properties(&sections) {
+        staging.write("matrix.csv", |out| properties.write_csv(out))?;
+    }
+    let page = report::page(&sections, judged);
     let claims = judged.iter().map(ClaimResult::to_json).collect();
     staging.write("claims.json", |out| write_json(out, &claims))?;
     let manifest = manifest(results);

@@ -176,7 +176,7 @@ impl Experiment {
     fn shows_samples(&self, repetition: u32) -> bool {
         self.plots.iter().any(|plot| match &plot.kind {
             PlotKind::Time { what, single, .. } => {
-                what.from_samples() && (repetition == 0 || !single)
+                what.is_sampled() && (repetition == 0 || !single)
             }
             _ => false,
         })

@@ -295,7 +295,7 @@ impl Results {
         let mut done: Vec<(Traced, &str)> = Vec::new();
         for plot in &self.plan.experiment.plots {
             let PlotKind::Time { what, names, .. } = &plot.kind else { continue };
-            for name in names.iter().filter(|_| what.from_samples()) {
+            for name in names.iter().filter(|_| what.is_sampled()) {
                 if done.contains(&(*what, name)) {
                     continue;
                 }
@@ -374,7 +374,7 @@ impl Results {
             staging.write(&format!("{id}-flows.parquet"), |out| flows.write_parquet(out))?;
         }
         let traced = experiment.plots.iter().filter_map(|p| match p.kind {
-            PlotKind::Time { what, .. } => Some(what.from_samples()),
+            PlotKind::Time { what, .. } => Some(what.is_sampled()),
             _ => None,
         });
         let traced: Vec<bool> = traced.collect();

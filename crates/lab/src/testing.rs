@@ -124,6 +124,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         marked: 0,
         mean_queue_packets: 2.0,
         max_queue_packets: 3,
+        phases: None,
     };
     Some(Outcome {
         seed: scenario.seed,

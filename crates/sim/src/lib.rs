@@ -8,5 +8,7 @@ mod outcome;
 pub mod scenario;
 
 pub use engine::{FlowSnapshot, LinkSnapshot, Simulation, run};
-pub use outcome::{FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, Samples, jain};
+pub use outcome::{
+    FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Samples, jain,
+};
 pub use scenario::Scenario;

@@ -142,6 +142,36 @@ pub struct LinkOutcome {
     pub mean_queue_packets: f64,
     /// The longest queue seen by an arriving packet in the whole run.
     pub max_queue_packets: u64,
+    /// The phases of its traffic controller (estcp2010), if it has one and there were any.
+    pub phases: Option<PhaseOutcome>,
+}
+
+/// The phases of a traffic controller that lie wholly after the warm-up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseOutcome {
+    /// How many, at least one.
+    pub count: u64,
+    /// Their mean length, seconds.
+    pub mean_length: f64,
+    /// The mean of g, seconds.
+    pub mean_g: f64,
+    /// Of the shortest queues of all phases the longest, as a share of the limit.
+    pub queue_low: f64,
+    /// Of the longest queues of all phases the shortest, as a share of the limit.
+    pub queue_high: f64,
+    /// The longest time between the first and the last flow's cut for one shift, seconds.
+    pub cut_spread: f64,
+    /// Flows that did not hear of a shift before the next, summed over the phases.
+    pub missed: u64,
+    /// The mean of g as the flows knew it at the end of each phase, seconds, if any has heard one
+    /// out.
+    pub heard_g: Option<f64>,
+    /// The mean of |g at the flow / g at the router - 1| over flows and phases, if any flow has
+    /// heard one out.
+    pub g_error: Option<f64>,
+    /// Phases from the start of the run until all that follow, three at least, last within 10 % of
+    /// the length aimed at; `None` if they never do.
+    pub until_converged: Option<u64>,
 }
 
 /// What was recorded at regular instants, warm-up included.

@@ -4,7 +4,7 @@
 //! every default is filled in.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec};
+use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec, RouterKind};
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
@@ -101,6 +101,16 @@ pub enum Traffic {
         /// When it sends.
         pattern: Pattern,
     },
+}
+
+impl Traffic {
+    /// What it asks of routers, which is its class where queues are kept by class.
+    pub fn router(&self) -> RouterKind {
+        match self {
+            Traffic::Transport { protocol, .. } => protocol.router,
+            Traffic::Datagrams { .. } => RouterKind::Any,
+        }
+    }
 }
 
 /// When a datagram source sends.

@@ -1,6 +1,6 @@
 //! What the program says about itself.
 
-use crate::{stderr, success, windward};
+use crate::{repository, stderr, success, windward};
 
 #[test]
 fn alone_it_says_what_it_can_do() {
@@ -83,6 +83,15 @@ fn every_protocol_is_explained_with_its_sources() {
         }
         assert!(text.contains(row["source"].as_str().unwrap()));
     }
+}
+
+#[test]
+fn a_page_of_the_documentation_begins_with_what_the_program_writes() {
+    let page = repository().join("docs/protocols/lr-lmxcp.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let frame = success(["explain", "lr-lmxcp", "--markdown"]);
+    assert!(frame.contains("| `loss_monitor_guard` |"), "{frame}");
+    assert!(page.starts_with(&frame));
 }
 
 #[test]

@@ -103,6 +103,17 @@ fn what_is_no_experiment_is_refused() {
 }
 
 #[test]
+fn one_experiment_of_the_matrix_is_reproduced_by_its_name() {
+    let sandbox = Sandbox::new(SMALL);
+    let out = sandbox.path("report").display().to_string();
+    let text = success(["reproduce", "matrix-beside-newreno", "--out", &out]);
+    assert!(text.ends_with(&format!("the report is {out}/index.html\n")), "{text}");
+    let page = fs::read_to_string(sandbox.path("report/index.html")).unwrap();
+    assert!(page.contains("windward reproduce matrix-beside-newreno --quick"));
+    assert!(page.contains(">to newreno</a>") && !page.contains(">to itself</a>"));
+}
+
+#[test]
 fn unknown_figures_get_the_nearest_one() {
     let output = windward(["reproduce", "lr2008-fgi3"]);
     assert_eq!(output.status.code(), Some(2));

@@ -5,14 +5,16 @@
 //! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
+use self::discrimination::{CetenConfig, JtcpConfig, RateGapConfig, SpikeConfig, VenoConfig};
+use self::feedback::{Direction, XcpRConfig};
+use self::recovery::BulkRepeatConfig;
+use self::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use crate::units::Duration;
-
-use discrimination::CetenConfig;
-use feedback::Direction;
 
 pub mod discrimination;
 pub mod estimator;
 pub mod feedback;
+mod pacer;
 mod range_set;
 mod receiver;
 pub mod recovery;
@@ -43,6 +45,9 @@ pub struct EndpointConfig {
     pub rto_initial: Duration,
     /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
     pub rto_ceiling: Duration,
+    /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
+    /// back-off. Without them one packet at a time does, and no retransmission (Karn).
+    pub timestamps: bool,
     /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
     pub clock_granularity: Duration,
     /// lr2008 section 4.3: retransmission timeout over recovery timeout, at least 1.
@@ -56,6 +61,9 @@ pub struct EndpointConfig {
     pub overhead: Duration,
     /// Negotiate ECN (RFC 3168) on protocols without feedback of their own.
     pub ecn: bool,
+    /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) where the protocol has no
+    /// pacing of its own.
+    pub pacing: bool,
     /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
     /// of resetting it (lr2008 section 4.1; RFC 6582 step 5). Only for protocols that do so.
     pub partial_deflation: bool,
@@ -63,11 +71,29 @@ pub struct EndpointConfig {
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
     pub loss_monitor_guard: bool,
+    /// Parameters of `estcp-ecn`.
+    pub estcp: EstcpConfig,
+    /// Parameters of `veno`.
+    pub veno: VenoConfig,
+    /// Parameters of `jtcp`.
+    pub jtcp: JtcpConfig,
+    /// Parameters of `new-jersey`.
+    pub new_jersey: NewJerseyConfig,
+    /// Of the Westwood windows.
+    pub westwood: WestwoodConfig,
+    /// Of Bulk Repeat.
+    pub bulk_repeat: BulkRepeatConfig,
+    /// Of discrimination by spikes of the RTT.
+    pub spike: SpikeConfig,
+    /// Of discrimination by the gap between expected and achieved rate.
+    pub rate_gap: RateGapConfig,
     /// Which way notices of corruption reach the sender (eten2004 section 3.3.5): `None` as the
     /// protocol's paper has it, backward for the Oracle and forward for CETEN.
     pub notification: Option<Direction>,
     /// CETEN's parameters (eten2004 section 4.3).
     pub ceten: CetenConfig,
+    /// Parameters of `xcp-r`.
+    pub xcp_r: XcpRConfig,
 }
 
 impl Default for EndpointConfig {
@@ -81,18 +107,29 @@ impl Default for EndpointConfig {
             rto_floor: Duration::from_millis(200),
             rto_initial: Duration::from_secs(1),
             rto_ceiling: Duration::from_secs(60),
+            timestamps: true,
             clock_granularity: Duration::from_millis(10),
             retransmission_timeout_factor: 2.0,
             delayed_acks: None,
             overhead: Duration::ZERO,
             ecn: false,
+            pacing: false,
             partial_deflation: true,
             loss_monitor_guard: false,
+            estcp: EstcpConfig::default(),
+            veno: VenoConfig::default(),
+            jtcp: JtcpConfig::default(),
+            new_jersey: NewJerseyConfig::default(),
+            westwood: WestwoodConfig::default(),
+            bulk_repeat: BulkRepeatConfig::default(),
+            spike: SpikeConfig::default(),
+            rate_gap: RateGapConfig::default(),
             notification: None,
             ceten: CetenConfig::default(),
+            xcp_r: XcpRConfig::default(),
         }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

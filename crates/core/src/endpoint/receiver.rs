@@ -54,7 +54,7 @@ impl Receiver {
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::new(feedback.toward(config.notification)),
+            echo: Echo::new(feedback.toward(config.notification), config),
             delayed: None,
             stats: ReceiverStats::default(),
         }
@@ -68,9 +68,13 @@ impl Receiver {
             self.echo.on_corrupted(packet);
             return false;
         }
-        self.echo.on_data(packet);
         let (seq, in_order) = (packet.seq, packet.seq == self.next);
         let had_gap = !self.out_of_order.is_empty();
+        if self.delayed.is_some() && in_order && !had_gap && self.echo.turns(packet) {
+            self.acknowledge_before(now, packet);
+            return true;
+        }
+        self.echo.on_data(now, packet);
         let mut duplicate = false;
         if in_order {
             self.stats.unique += 1;
@@ -104,6 +108,22 @@ impl Receiver {
         packet.timestamp = timestamp;
         self.write_ack(packet, duplicate.then_some(SackBlock { start: seq, end: seq + 1 }));
         true
+    }
+
+    /// RFC 8257 section 3.2: `packet` is in order and its mark differs from that of the packet
+    /// held back, which is acknowledged at once with its own; `packet` is held back instead.
+    fn acknowledge_before(&mut self, now: Time, packet: &mut Packet) {
+        let Packet { flow, seq, packet_seq, timestamp, .. } = *packet;
+        let (Some(waiting), Some(wait)) = (self.delayed, self.delayed_acks) else { return };
+        let arrived = packet.clone();
+        packet.seq = waiting.seq;
+        packet.packet_seq = waiting.packet_seq;
+        packet.timestamp = waiting.timestamp;
+        self.write_ack(packet, None);
+        self.echo.on_data(now, &arrived);
+        self.stats.unique += 1;
+        self.next = seq + 1;
+        self.delayed = Some(Delayed { due: now + wait, flow, seq, packet_seq, timestamp });
     }
 
     /// When [`Receiver::on_timer`] must be called next.
@@ -276,6 +296,31 @@ mod tests {
         // A gap, and what fills it, are acknowledged at once.
         assert_eq!(ack_of(&mut r, 4), (3, vec![(4, 5)]));
         assert_eq!(ack_of(&mut r, 3), (5, vec![]));
+    }
+
+    #[test]
+    fn exact_ecn_acknowledges_at_once_where_the_mark_changes() {
+        let wait = Some(Duration::from_millis(100));
+        let config = EndpointConfig { delayed_acks: wait, ..EndpointConfig::default() };
+        let mut r = Receiver::new(Feedback::ExactEcn, &config);
+        // Marks 0 0 | 1 1 1 | 0: RFC 8257 figure 1. An acknowledgment is (next, mark, packet).
+        let mut acks = Vec::new();
+        for (seq, marked) in [(0, false), (1, false), (2, true), (3, true), (4, true), (5, false)] {
+            let mut packet = data(seq);
+            if marked {
+                packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
+            }
+            if r.on_data(Time::ZERO, &mut packet) {
+                acks.push((packet.seq, packet.flags.contains(Flags::ECN_ECHO), packet.packet_seq));
+            }
+        }
+        // 0 and 1 together; 2 begins marked (nothing waits: no acknowledgment is due before it)
+        // and goes with 3; 4 waits until 5 turns the mark.
+        assert_eq!(acks, [(2, false, 1), (4, true, 3), (5, true, 4)]);
+        let mut last = Packet::default();
+        assert!(r.on_timer(Time::ZERO + Duration::from_millis(100), &mut last));
+        assert_eq!((last.seq, last.flags.contains(Flags::ECN_ECHO)), (6, false));
+        assert_eq!(r.stats(), ReceiverStats { unique: 6, duplicates: 0 });
     }
 
     #[test]

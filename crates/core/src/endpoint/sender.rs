@@ -2,14 +2,19 @@
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{ArrivalCounter, Bandwidth, LossRate, Path, RttEstimator, Sample};
+use super::estimator::{
+    ArrivalCounter, Bandwidth, DeliveryRate, Karn, LossRate, Path, RttEstimator, Sample,
+};
 use super::feedback::{Feedback, Notice, Notification};
+use super::pacer::Pacer;
 use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
-use super::window::{AckEvent, CongestionEvent, ResetEvent, Window};
+use super::window::{AckEvent, CongestionEvent, PhaseCut, ResetEvent, Window};
 use crate::packet::{Flags, Packet, PacketKind, SackBlock};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
+
+mod by_number;
 
 /// The sender of one connection. It sends whole packets and knows no clock: drive it with
 /// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
@@ -21,7 +26,13 @@ pub struct Sender {
     discriminator: Discriminator,
     feedback: Feedback,
     rtt: RttEstimator,
+    /// Only without timestamps.
+    karn: Option<Karn>,
     bandwidth: Option<BandwidthState>,
+    /// Only for laws that ask for samples.
+    delivery_rate: Option<Box<DeliveryRate>>,
+    /// Only where packets are paced.
+    pacer: Option<Pacer>,
     seqs: Sequences,
     next_packet_seq: u64,
     cwnd_limited: bool,
@@ -49,7 +60,8 @@ struct BandwidthState {
 /// RFC 3168 section 6.1.2: one reduction a window.
 #[derive(Debug, Clone, Copy, Default)]
 struct EcnState {
-    /// No further reduction before this packet is acknowledged.
+    /// No further reduction before this packet, the first sent after the last one, is
+    /// acknowledged.
     reduced_until: u64,
     announce: bool,
 }
@@ -63,7 +75,8 @@ pub struct SenderStats {
     pub retransmissions: u64,
     /// Duplicates that DSACK reported (RFC 2883): retransmissions that were not needed.
     pub duplicates: u64,
-    /// Expiries of the recovery timer.
+    /// Expiries of the recovery timer: retransmission timeouts, or probe timeouts of recovery by
+    /// packet number.
     pub timeouts: u64,
     /// RTT samples, and their sum.
     pub rtt_samples: u64,
@@ -83,6 +96,8 @@ impl Sender {
             dupack_threshold: config.dupack_threshold,
             partial_deflation: config.partial_deflation,
             loss_monitor_guard: config.loss_monitor_guard,
+            max_ack_delay: config.delayed_acks.unwrap_or(Duration::ZERO),
+            bulk_repeat: config.bulk_repeat,
         };
         let rtt = RttEstimator::new(
             config.clock_granularity,
@@ -90,9 +105,12 @@ impl Sender {
             config.rto_ceiling,
             config.rto_initial,
         );
-        let uses_ecn = config.ecn && protocol.feedback == Feedback::None;
+        let rate_based = protocol.window.is_rate_based();
+        // BBR does not specify what it makes of a mark (its draft, section "ECN").
+        let uses_ecn = config.ecn && protocol.feedback == Feedback::None && !rate_based;
         Sender {
-            window: Window::new(protocol.window, config),
+            window: Window::new(protocol.window, config)
+                .with_stream(Stream::new(seed, "window", name)),
             recovery: Recovery::new(protocol.recovery, recovery),
             discriminator: Discriminator::new(
                 protocol.discrimination,
@@ -101,10 +119,13 @@ impl Sender {
             ),
             feedback: protocol.feedback.toward(config.notification),
             rtt,
-            bandwidth: protocol.window.bandwidth().map(|kind| BandwidthState {
+            karn: (!config.timestamps).then(Karn::default),
+            bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
                 arrivals: ArrivalCounter::default(),
             }),
+            delivery_rate: rate_based.then(Box::default),
+            pacer: (rate_based || config.pacing).then(Pacer::default),
             seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
             cwnd_limited: true,
@@ -139,22 +160,20 @@ impl Sender {
         let newly = ack.seq - self.seqs.una;
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            self.stats.rtt_samples += 1;
-            self.stats.rtt_sum += now.since(ack.timestamp);
-            self.rtt.on_sample(ack.timestamp, now);
+            let sent = match &mut self.karn {
+                None => Some(ack.timestamp),
+                Some(karn) => karn.on_ack(ack.seq),
+            };
+            self.sample_rtt(now, ack.timestamp, sent);
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
             self.resets_in_a_row = 0;
-        } else if outstanding == 0 {
+        } else if self.seqs.una == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
+        } else if self.recovery.samples_rtt(ack.packet_seq) {
+            self.sample_rtt(now, ack.timestamp, Some(ack.timestamp));
         }
 
-        let acked = Acked {
-            newly,
-            trigger_seq: ack.trigger_seq,
-            packet_seq: ack.packet_seq,
-            sack: ack.sack_blocks(),
-        };
         self.estimate_bandwidth(now, newly);
         let path = self.path(now, outstanding);
         let mut event = AckEvent {
@@ -170,18 +189,41 @@ impl Sender {
             header: ack.header,
         };
         self.discriminator.on_ack(&event);
+        let (seq, sign) = (self.seqs.una, LossSign::Acknowledgments);
+        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
+        let error = self.recovery.asks_for_cause(newly) && self.is_error(&loss);
+        let acked = Acked {
+            now,
+            rtt: &self.rtt,
+            newly,
+            trigger_seq: ack.trigger_seq,
+            packet_seq: ack.packet_seq,
+            sack: ack.sack_blocks(),
+            error,
+        };
         let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
         if finding == Finding::Loss {
-            let sign = LossSign::Acknowledgments;
-            let loss = LossEvent { path, seq: self.seqs.una, sign, rate: self.loss_rate() };
             let probability = self.discriminator.judge(&loss);
             self.reduce(path, probability);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
             self.on_ecn_echo(path);
         }
+        if self.delivery_rate.is_some() {
+            self.on_delivery_news(now);
+        }
         event.in_recovery |= self.recovery.in_recovery();
         self.window.on_ack(&event);
         self.restart_timers(now, newly > 0, finding);
+    }
+
+    /// Counts the RTT of what was sent at `sent`, and tells the estimator what the sender
+    /// `measured` of it.
+    fn sample_rtt(&mut self, now: Time, sent: Time, measured: Option<Time>) {
+        self.stats.rtt_samples += 1;
+        self.stats.rtt_sum += now.since(sent);
+        if let Some(sent) = measured {
+            self.rtt.on_sample(sent, now);
+        }
     }
 
     /// Tells the bandwidth estimate, if the protocol keeps one, of an acknowledgment.
@@ -219,17 +261,27 @@ impl Sender {
             if let Some(ecn) = &mut self.ecn {
                 *ecn = EcnState { reduced_until: self.seqs.high, announce: true };
             }
+        } else {
+            self.window.on_error_loss(&path);
         }
     }
 
+    fn is_error(&mut self, loss: &LossEvent) -> bool {
+        self.discriminator.judge(loss) == Probability::ZERO
+    }
+
     fn on_ecn_echo(&mut self, path: Path) {
-        let due = self.ecn.is_some_and(|ecn| self.seqs.una >= ecn.reduced_until);
+        let due = self.ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
         if due && !self.recovery.in_recovery() {
             self.reduce(path, Probability::ONE);
         }
     }
 
     fn restart_timers(&mut self, now: Time, new_data: bool, finding: Finding) {
+        if let Recovery::PacketNumber(scheme) = &self.recovery {
+            self.recovery_timer = scheme.deadline(&self.rtt);
+            return;
+        }
         if self.seqs.outstanding() == 0 {
             self.recovery_timer = Time::NEVER;
             if let Some(timer) = &mut self.retransmission_timer {
@@ -247,27 +299,39 @@ impl Sender {
         }
         if self.retransmission_timer.is_some() {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
             if new_data {
                 self.restart_retransmission_timer(now);
             }
         } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
             // A duplicate postpones TCP's only where it causes a retransmission.
-            self.recovery_timer = now + self.rtt.rto();
+            self.recovery_timer = now + self.timeout();
         }
     }
 
     /// When [`Sender::on_timer`] must be called next.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        self.retransmission_timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
+        let timer = self.retransmission_timer;
+        let timer = timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer));
+        match &self.pacer {
+            None => timer,
+            Some(pacer) => timer.min(pacer.wake()),
+        }
     }
 
     /// Lets the timers that are due expire.
     pub fn on_timer(&mut self, now: Time) {
         self.integrate(now);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_timer(now);
+        }
         if self.recovery_timer <= now {
-            self.reset(now);
+            if matches!(self.recovery, Recovery::PacketNumber(_)) {
+                self.on_loss_detection_timer(now);
+            } else {
+                self.reset(now);
+            }
         } else if self.retransmission_timer.is_some_and(|timer| timer <= now) {
             self.recovery.on_retransmission_timer(&self.seqs);
             self.restart_retransmission_timer(now);
@@ -277,22 +341,34 @@ impl Sender {
     /// Connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
     fn reset(&mut self, now: Time) {
         self.stats.timeouts += 1;
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.estimate.on_silence(now);
+        }
         let path = self.path(now, self.seqs.outstanding());
+        let (seq, sign) = (self.seqs.una, LossSign::Timeout);
+        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
+        let error = self.recovery.asks_for_cause_of_timeout() && self.is_error(&loss);
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
-        let (seq, sign) = (self.seqs.una, LossSign::Timeout);
-        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
-        let probability = self.discriminator.judge(&loss);
-        let keeps_window = self.discriminator.keeps_window_on_timeout();
-        self.window.on_reset(&ResetEvent { path, repeated, probability, keeps_window });
-        self.recovery.on_reset(&mut self.seqs);
-        if let Some(bandwidth) = &mut self.bandwidth {
-            bandwidth.arrivals.on_reset();
+        if self.recovery.on_reset(&mut self.seqs, error) {
+            self.window.on_error_loss(&path);
+        } else {
+            let probability = self.discriminator.judge_reset(&loss);
+            let keeps_window = self.discriminator.keeps_window_on_timeout();
+            self.window.on_reset(&ResetEvent { path, repeated, probability, keeps_window });
+            if let Some(bandwidth) = &mut self.bandwidth {
+                bandwidth.arrivals.on_reset();
+            }
         }
         self.rtt.back_off();
-        self.recovery_timer = now + self.rtt.rto();
+        self.recovery_timer = now + self.timeout();
         self.restart_retransmission_timer(now);
+    }
+
+    /// The recovery timeout in force.
+    fn timeout(&self) -> Duration {
+        self.recovery.timeout(&self.rtt)
     }
 
     fn restart_retransmission_timer(&mut self, now: Time) {
@@ -307,10 +383,16 @@ impl Sender {
     /// may be sent now.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
+        if self.pacer.is_some() && self.is_held_back(now) {
+            return false;
+        }
         let cwnd = self.window.cwnd();
         let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) else {
             let seqs = &self.seqs;
             self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
+            if self.delivery_rate.is_some() {
+                self.check_application_limit();
+            }
             return false;
         };
         let is_retransmission = seq < self.seqs.high;
@@ -326,9 +408,17 @@ impl Sender {
         }
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
-        self.recovery.on_sent(&self.seqs, seq, packet_seq);
-        if self.recovery_timer == Time::NEVER {
-            self.recovery_timer = now + self.rtt.rto();
+        if self.delivery_rate.is_some() {
+            self.note_state_at(now, packet_seq);
+        }
+        self.recovery.on_sent(&self.seqs, seq, packet_seq, now);
+        if let Some(karn) = &mut self.karn {
+            karn.on_sent(now, seq, is_retransmission);
+        }
+        if let Recovery::PacketNumber(scheme) = &self.recovery {
+            self.recovery_timer = scheme.deadline(&self.rtt);
+        } else if self.recovery_timer == Time::NEVER {
+            self.recovery_timer = now + self.timeout();
         }
         if seq == self.seqs.next {
             self.seqs.next += 1;
@@ -358,8 +448,12 @@ impl Sender {
                 packet.flags.insert(Flags::WINDOW_REDUCED);
             }
         }
+        if self.pacer.is_some() {
+            self.pace(now);
+        }
         let window = cwnd.min(self.seqs.rwnd as f64);
         self.feedback.stamp(packet, self.rtt.srtt(), window);
+        self.window.announce(packet, self.cwnd_limited);
         true
     }
 
@@ -398,6 +492,10 @@ impl Sender {
     /// The slow start threshold, packets; infinite where there is none.
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
+    }
+    /// The shifts of phase it heard of, in order; none but with ESTCP.
+    pub fn phase_cuts(&self) -> &[PhaseCut] {
+        self.window.phase_cuts()
     }
     /// The RTT estimator.
     pub fn rtt(&self) -> &RttEstimator {

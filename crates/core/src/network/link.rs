@@ -4,6 +4,11 @@
 //! change it: one call a packet, no event. [`QueuedLink`] holds packets until they leave, for
 //! routers whose feedback depends on the moment of departure. Both agree on every time where
 //! both apply.
+//!
+//! A [`QueuedLink`] may keep a queue for each class of protocols, so that no class can crowd
+//! another out (estcp2010, "Implementation of ESTCP"), and serves them by deficit round robin
+//! (Shreedhar and Varghese, SIGCOMM 1995): a class may send, each time its turn comes, as many
+//! bytes as its quantum and what it left unused while it had something to send.
 
 use std::collections::VecDeque;
 
@@ -11,7 +16,7 @@ use super::aqm::{AqmSpec, Red, RedVerdict};
 use super::channel::Channel;
 use super::notifier::Notifier;
 use super::rate_trace::{LinkRate, TraceWire};
-use super::router::{Router, RouterSpec};
+use super::router::{EcnThreshold, Router, RouterKind, RouterSpec, TrafficController};
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Packet};
 use crate::rng::Stream;
@@ -161,6 +166,7 @@ pub struct FifoLink {
     wire: Wire,
     limit: QueueLimit,
     red: Option<Red>,
+    threshold: Option<EcnThreshold>,
     /// Start of transmission and size of what waits, in order.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
@@ -170,7 +176,7 @@ impl FifoLink {
     /// An idle link; `name` names its random streams.
     ///
     /// # Panics
-    /// If `queue` has a router: that takes a [`QueuedLink`].
+    /// If `queue` has a router that acts on departures, or classes: that takes a [`QueuedLink`].
     pub fn new(
         rate: &LinkRate,
         delay: Duration,
@@ -179,11 +185,17 @@ impl FifoLink {
         seed: u64,
         name: &str,
     ) -> Self {
-        assert_eq!(queue.router, RouterSpec::None, "router feedback needs a QueuedLink");
+        assert!(!queue.router.acts_on_departure(), "router feedback needs a QueuedLink");
+        assert!(queue.classes.is_empty(), "classes need a QueuedLink");
+        let threshold = match queue.router {
+            RouterSpec::EcnThreshold(threshold) => Some(threshold),
+            _ => None,
+        };
         FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
             red: red_of(&queue.aqm, seed, name),
+            threshold,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
@@ -222,6 +234,9 @@ impl FifoLink {
         }
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return Offer::Dropped;
+        }
+        if let Some(threshold) = self.threshold {
+            self.wire.marked += u64::from(threshold.on_arrival(self.waiting.len(), packet));
         }
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);
@@ -266,18 +281,74 @@ impl FifoLink {
     }
 }
 
-/// A link that holds packets until they leave, for routers that write at that moment. `T`
-/// stands for a packet outside.
+/// A link that holds packets until they leave, for routers that write at that moment, and for
+/// classes. `T` stands for a packet outside.
 #[derive(Debug, Clone)]
 pub struct QueuedLink<T> {
     wire: Wire,
+    /// One queue, or one a class.
+    queues: Vec<Queue<T>>,
+    /// The queue of each [`RouterKind`].
+    queue_of: [u8; RouterKind::ALL.len()],
+    /// Packets in all queues.
+    waiting: usize,
+    /// Deficit round robin: whose turn it is, and whether it has had its quantum.
+    turn: usize,
+    credited: bool,
+    /// When the packet taken last came.
+    taken: Time,
+}
+
+/// The queue of a class of protocols on a link, and its share of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassSpec {
+    /// The protocols that ask for this router; datagrams and plain TCP ask for none. What no class
+    /// is made for joins the first.
+    pub kind: RouterKind,
+    /// Its share of the wire while all classes have something to send, beside those of the others;
+    /// positive.
+    pub weight: f64,
+    /// Its limit, queue management and router; without classes of its own.
+    pub queue: QueueSpec,
+}
+
+/// Deficit round robin: bytes that the class of least weight may send a turn. One packet of usual
+/// size suffices for constant work a packet (Shreedhar and Varghese 1995, section 3).
+const LEAST_QUANTUM: f64 = 1500.0;
+
+/// One queue of a link.
+#[derive(Debug, Clone)]
+struct Queue<T> {
     limit: QueueLimit,
     red: Option<Red>,
     router: Option<Router>,
     waiting: VecDeque<(T, u32, Time)>,
     waiting_bytes: u64,
-    /// When the packet taken last came.
-    taken: Time,
+    /// Deficit round robin: bytes a turn, and bytes left.
+    quantum: u64,
+    deficit: u64,
+}
+
+impl<T> Queue<T> {
+    fn new(spec: &QueueSpec, rate: Rate, quantum: u64, seed: u64, name: &str) -> Self {
+        Queue {
+            limit: spec.limit,
+            red: red_of(&spec.aqm, seed, name),
+            router: Router::new(&spec.router, rate, spec.limit, seed, name),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            quantum,
+            deficit: 0,
+        }
+    }
+
+    /// The queue as a share of its limit.
+    fn filled(&self) -> f64 {
+        match self.limit {
+            QueueLimit::Packets(limit) => self.waiting.len() as f64 / f64::from(limit),
+            QueueLimit::Bytes(limit) => self.waiting_bytes as f64 / limit as f64,
+        }
+    }
 }
 
 impl<T> QueuedLink<T> {
@@ -290,15 +361,37 @@ impl<T> QueuedLink<T> {
         seed: u64,
         name: &str,
     ) -> Self {
+        let mut queue_of = [0; RouterKind::ALL.len()];
+        let queues = if queue.classes.is_empty() {
+            vec![Queue::new(queue, rate.mean(), 0, seed, name)]
+        } else {
+            let weights = || queue.classes.iter().map(|class| class.weight);
+            let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
+            let class = |(index, class): (u8, &ClassSpec)| {
+                queue_of[class.kind as usize] = index;
+                // What a router with a capacity may count on.
+                let share = rate.mean().as_bps() as f64 * class.weight / sum;
+                let share = Rate::from_bps(share as u64).unwrap_or(rate.mean());
+                let quantum = (LEAST_QUANTUM * class.weight / least) as u64;
+                let name = format!("{name}/{}", class.kind.name());
+                Queue::new(&class.queue, share, quantum, seed, &name)
+            };
+            (0..).zip(&queue.classes).map(class).collect()
+        };
         QueuedLink {
             wire: Wire::new(rate, delay, channel, seed, name),
-            limit: queue.limit,
-            red: red_of(&queue.aqm, seed, name),
-            router: Router::new(&queue.router, rate.mean()),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
+            queues,
+            queue_of,
+            waiting: 0,
+            turn: 0,
+            credited: false,
             taken: Time::ZERO,
         }
+    }
+
+    fn queue_of(&self, packet: &Packet) -> usize {
+        // A class that is no router kind cannot be.
+        usize::from(self.queue_of.get(usize::from(packet.class)).copied().unwrap_or(0))
     }
 
     /// Puts a notifier at the far end.
@@ -316,35 +409,53 @@ impl<T> QueuedLink<T> {
     /// # Errors
     /// The packet that was dropped.
     pub fn offer(&mut self, now: Time, packet: &mut Packet, handle: T) -> Result<(), T> {
-        if let Some(Router::Xcp(xcp)) = &mut self.router {
-            xcp.on_arrival(packet);
+        let idle = self.waiting == 0 && self.wire.busy_until <= now;
+        let index = self.queue_of(packet);
+        let queue = &mut self.queues[index];
+        match &mut queue.router {
+            Some(Router::Xcp(xcp)) => xcp.on_arrival(now, packet),
+            Some(Router::Warning(_)) => {
+                let filled = queue.filled();
+                if let Some(Router::Warning(warning)) = &mut queue.router {
+                    self.wire.marked += u64::from(warning.on_arrival(packet, filled));
+                }
+            }
+            Some(Router::Xtcp(_) | Router::Estcp(_) | Router::EcnThreshold(_)) | None => {}
         }
-        let waiting = self.waiting.len();
-        let red_admits = self
+        let waiting = queue.waiting.len();
+        let red_admits = queue
             .red
             .as_mut()
             .is_none_or(|red| red_admits(red, waiting, &mut self.wire, now, packet));
-        let idle = waiting == 0 && self.wire.busy_until <= now;
-        if !red_admits || !(idle || fits(self.limit, waiting, self.waiting_bytes, packet.size)) {
-            if let Some(Router::Xtcp(counter)) = &mut self.router {
-                counter.on_drop(packet, waiting);
+        if !red_admits || !(idle || fits(queue.limit, waiting, queue.waiting_bytes, packet.size)) {
+            match &mut queue.router {
+                Some(Router::Xtcp(counter)) => counter.on_drop(packet, waiting),
+                Some(Router::Estcp(estcp)) => estcp.on_drop(now, waiting, queue.waiting_bytes),
+                Some(Router::Xcp(_) | Router::Warning(_) | Router::EcnThreshold(_)) | None => {}
             }
             return Err(handle);
         }
-        self.waiting.push_back((handle, packet.size, now));
-        self.waiting_bytes += u64::from(packet.size);
+        if let Some(Router::EcnThreshold(threshold)) = &queue.router {
+            self.wire.marked += u64::from(threshold.on_arrival(waiting, packet));
+        }
+        queue.waiting.push_back((handle, packet.size, now));
+        queue.waiting_bytes += u64::from(packet.size);
+        self.waiting += 1;
         if !idle {
-            self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
+            if let Some(Router::Estcp(estcp)) = &mut queue.router {
+                estcp.on_arrival(queue.waiting.len(), queue.waiting_bytes);
+            }
+            self.wire.longest_queue = self.wire.longest_queue.max(self.waiting);
         }
         Ok(())
     }
 
-    /// Packets marked by RED or flagged by the router so far.
+    /// Packets marked by RED or flagged by a router so far.
     pub fn marked(&self) -> u64 {
         self.wire.marked
     }
 
-    /// The longest queue so far, packets.
+    /// The longest queue so far, packets; with classes the longest sum.
     pub fn longest_queue(&self) -> usize {
         self.wire.longest_queue
     }
@@ -361,52 +472,207 @@ impl<T> QueuedLink<T> {
 
     /// When the wire can take the next waiting packet, if one waits.
     pub fn next_start(&self) -> Option<Time> {
-        (!self.waiting.is_empty()).then_some(self.wire.busy_until)
+        (self.waiting > 0).then_some(self.wire.busy_until)
     }
 
     /// Takes the next packet off the queue, with the time it came; call
     /// [`QueuedLink::depart`] with it at once.
     pub fn take_next(&mut self) -> Option<(T, Time)> {
-        let (handle, _, arrived) = self.waiting.pop_front()?;
+        if self.waiting == 0 {
+            return None;
+        }
+        self.waiting -= 1;
+        if self.queues.len() > 1 {
+            self.choose();
+        }
+        let (handle, _, arrived) = self.queues[self.turn].waiting.pop_front()?;
         self.taken = arrived;
         Some((handle, arrived))
     }
 
+    /// Deficit round robin: moves the turn to the queue that sends next; one has a packet.
+    fn choose(&mut self) {
+        loop {
+            let queue = &mut self.queues[self.turn];
+            match queue.waiting.front() {
+                None => queue.deficit = 0,
+                Some(&(_, size, _)) => {
+                    if !self.credited {
+                        self.credited = true;
+                        queue.deficit += queue.quantum;
+                    }
+                    if let Some(rest) = queue.deficit.checked_sub(u64::from(size)) {
+                        queue.deficit = rest;
+                        return;
+                    }
+                }
+            }
+            self.turn = (self.turn + 1) % self.queues.len();
+            self.credited = false;
+        }
+    }
+
     /// Puts the packet just taken on the wire.
     pub fn depart(&mut self, now: Time, packet: &mut Packet) -> Departure {
-        match &mut self.router {
-            Some(Router::Xcp(xcp)) => xcp.on_departure(packet, self.waiting_bytes),
+        let index = self.queue_of(packet);
+        let queue = &mut self.queues[index];
+        let left = queue.waiting_bytes - u64::from(packet.size);
+        match &mut queue.router {
+            Some(Router::Xcp(xcp)) => xcp.on_departure(now, packet, queue.waiting_bytes),
             Some(Router::Xtcp(counter)) => {
                 self.wire.marked += u64::from(counter.on_departure(packet));
             }
-            None => {}
+            Some(Router::Estcp(estcp)) => {
+                estcp.on_departure(now, packet, queue.waiting.len(), left);
+            }
+            Some(Router::Warning(_) | Router::EcnThreshold(_)) | None => {}
         }
-        self.waiting_bytes -= u64::from(packet.size);
+        queue.waiting_bytes = left;
         self.wire.send(now, self.taken, packet)
     }
 
     /// When [`QueuedLink::on_timer`] must be called next.
     pub fn next_timer(&self) -> Time {
-        match &self.router {
+        let timers = self.queues.iter().map(|queue| match &queue.router {
             Some(Router::Xcp(xcp)) => xcp.next_timer(),
             _ => Time::NEVER,
-        }
+        });
+        timers.min().unwrap_or(Time::NEVER)
     }
 
-    /// Lets the router's intervals end.
+    /// Lets the routers' intervals end.
     pub fn on_timer(&mut self, now: Time) {
-        if let Some(Router::Xcp(xcp)) = &mut self.router {
-            xcp.on_timer(now, self.waiting_bytes);
+        for queue in &mut self.queues {
+            if let Some(Router::Xcp(xcp)) = &mut queue.router {
+                xcp.on_timer(now, queue.waiting_bytes);
+            }
         }
     }
 
     /// Packets waiting, the one in transmission not counted.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting
     }
 
     /// When each of the waiting packets came.
     pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
-        self.waiting.iter().map(|(_, _, arrived)| *arrived)
+        self.queues.iter().flat_map(|queue| queue.waiting.iter().map(|(_, _, arrived)| *arrived))
+    }
+
+    /// The value that the router sends out now, if it is one number: ESTCP's g, seconds.
+    pub fn signal(&self) -> Option<f64> {
+        self.traffic_controller().map(TrafficController::g)
+    }
+
+    /// The traffic controller of ESTCP, if there is one.
+    pub fn traffic_controller(&self) -> Option<&TrafficController> {
+        self.queues.iter().find_map(|queue| match &queue.router {
+            Some(Router::Estcp(estcp)) => Some(&**estcp),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::XcpSpec;
+
+    fn queue(limit: u32, router: RouterSpec) -> QueueSpec {
+        let limit = QueueLimit::Packets(limit);
+        QueueSpec { limit, aqm: AqmSpec::DropTail, router, classes: Vec::new() }
+    }
+
+    /// A link of 8 Mbit/s, a byte a microsecond, with classes of these weights.
+    fn link(weights: [f64; 2]) -> QueuedLink<u32> {
+        let class =
+            |kind: RouterKind, weight| ClassSpec { kind, weight, queue: queue(100, kind.spec()) };
+        let classes =
+            vec![class(RouterKind::Any, weights[0]), class(RouterKind::Estcp, weights[1])];
+        let spec = QueueSpec { classes, ..queue(100, RouterSpec::None) };
+        let rate = Rate::from_bps(8_000_000).unwrap();
+        QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test")
+    }
+
+    fn packet(kind: RouterKind, size: u32) -> Packet {
+        Packet { class: kind as u8, size, ..Packet::default() }
+    }
+
+    /// Serves `count` packets of full queues and counts the bytes of both classes.
+    fn bytes_served(weights: [f64; 2], sizes: [u32; 2], count: usize) -> [u64; 2] {
+        let mut link = link(weights);
+        let kinds = [RouterKind::Any, RouterKind::Estcp];
+        let mut bytes = [0, 0];
+        let mut now = Time::ZERO;
+        for _ in 0..count {
+            for (handle, (kind, size)) in (0..).zip(kinds.into_iter().zip(sizes)) {
+                while link.offer(now, &mut packet(kind, size), handle).is_ok() {}
+            }
+            let class = link.take_next().unwrap().0 as usize;
+            let departure = link.depart(now, &mut packet(kinds[class], sizes[class]));
+            bytes[class] += u64::from(sizes[class]);
+            now = departure.end;
+        }
+        bytes
+    }
+
+    #[test]
+    fn classes_share_the_bytes_by_their_weights_whatever_their_packets() {
+        // Equal weights, packets of 1500 and 100 bytes: Shreedhar and Varghese's bound on the
+        // difference is a quantum and the largest packets, 1500 + 1500 + 100.
+        let [a, b] = bytes_served([1.0, 1.0], [1500, 100], 10_000);
+        assert!(a.abs_diff(b) <= 3100, "{a} {b}");
+        // 3 : 1.
+        let [a, b] = bytes_served([3.0, 1.0], [1000, 1000], 10_000);
+        assert!((a as f64 / b as f64 - 3.0).abs() < 0.01, "{a} {b}");
+    }
+
+    #[test]
+    fn a_class_alone_has_the_whole_wire() {
+        let mut link = link([1.0, 1.0]);
+        for handle in 0..10 {
+            link.offer(Time::ZERO, &mut packet(RouterKind::Estcp, 1000), handle).unwrap();
+        }
+        let mut now = Time::ZERO;
+        let mut served = Vec::new();
+        while let Some((handle, _)) = link.take_next() {
+            now = link.depart(now, &mut packet(RouterKind::Estcp, 1000)).end;
+            served.push(handle);
+        }
+        assert_eq!(served, (0..10).collect::<Vec<_>>());
+        assert_eq!(now, Time::ZERO + Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_class_that_is_full_drops_its_own_packets_only() {
+        let mut link = link([1.0, 1.0]);
+        let now = Time::ZERO;
+        let fill = |link: &mut QueuedLink<u32>, kind| {
+            (0..200).filter(|i| link.offer(now, &mut packet(kind, 1000), *i).is_ok()).count()
+        };
+        // The first of all finds an idle wire and still waits to be taken.
+        assert_eq!(fill(&mut link, RouterKind::Any), 100);
+        assert_eq!(fill(&mut link, RouterKind::Estcp), 100);
+        assert_eq!(link.traffic_controller().unwrap().phases().len(), 0);
+        // What has no class of its own joins the first.
+        assert_eq!(fill(&mut link, RouterKind::Xtcp), 0);
+    }
+
+    #[test]
+    fn a_router_with_a_capacity_gets_the_share_of_its_class() {
+        let xcp = |weight| ClassSpec {
+            kind: RouterKind::Xcp,
+            weight,
+            queue: queue(100, RouterSpec::Xcp(XcpSpec::default())),
+        };
+        let any =
+            ClassSpec { kind: RouterKind::Any, weight: 3.0, queue: queue(100, RouterSpec::None) };
+        let spec = QueueSpec { classes: vec![any, xcp(1.0)], ..queue(100, RouterSpec::None) };
+        let rate = Rate::from_bps(8_000_000).unwrap();
+        let link: QueuedLink<u32> =
+            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
+        let Some(Router::Xcp(router)) = &link.queues[1].router else { panic!("an XCP router") };
+        // A quarter of a million bytes a second.
+        assert_eq!(router.capacity(), 250_000.0);
     }
 }

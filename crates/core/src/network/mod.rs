@@ -13,10 +13,10 @@ mod rate_trace;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
-pub use link::{Departure, FifoLink, Offer, QueuedLink};
+pub use link::{ClassSpec, Departure, FifoLink, Offer, QueuedLink};
 pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
 pub use rate_trace::{LinkRate, RateTrace, TraceError};
-pub use router::{RouterKind, RouterSpec, XcpSpec};
+pub use router::{EcnThreshold, EstcpSpec, Gamma, RouterKind, RouterSpec, WarningSpec, XcpSpec};
 
 /// The queue before a wire.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,9 @@ pub struct QueueSpec {
     pub aqm: AqmSpec,
     /// The feedback the router writes into packets.
     pub router: RouterSpec,
+    /// A queue a class of protocols, served in turn; empty for one queue for all. With classes the
+    /// fields above describe nothing but the defaults of theirs.
+    pub classes: Vec<ClassSpec>,
 }
 
 /// Capacity of a queue; the packet in transmission is not part of it.

@@ -1,3 +1,5 @@
+//! The paper estcp2010 and its experiments.
+
 use super::Collection;
 
 pub(super) static COLLECTION: Collection = Collection {

@@ -1,3 +1,5 @@
+//! The paper eten2004 and its experiments.
+
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {

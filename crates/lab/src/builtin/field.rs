@@ -1,4 +1,19 @@
-use super::Collection;
+//! Links that users complain about; run only when asked for.
 
-pub(super) static COLLECTION: Collection =
-    Collection { key: "field", title: "Links of today", authors: "", published: "", files: &[] };
+use super::{Collection, file};
+
+pub(super) static COLLECTION: Collection = Collection {
+    key: "field",
+    title: "Links that users complain about",
+    authors: "",
+    published: "",
+    files: &[
+        file!("field/matrix"),
+        file!("field/long-path"),
+        file!("field/satellite"),
+        file!("field/geo"),
+        file!("field/cellular"),
+        file!("field/ack-loss"),
+        file!("field/many-connections"),
+    ],
+};

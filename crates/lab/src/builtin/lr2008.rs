@@ -1,3 +1,5 @@
+//! The paper lr2008 and its experiments.
+
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {

@@ -1,8 +1,10 @@
+//! Every protocol of the table on one link, whose properties the report puts into one table.
+
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "matrix",
-    title: "Every protocol on one link",
+    title: "Every protocol on one link: the experiments",
     authors: "",
     published: "",
     files: &[

@@ -1,9 +1,26 @@
-use super::Collection;
+//! The paper tcpwbr2003 and its experiments.
+
+use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "tcpwbr2003",
     title: "TCPW with Bulk Repeat in Next Generation Wireless Networks",
     authors: "G. Yang, R. Wang, M. Y. Sanadidi, M. Gerla",
     published: "2003",
-    files: &[],
+    files: &[
+        file!("papers/tcpwbr2003/fig2"),
+        file!("papers/tcpwbr2003/fig3"),
+        file!("papers/tcpwbr2003/fig4"),
+        file!("papers/tcpwbr2003/fig5"),
+        file!("papers/tcpwbr2003/fig6"),
+        file!("papers/tcpwbr2003/fig7"),
+        file!("papers/tcpwbr2003/fig8"),
+        file!("papers/tcpwbr2003/fig9"),
+        file!("papers/tcpwbr2003/fig10"),
+        file!("papers/tcpwbr2003/readings"),
+        file!("papers/tcpwbr2003/timers"),
+        file!("papers/tcpwbr2003/rate-gap"),
+        file!("papers/tcpwbr2003/friendliness"),
+        file!("papers/tcpwbr2003/sojourns"),
+    ],
 };

@@ -87,4 +87,6 @@ fn field_experiments_run_only_when_asked_for() {
     assert_eq!(ids(&[]).len(), papers + count(&[MATRIX]));
     assert_eq!(ids(&["all"]).len(), papers + count(&[MATRIX, FIELD]));
     assert!(ids(&[]).iter().all(|id| !id.starts_with("field")));
+    assert_eq!(ids(&["field"]).len(), FIELD.files.len());
+    assert_eq!(ids(&["field-geo"]), ["field-geo"]);
 }

@@ -1,9 +1,25 @@
-use super::Collection;
+//! The paper xcpr2005 and its experiments.
+
+use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "xcpr2005",
     title: "Robust Transport Protocol for Dynamic High-Speed Networks: enhancing the XCP approach",
     authors: "D. M. Lopez-Pacheco, C. Pham",
     published: "2005",
-    files: &[],
+    files: &[
+        file!("papers/xcpr2005/fig3"),
+        file!("papers/xcpr2005/fig4"),
+        file!("papers/xcpr2005/fig5"),
+        file!("papers/xcpr2005/fig6"),
+        file!("papers/xcpr2005/fig7"),
+        file!("papers/xcpr2005/fig9"),
+        file!("papers/xcpr2005/fig10"),
+        file!("papers/xcpr2005/fig11"),
+        file!("papers/xcpr2005/phases"),
+        file!("papers/xcpr2005/formula"),
+        file!("papers/xcpr2005/congestion-flag"),
+        file!("papers/xcpr2005/red"),
+        file!("papers/xcpr2005/start-up"),
+    ],
 };

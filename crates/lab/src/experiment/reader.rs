@@ -287,7 +287,7 @@ fn plot(
             };
             default_title = title.to_owned();
             default_unit = Unit::named(unit).unwrap_or(Unit::NONE);
-            let key = if what.of_links() { "links" } else { "groups" };
+            let key = if what.is_of_links() { "links" } else { "groups" };
             let names: Vec<_> = table.texts(key)?;
             if names.is_empty() {
                 return Err(table.missing(key));

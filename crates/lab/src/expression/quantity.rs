@@ -5,7 +5,9 @@ use std::fmt;
 
 use windward_core::units::Time;
 use windward_sim::scenario::{LinkSpec, Traffic};
-use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Samples, Scenario, jain};
+use windward_sim::{
+    FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome, Samples, Scenario, jain,
+};
 
 use super::{Cursor, Leaf};
 use crate::error::nearest;
@@ -80,6 +82,7 @@ static QUANTITIES: &[Quantity] = &[
     link("capacity", |of| of.link_spec(0).rate.mean().as_bps() as f64),
     link("mean_queue", |of| of.link(0).mean_queue_packets),
     link("max_queue", |of| of.link(0).max_queue_packets as f64),
+    link("arrivals", |of| of.link(0).arrived as f64),
     link("drops", |of| of.link(0).dropped as f64),
     link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64),
     link("corrupted", |of| of.link(0).corrupted as f64),
@@ -88,6 +91,18 @@ static QUANTITIES: &[Quantity] = &[
         corrupted as f64 / (corrupted + delivered) as f64
     }),
     link("marks", |of| of.link(0).marked as f64),
+    link("phases", |of| of.phase(|p| p.count as f64)),
+    link("phase_length", |of| of.phase(|p| p.mean_length)),
+    link("phase_g", |of| of.phase(|p| p.mean_g)),
+    link("phase_queue_low", |of| of.phase(|p| p.queue_low)),
+    link("phase_queue_high", |of| of.phase(|p| p.queue_high)),
+    link("phase_cut_spread", |of| of.phase(|p| p.cut_spread)),
+    link("phase_missed", |of| of.phase(|p| p.missed as f64)),
+    link("phase_heard_g", |of| of.phase(|p| p.heard_g.unwrap_or(f64::NAN))),
+    link("phase_g_error", |of| of.phase(|p| p.g_error.unwrap_or(f64::NAN))),
+    link("phases_to_converge", |of| {
+        of.phase(|p| p.until_converged.map_or(f64::INFINITY, |phases| phases as f64))
+    }),
     quantity("jain", &[], |of| of.outcome.jain),
     Quantity {
         more: Some(Takes::Group),
@@ -136,6 +151,11 @@ impl<'a> Inputs<'a> {
 
     fn group(&self, n: usize) -> &'a GroupOutcome {
         &self.outcome.groups[self.group_index(n)]
+    }
+
+    /// A number of the phases of a link's traffic controller; not a number without any.
+    fn phase(&self, read: impl Fn(&PhaseOutcome) -> f64) -> f64 {
+        self.link(0).phases.as_ref().map_or(f64::NAN, read)
     }
 
     /// The flows of a group.

@@ -112,6 +112,9 @@ fn figure(html: &mut String, section: Section<'_>, claims: &[&ClaimResult]) {
             );
         }
     }
+    for warning in plan.warnings() {
+        let _ = writeln!(html, "<p class=\"why\">Warning: {}</p>", escape(warning));
+    }
     for claim in claims {
         claim_block(html, claim);
     }

@@ -15,6 +15,7 @@ use crate::experiment::Experiment;
 use crate::plot::escape;
 use crate::statistics::{Estimate, estimate};
 use crate::sweep::Results;
+use crate::table::{self, Table, Values};
 
 use super::Section;
 
@@ -26,6 +27,8 @@ const PROTOCOL: &str = "protocol";
 struct Property {
     experiment: &'static str,
     metric: &'static str,
+    /// Its column in `matrix.csv`.
+    name: &'static str,
     /// Above the columns.
     group: &'static str,
     /// Above the one column; at every loss rate it is the rate.
@@ -43,6 +46,7 @@ static PROPERTIES: [Property; 5] = [
     Property {
         experiment: "matrix-goodput",
         metric: "goodput",
+        name: "goodput_share",
         group: "Goodput over C(1 \u{2212} p)",
         title: "",
         about: "Goodput of one flow as a share of what the link lets through, C(1 - p).",
@@ -54,6 +58,7 @@ static PROPERTIES: [Property; 5] = [
     Property {
         experiment: "matrix-beside-newreno",
         metric: "ratio",
+        name: "throughput_over_newreno",
         group: "Fairness",
         title: "to newreno",
         about: "Throughput over that of one newreno flow in the same queue, without loss; 1 is \
@@ -67,6 +72,7 @@ static PROPERTIES: [Property; 5] = [
     Property {
         experiment: "matrix-beside-itself",
         metric: "jain",
+        name: "jain_of_four",
         group: "Fairness",
         title: "to itself",
         about: "Jain's index of four flows of the protocol, without loss; 1 is equal shares.",
@@ -82,6 +88,7 @@ static PROPERTIES: [Property; 5] = [
     Property {
         experiment: "matrix-goodput",
         metric: "queue",
+        name: "mean_queue_packets",
         group: "Queue",
         title: "packets",
         about: "Mean queue of one flow without loss, packets.",
@@ -93,6 +100,7 @@ static PROPERTIES: [Property; 5] = [
     Property {
         experiment: "matrix-goodput",
         metric: "dropped",
+        name: "induced_loss_percent",
         group: "Loss",
         title: "induced, %",
         about: "Packets of one flow that the queue drops, of those that arrive at it, without \
@@ -139,7 +147,7 @@ struct Column<'a> {
 
 /// A cell of the table.
 enum Cell {
-    Value { shown: f64, interval: Estimate, merit: f64 },
+    Value { interval: Estimate, merit: f64 },
     Nothing { reason: String },
 }
 
@@ -160,7 +168,7 @@ impl Column<'_> {
         match estimate(&values) {
             Some(e) => {
                 let merit = (self.property.merit)(e.mean, scenario);
-                Cell::Value { shown: e.mean, interval: e, merit }
+                Cell::Value { interval: e, merit }
             }
             None => Cell::Nothing { reason: "no number (a division by zero)".to_owned() },
         }
@@ -202,7 +210,7 @@ fn columns<'a>(sections: &[Section<'a>]) -> Vec<Column<'a>> {
 }
 
 /// The table, if any of its experiments was run.
-pub(super) fn table(html: &mut String, sections: &[Section<'_>]) {
+pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
     let columns = columns(sections);
     if columns.is_empty() {
         return;
@@ -254,8 +262,36 @@ pub(super) fn table(html: &mut String, sections: &[Section<'_>]) {
          to 1; fairness to newreno as the smaller throughput over the larger, to itself from \
          one flow having all to equal shares; the queue from full to empty; induced loss from \
          1\u{a0}% to 0.01\u{a0}%, by its logarithm. Numbers are means, and their 95\u{a0}% interval shows \
-         when you point at them.</p>\n</section>\n",
+         when you point at them.</p>\n<p class=\"again\">Again: <code>windward reproduce \
+         matrix</code> \u{b7} Numbers: <a href=\"matrix.csv\">matrix.csv</a></p>\n</section>\n",
     );
+}
+
+/// The same numbers as a table: a row a protocol, for each property the mean and the ends of its
+/// 95 % interval, which are empty where the page has a dash.
+pub(super) fn numbers(sections: &[Section<'_>]) -> Option<Table> {
+    let columns = columns(sections);
+    let mut table = Table { columns: Vec::new() };
+    let names = PROTOCOLS.iter().map(|p| p.name.to_owned()).collect();
+    table.columns.push(table::Column { name: PROTOCOL.to_owned(), values: Values::Text(names) });
+    for column in &columns {
+        let at =
+            if column.property.every_loss { format!("_{}", column.loss) } else { String::new() };
+        let cells: Vec<Cell> = PROTOCOLS.iter().map(|p| column.cell(p)).collect();
+        let mut push = |suffix: &str, read: fn(&Estimate) -> f64| {
+            let value = |cell: &Cell| match cell {
+                Cell::Value { interval, .. } => Some(read(interval)).filter(|x| x.is_finite()),
+                Cell::Nothing { .. } => None,
+            };
+            let values = Values::Real(cells.iter().map(value).collect());
+            let name = format!("{}{at}{suffix}", column.property.name);
+            table.columns.push(table::Column { name, values });
+        };
+        push("", |e| e.mean);
+        push("_low", |e| e.low);
+        push("_high", |e| e.high);
+    }
+    (!columns.is_empty()).then_some(table)
 }
 
 /// What the link is and how long it was watched.
@@ -278,10 +314,11 @@ fn setting(column: &Column<'_>) -> String {
 
 fn written(cell: &Cell, decimals: usize) -> String {
     match cell {
-        Cell::Value { shown, interval: e, merit } => format!(
-            "<td class=\"q{}\" title=\"{}\">{shown:.decimals$}</td>",
+        Cell::Value { interval: e, merit } => format!(
+            "<td class=\"q{}\" title=\"{}\">{:.decimals$}</td>",
             step(*merit),
-            escape(&interval(*e))
+            escape(&interval(*e)),
+            e.mean
         ),
         Cell::Nothing { reason } => {
             format!("<td class=\"nothing\" title=\"{}\">\u{2013}</td>", escape(reason))

@@ -137,6 +137,16 @@ fn the_matrix_has_a_row_for_every_protocol_and_a_link_for_every_column() {
     assert!(table.contains("<td class=\"q2\" title=\"2.00 [2.00, 2.00]\">2.00</td>"));
     // No link of that name was crossed in the fake run: 0 of 0 packets were dropped.
     assert!(table.contains("no number (a division by zero)"));
+
+    let numbers = fs::read_to_string(dir.path().join("matrix.csv")).unwrap();
+    let mut lines = numbers.lines();
+    let header = lines.next().unwrap();
+    assert!(header.starts_with("protocol,goodput_share_0%,goodput_share_0%_low,"), "{header}");
+    assert!(
+        header.ends_with("induced_loss_percent,induced_loss_percent_low,induced_loss_percent_high")
+    );
+    assert_eq!(lines.count(), windward_core::protocols::PROTOCOLS.len());
+    assert!(numbers.lines().nth(1).unwrap().ends_with(",,,"), "no drop rate: {numbers}");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) struct Flow {
     pub(super) reverse: Box<[Step]>,
     pub(super) bottleneck: u32,
     pub(super) group: u32,
+    /// The class its packets belong to.
+    pub(super) class: u8,
     pub(super) name: String,
     pub(super) start: Time,
     pub(super) stop: Time,
@@ -74,6 +76,7 @@ impl Flow {
             reverse: route(reverse),
             bottleneck: *bottleneck as u32,
             group: *group as u32,
+            class: traffic.router() as u8,
             name: name.clone(),
             start,
             stop,

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use windward_core::network::{Departure, FifoLink, Notifier, QueuedLink, RouterSpec};
+use windward_core::network::{Departure, FifoLink, Notifier, QueuedLink};
 use windward_core::units::{Duration, Probability, Time};
 
 use super::schedule::{ComponentId, Schedule};
 use super::slab::PacketId;
-use crate::outcome::LinkOutcome;
+use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::LinkSpec;
 
 /// The link itself, in the cheaper form where that is exact.
@@ -43,7 +43,8 @@ impl Hop {
         let LinkSpec { name, rate, delay, queue, channel, notifier } = spec;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
-        let link = if queue.router == RouterSpec::None && !force_queued {
+        let plain = !queue.router.acts_on_departure() && queue.classes.is_empty();
+        let link = if plain && !force_queued {
             let mut link = FifoLink::new(rate, *delay, queue, channel, seed, name);
             link.count_between(window.from, window.until);
             link.set_notifier(notifier);
@@ -86,7 +87,12 @@ impl Hop {
     }
 
     /// The link's row of the outcome at the end of the run.
-    pub(super) fn close(self, name: &str, window: Window) -> LinkOutcome {
+    pub(super) fn close(
+        self,
+        name: &str,
+        window: Window,
+        phases: Option<PhaseOutcome>,
+    ) -> LinkOutcome {
         let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
         let mut in_flight = self.books.on_wire_at_end;
         let (marked, longest_queue, of_trace) = match &self.link {
@@ -112,6 +118,7 @@ impl Hop {
             marked,
             mean_queue_packets: waited.as_secs_f64() / length,
             max_queue_packets: longest_queue as u64,
+            phases,
         }
     }
 }

@@ -15,6 +15,7 @@ mod component;
 mod flow;
 mod group;
 mod hop;
+mod phases;
 mod route;
 mod sampler;
 mod schedule;
@@ -221,8 +222,10 @@ impl Simulation {
             dropped: hop.books.dropped,
             corrupted: hop.books.corrupted,
             sent_bytes: hop.books.sent_bytes,
-            // The one place that reads it: `QueuedLink::signal()`, once a router has a signal.
-            signal: None,
+            signal: match &hop.link {
+                Link::Fifo(_) => None,
+                Link::Queued(link) => link.signal(),
+            },
         }
     }
 
@@ -343,7 +346,13 @@ impl Simulation {
         debug_assert_eq!(at, self.now, "only what has happened may be queued");
         let hop = &mut self.hops[link as usize];
         let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
-        if let Err(id) = queue.offer(at, &mut self.slab[id], id) {
+        // A router without a timer may have one from here on.
+        let wakes = queue.next_timer() == Time::NEVER;
+        let offered = queue.offer(at, &mut self.slab[id], id);
+        if wakes && queue.next_timer() != Time::NEVER {
+            self.schedule.set(hop.ids.router, queue.next_timer());
+        }
+        if let Err(id) = offered {
             hop.books.dropped += 1;
             let packet = &self.slab[id];
             self.flows[packet.flow as usize].lose(packet);
@@ -365,7 +374,11 @@ impl Simulation {
             return;
         };
         let packet = &mut self.slab[id];
+        let wakes = queue.next_timer() == Time::NEVER;
         let departure = queue.depart(self.now, packet);
+        if wakes && queue.next_timer() != Time::NEVER {
+            self.schedule.set(hop.ids.router, queue.next_timer());
+        }
         let next_start = queue.next_start();
         let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
         let notifies = hop.notifies;
@@ -483,6 +496,7 @@ impl Simulation {
                 break;
             }
             packet.flow = index;
+            packet.class = self.flows[index as usize].class;
             packet.hop = 0;
             self.slab.claim();
             match &mut transport.outbox {
@@ -607,8 +621,13 @@ impl Simulation {
         let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
         let groups = self.groups.into_iter().enumerate();
         let groups = groups.map(|(i, group)| group.close(i, &flows, window)).collect();
-        let hops = self.hops.into_iter().zip(&self.link_names);
-        let links: Vec<_> = hops.map(|(hop, name)| hop.close(name, window)).collect();
+        let phases: Vec<_> = (0..)
+            .zip(&self.hops)
+            .map(|(link, hop)| phases::outcome(link, hop, &self.flows, &self.transports, window))
+            .collect();
+        let hops = self.hops.into_iter().zip(&self.link_names).zip(phases);
+        let links: Vec<_> =
+            hops.map(|((hop, name), phases)| hop.close(name, window, phases)).collect();
         Outcome {
             seed: self.seed,
             duration: window.until.since(Time::ZERO),

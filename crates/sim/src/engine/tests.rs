@@ -4,6 +4,8 @@
 //! fingerprints compare the engine with its own past: after a change of behaviour that is
 //! meant, `BLESS=1 cargo test -p windward-sim golden` writes them anew.
 
+use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::network::{RouterKind, RouterSpec};
 use windward_core::protocols::PROTOCOLS;
 
@@ -244,7 +246,9 @@ fn xcp_converges_to_equal_shares_of_a_full_link() {
 #[test]
 fn half_a_window_keeps_a_link_busy_with_a_queue_of_a_bandwidth_delay_product() {
     for protocol in PROTOCOLS.iter().filter(|p| p.router != RouterKind::Xcp) {
-        if protocol.router == RouterKind::XcpPersistent {
+        // JTCP at 1/cwnd takes some overflows for corruption and ends them in timeouts: see there.
+        let halves = protocol.discrimination != Discrimination::JitterRatio;
+        if protocol.router == RouterKind::XcpPersistent || !halves {
             continue;
         }
         let scenario = build("duration = '60s'\nwarmup = '20s'", SHARED, protocol.name);
@@ -283,6 +287,49 @@ fn reno_and_sack_follow_the_inverse_square_root_of_the_loss_rate() {
     }
 }
 
+/// 10 Mbit/s over 80 ms with a queue of one BDP, and a share of the packets lost behind it.
+fn bbr_over_a_long_path(protocol: &str, flows: u32, seconds: u32, loss: f64) -> Outcome {
+    let body = format!(
+        "dumbbell.bottleneck = {{ rate = '10Mbit', delay = '38ms', queue = '100p', loss = {loss} }}
+         dumbbell.access = {{ rate = '100Mbit', delay = '1ms', queue = '1000p' }}
+         flows = [{{ group = 'a', count = {flows}, protocol = 'PROTOCOL', start = ['0s', '1s'] }}]"
+    );
+    run(&build(&format!("duration = '{seconds}s'\nwarmup = '10s'"), &body, protocol))
+}
+
+/// BBR tolerates losses up to 2 % of a flight, as a design parameter (its draft, LossThresh), and
+/// backs off beyond: in the published evaluations of BBRv2 and v3 throughput stays high at 1 %
+/// and falls steeply from about 2 % on, where it had held to 15 % in BBRv1.
+#[test]
+fn bbr_keeps_its_rate_below_two_per_cent_of_loss_and_not_beyond() {
+    let share = |protocol, loss: f64| {
+        let outcome = bbr_over_a_long_path(protocol, 1, 120, loss);
+        outcome.groups[0].goodput_bps / (10e6 * (1.0 - loss))
+    };
+    let shares = [0.0, 0.01, 0.02, 0.05, 0.2].map(|loss| share("bbr", loss));
+    println!("goodput over C (1 - p) at 0, 1, 2, 5, 20 %: {shares:.3?}");
+    // Pacing at 99 % of the rate, with 2 % less for ProbeRTT.
+    assert!((0.95..=0.985).contains(&shares[0]), "{shares:?}");
+    // 1 %: most of the path, and several times what a Reno makes of it, sqrt(1.5 / p) packets
+    // a round trip of 100 (Mathis et al. 1997): 0.12.
+    assert!(shares[1] > 0.7 && shares[1] > 4.0 * share("sack", 0.01), "{shares:?}");
+    assert!(shares[3] < 0.3 && shares[4] < 0.1, "{shares:?}");
+    assert!(shares.windows(2).all(|pair| pair[1] < pair[0] + 0.01), "{shares:?}");
+}
+
+#[test]
+fn four_bbr_flows_share_a_bottleneck() {
+    let outcome = bbr_over_a_long_path("bbr", 4, 300, 0.0);
+    let share = outcome.groups[0].goodput_bps / 10e6;
+    println!("Jain {:.4}, {share:.3} of the bottleneck", outcome.jain);
+    assert!(outcome.jain > 0.95, "{}", outcome.jain);
+    assert!(share > 0.95, "{share}");
+    // Losses above the threshold are answered: 2 % of a probe, far less on average.
+    let lost: f64 = outcome.links.iter().map(|link| link.dropped as f64).sum();
+    let sent: u64 = outcome.flows.iter().map(|flow| flow.packets_sent).sum();
+    assert!(lost / (sent as f64) < 0.02, "{lost} of {sent}");
+}
+
 #[test]
 fn extremes_end_and_balance() {
     let dumbbell = |rate: &str, delay: &str, extra: &str| {
@@ -310,8 +357,13 @@ fn extremes_end_and_balance() {
             if name.starts_with("loss") {
                 // 2 + 2 packets, then one per doubled timeout up to 60 s: 1, 2, 4 .. 32, 60 ..:
                 // 6 in the first minute and 59 in the rest of the hour, for each of two flows.
+                // Recovery by packet number sends two probes each time (RFC 9002 section 6.2.4).
+                let probes = if protocol.recovery == RecoveryKind::PacketNumber { 2 } else { 1 };
                 assert!(outcome.links.iter().all(|link| link.delivered <= sent));
-                assert!((120..=140).contains(&sent), "{what}: {sent} packets");
+                // Bulk repeat takes them for errors: its window of two once a second.
+                let repeats = protocol.recovery == RecoveryKind::BulkRepeat;
+                let range = if repeats { 14_396..=14_404 } else { 120 * probes..=140 * probes };
+                assert!(range.contains(&sent), "{what}: {sent} packets");
                 assert_eq!(outcome.groups[0].goodput_bps, 0.0, "{what}");
             }
         }

@@ -1,14 +1,24 @@
 //! The rate at which packets arrive at the receiver, estimated from acknowledgments.
 
+mod be;
+mod ere;
+mod low_pass;
 mod per_rtt;
 
+use be::Be;
+use ere::Ere;
 use per_rtt::PerRtt;
 
 use super::Sample;
+use crate::units::Time;
 
 /// The bandwidth estimators by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BandwidthKind {
+    /// Westwood: one sample an acknowledgment.
+    Be,
+    /// Westwood: samples over an interval that grows with congestion.
+    Ere,
     /// Westwood+: one sample an RTT, so that compressed acknowledgments do not raise it.
     PerRtt,
 }
@@ -16,6 +26,10 @@ pub enum BandwidthKind {
 /// The state of a bandwidth estimator.
 #[derive(Debug, Clone)]
 pub enum Bandwidth {
+    /// See [`BandwidthKind::Be`].
+    Be(Be),
+    /// See [`BandwidthKind::Ere`].
+    Ere(Ere),
     /// See [`BandwidthKind::PerRtt`].
     PerRtt(PerRtt),
 }
@@ -24,6 +38,8 @@ impl Bandwidth {
     /// An estimator that has seen nothing.
     pub fn new(kind: BandwidthKind) -> Self {
         match kind {
+            BandwidthKind::Be => Bandwidth::Be(Be::default()),
+            BandwidthKind::Ere => Bandwidth::Ere(Ere::default()),
             BandwidthKind::PerRtt => Bandwidth::PerRtt(PerRtt::default()),
         }
     }
@@ -31,13 +47,25 @@ impl Bandwidth {
     /// An acknowledgment arrived.
     pub fn on_ack(&mut self, sample: &Sample) {
         match self {
+            Bandwidth::Be(estimator) => estimator.on_ack(sample),
+            Bandwidth::Ere(estimator) => estimator.on_ack(sample),
             Bandwidth::PerRtt(estimator) => estimator.on_ack(sample),
+        }
+    }
+
+    /// No acknowledgment came since the latest, and now a timer has expired.
+    pub fn on_silence(&mut self, now: Time) {
+        match self {
+            Bandwidth::Be(estimator) => estimator.on_silence(now),
+            Bandwidth::Ere(_) | Bandwidth::PerRtt(_) => {}
         }
     }
 
     /// The estimate, packets per second; zero before the first sample.
     pub fn rate(&self) -> f64 {
         match self {
+            Bandwidth::Be(estimator) => estimator.rate(),
+            Bandwidth::Ere(estimator) => estimator.rate(),
             Bandwidth::PerRtt(estimator) => estimator.rate(),
         }
     }

@@ -5,10 +5,14 @@
 //! of one protocol wants to know (a jitter ratio, a loss rate) is kept by that part itself.
 
 mod bandwidth;
+mod delivery_rate;
+mod karn;
 mod loss_rate;
 mod rtt;
 
 pub use bandwidth::{Bandwidth, BandwidthKind};
+pub use delivery_rate::{DeliveryRate, LostPacket, RateSample};
+pub use karn::Karn;
 pub use loss_rate::LossRate;
 pub use rtt::RttEstimator;
 

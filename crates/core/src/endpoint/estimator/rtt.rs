@@ -109,7 +109,7 @@ impl RttEstimator {
     }
 
     /// The timeout before any back-off.
-    fn base_rto(&self) -> Duration {
+    pub fn base_rto(&self) -> Duration {
         let rto = match self.srtt {
             None => self.initial,
             Some(srtt) => srtt + self.granularity.max(self.rttvar.saturating_mul(4)),
@@ -117,9 +117,26 @@ impl RttEstimator {
         rto.max(self.floor).min(self.ceiling)
     }
 
+    /// The bound that back-off does not pass.
+    pub fn ceiling(&self) -> Duration {
+        self.ceiling
+    }
+
     /// The timeout in force.
     pub fn rto(&self) -> Duration {
-        self.base_rto().saturating_mul(1 << self.backoff).min(self.ceiling)
+        self.backed_off(self.base_rto())
+    }
+
+    /// The probe timeout before any back-off, without max_ack_delay (RFC 9002 section 6.2.1): the
+    /// timeout without its floor.
+    pub fn probe_timeout(&self) -> Duration {
+        let variation = self.granularity.max(self.rttvar.saturating_mul(4));
+        self.srtt.map_or(self.initial, |srtt| srtt + variation)
+    }
+
+    /// `timeout`, doubled as often as timers have expired since the last sample.
+    pub fn backed_off(&self, timeout: Duration) -> Duration {
+        timeout.saturating_mul(1 << self.backoff).min(self.ceiling)
     }
 
     /// A timer expired: double the timeout until the next sample.

@@ -4,12 +4,17 @@
 //! carries it back on the next acknowledgment.
 
 mod notification;
+mod xcp_r;
 
+use super::EndpointConfig;
 use crate::packet::{CongestionHeader, Flags, Packet};
-use crate::units::Duration;
+use crate::units::{Duration, Time};
 
 use notification::Record;
 pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
+
+use xcp_r::ReceiverWindow;
+pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
 
 /// The congestion header a protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +23,21 @@ pub enum Feedback {
     None,
     /// XCP's header: rtt, inter-packet time, demanded change of throughput.
     Xcp,
+    /// XCP's header, and acknowledgments that carry the window (xcpr2005 section IV).
+    XcpR,
     /// XTCP's congestion flag, copied into the acknowledgment (lr2008 section 3.2).
     CongestionFlag,
+    /// ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
+    /// retransmissions included (RFC 8311 section 4.3 allows it; Linux does so).
+    ExactEcn,
+    /// ESTCP's phase and g in a field of their own.
+    Estcp,
+    /// ESTCP's phase and g in the two ECN bits (estcp2010, Fig. 4).
+    EstcpBits,
+    /// Acknowledgments carry the arrival time at the receiver (RFC 7323).
+    Timestamps,
+    /// The same, and each acknowledgment echoes the ECN mark of its packet (TCP New Jersey).
+    CongestionWarning,
     /// Explicit transport error notification (eten2004 section 3.3).
     Corruption(Notification),
 }
@@ -40,7 +58,7 @@ impl Feedback {
     pub fn notification(self) -> Option<Notification> {
         match self {
             Feedback::Corruption(notification) => Some(notification),
-            Feedback::None | Feedback::Xcp | Feedback::CongestionFlag => None,
+            _ => None,
         }
     }
 
@@ -48,17 +66,26 @@ impl Feedback {
     #[inline]
     pub fn stamp(self, packet: &mut Packet, srtt: Duration, window: f64) {
         match self {
-            Feedback::None => packet.header = CongestionHeader::None,
-            Feedback::Xcp => {
+            Feedback::None | Feedback::Timestamps => packet.header = CongestionHeader::None,
+            Feedback::Xcp | Feedback::XcpR => {
                 let rtt = srtt.as_secs_f64();
-                // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it down.
-                packet.header =
-                    CongestionHeader::Xcp { rtt, inter_packet: rtt / window, delta: f64::MAX };
+                packet.header = CongestionHeader::Xcp {
+                    rtt,
+                    inter_packet: rtt / window,
+                    // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it
+                    // down.
+                    delta: f64::MAX,
+                    congestion_flag: 0,
+                };
             }
             Feedback::CongestionFlag => {
                 packet.header = CongestionHeader::None;
                 packet.flags.insert(Flags::XTCP);
             }
+            Feedback::Estcp => {
+                packet.header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
+            }
+            Feedback::EstcpBits => packet.header = CongestionHeader::EstcpBits { bits: 0 },
             Feedback::Corruption(notification) => {
                 packet.header = match (notification.granularity, notification.direction) {
                     (Granularity::Cumulative, Direction::Forward) => {
@@ -66,6 +93,10 @@ impl Feedback {
                     }
                     _ => CongestionHeader::None,
                 };
+            }
+            Feedback::ExactEcn | Feedback::CongestionWarning => {
+                packet.header = CongestionHeader::None;
+                packet.flags.insert(Flags::ECN_CAPABLE);
             }
         }
     }
@@ -78,22 +109,37 @@ pub struct Echo {
     /// XCP: the sum of the changes granted to packets since the last acknowledgment, so that
     /// delayed acknowledgments lose none (draft section 3.3).
     xcp: Option<f64>,
+    /// XCP-r's cwnd'.
+    window: Option<ReceiverWindow>,
     congestion_flag: bool,
+    /// ESTCP: what the latest packet brought.
+    estcp: CongestionHeader,
+    /// When the first packet since the last acknowledgment arrived.
+    received: Option<Time>,
     corruption: Record,
-    /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3).
+    /// ECN: echo until the sender says it has reduced its window (RFC 3168 section 6.1.3). Exact
+    /// ECN: the mark of the latest packet (RFC 8257: DCTCP.CE).
     ecn: bool,
 }
 
 impl Echo {
     /// The receiver's half of a protocol with that feedback.
-    pub fn new(feedback: Feedback) -> Self {
-        let corruption = Record::new();
-        Echo { feedback, xcp: None, congestion_flag: false, corruption, ecn: false }
+    pub fn new(feedback: Feedback, config: &EndpointConfig) -> Self {
+        Echo {
+            feedback,
+            xcp: None,
+            window: (feedback == Feedback::XcpR).then(|| ReceiverWindow::new(config)),
+            congestion_flag: false,
+            estcp: CongestionHeader::None,
+            received: None,
+            corruption: Record::new(),
+            ecn: false,
+        }
     }
 
     /// A data packet arrived.
     #[inline]
-    pub fn on_data(&mut self, packet: &Packet) {
+    pub fn on_data(&mut self, now: Time, packet: &Packet) {
         match self.feedback {
             Feedback::None => {}
             Feedback::Xcp => {
@@ -103,8 +149,27 @@ impl Echo {
                     *self.xcp.get_or_insert(0.0) += granted;
                 }
             }
+            Feedback::XcpR => {
+                if let Some(window) = &mut self.window {
+                    window.on_data(packet);
+                }
+            }
             Feedback::CongestionFlag => {
                 self.congestion_flag |= packet.flags.contains(Flags::CONGESTION);
+            }
+            Feedback::ExactEcn => {
+                self.ecn = packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+                return;
+            }
+            Feedback::Estcp | Feedback::EstcpBits => self.estcp = packet.header,
+            Feedback::Timestamps => {
+                self.received.get_or_insert(now);
+            }
+            Feedback::CongestionWarning => {
+                self.received.get_or_insert(now);
+                // A mark each, not RFC 3168's echo until the sender answers.
+                self.ecn |= packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+                return;
             }
             Feedback::Corruption(_) => self.corruption.on_data(packet),
         }
@@ -112,6 +177,14 @@ impl Echo {
             self.ecn = false;
         }
         self.ecn |= packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+    }
+
+    /// Must what is held back be acknowledged before `packet` is taken in, because its mark
+    /// differs (RFC 8257 section 3.2)?
+    #[inline]
+    pub fn turns(&self, packet: &Packet) -> bool {
+        self.feedback == Feedback::ExactEcn
+            && packet.flags.contains(Flags::CONGESTION_EXPERIENCED) != self.ecn
     }
 
     /// A data packet arrived of which only the header is intact.
@@ -122,21 +195,33 @@ impl Echo {
     /// Writes the echo into an acknowledgment.
     #[inline]
     pub fn write(&mut self, ack: &mut Packet) {
-        ack.header = match (self.xcp.take(), self.feedback) {
-            (Some(feedback), _) => CongestionHeader::XcpReverse { feedback },
-            (None, Feedback::Corruption(Notification { granularity, direction })) => {
-                match direction {
-                    Direction::Forward => self.corruption.header(granularity),
-                    Direction::Backward => CongestionHeader::None,
-                }
+        ack.header = match self.feedback {
+            Feedback::None | Feedback::CongestionFlag | Feedback::ExactEcn => {
+                CongestionHeader::None
             }
-            (None, _) => CongestionHeader::None,
+            Feedback::Xcp => match self.xcp.take() {
+                Some(feedback) => CongestionHeader::XcpReverse { feedback },
+                None => CongestionHeader::None,
+            },
+            Feedback::XcpR => {
+                self.window.as_ref().map_or(CongestionHeader::None, ReceiverWindow::header)
+            }
+            Feedback::Estcp | Feedback::EstcpBits => self.estcp,
+            Feedback::Timestamps | Feedback::CongestionWarning => match self.received.take() {
+                Some(received) => CongestionHeader::Timestamps { received },
+                None => CongestionHeader::None,
+            },
+            Feedback::Corruption(Notification { granularity, direction }) => match direction {
+                Direction::Forward => self.corruption.header(granularity),
+                Direction::Backward => CongestionHeader::None,
+            },
         };
         if std::mem::take(&mut self.congestion_flag) {
             ack.flags.insert(Flags::CONGESTION);
         }
         if self.ecn {
             ack.flags.insert(Flags::ECN_ECHO);
+            self.ecn = self.feedback != Feedback::CongestionWarning;
         }
     }
 }

@@ -87,8 +87,10 @@ impl LossMonitor {
             self.base += 1;
         }
         self.counted_below = self.counted_below.max(seqs.una);
-        self.retransmit = self.retransmit.filter(|seq| *seq >= seqs.una);
         self.mark_received(acked.trigger_seq);
+        // A retransmission that pacing holds back may become needless.
+        let missing = |seq: &u64| *seq >= seqs.una && self.segment(*seq) != Segment::Received;
+        self.retransmit = self.retransmit.filter(missing);
 
         let Some((packet, seq)) = self.least_recent() else {
             self.dupcount = 0;

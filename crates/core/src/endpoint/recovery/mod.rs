@@ -5,17 +5,25 @@
 //! outstanding beside it. All but SACK do so with the send-out window of the papers: what has
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 
+mod bulk_repeat;
 mod fast_recovery;
 mod loss_monitor;
+mod packet_number;
 mod sack;
 mod send_out_window;
 
+use super::estimator::RttEstimator;
 use crate::packet::SackBlock;
+use crate::units::{Duration, Time};
 
+use bulk_repeat::BulkRepeat;
 use fast_recovery::FastRecovery;
 use loss_monitor::LossMonitor;
+pub use packet_number::{News, PacketNumber};
 use sack::Sack;
 use send_out_window::SendOutWindow;
+
+pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
 
 /// The recovery schemes by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +43,10 @@ pub enum RecoveryKind {
     },
     /// Loss-monitoring window over packet sequence numbers, with LR timers (section 5).
     LossMonitor,
+    /// Loss detection by packet number, with probes (RFC 9002).
+    PacketNumber,
+    /// Bulk retransmission and a fixed timeout while losses are errors (tcpwbr2003 section III).
+    BulkRepeat,
 }
 
 impl RecoveryKind {
@@ -44,7 +56,11 @@ impl RecoveryKind {
         match self {
             RecoveryKind::SendOutWindow { retransmission_timer, .. } => retransmission_timer,
             RecoveryKind::LossMonitor => true,
-            RecoveryKind::Reno | RecoveryKind::NewReno | RecoveryKind::Sack => false,
+            RecoveryKind::Reno
+            | RecoveryKind::NewReno
+            | RecoveryKind::Sack
+            | RecoveryKind::PacketNumber
+            | RecoveryKind::BulkRepeat => false,
         }
     }
 }
@@ -78,6 +94,10 @@ impl Sequences {
 /// An acknowledgment, as recovery sees it; `una` has already moved.
 #[derive(Debug, Clone, Copy)]
 pub struct Acked<'a> {
+    /// When it arrived.
+    pub now: Time,
+    /// The RTT estimator, this acknowledgment included.
+    pub rtt: &'a RttEstimator,
     /// Packets acknowledged cumulatively for the first time; 0 for a duplicate.
     pub newly: u64,
     /// The data whose arrival triggered it.
@@ -86,6 +106,8 @@ pub struct Acked<'a> {
     pub packet_seq: u64,
     /// What arrived out of order.
     pub sack: &'a [SackBlock],
+    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else false.
+    pub error: bool,
 }
 
 /// What recovery learned from an acknowledgment.
@@ -108,6 +130,10 @@ pub struct RecoveryConfig {
     pub partial_deflation: bool,
     /// See [`crate::endpoint::EndpointConfig::loss_monitor_guard`].
     pub loss_monitor_guard: bool,
+    /// How long the receiver may hold an acknowledgment back; zero if it does not.
+    pub max_ack_delay: Duration,
+    /// See [`BulkRepeatConfig`].
+    pub bulk_repeat: BulkRepeatConfig,
 }
 
 /// The state of a recovery scheme.
@@ -121,6 +147,10 @@ pub enum Recovery {
     SendOutWindow(SendOutWindow),
     /// See [`RecoveryKind::LossMonitor`].
     LossMonitor(LossMonitor),
+    /// See [`RecoveryKind::PacketNumber`].
+    PacketNumber(PacketNumber),
+    /// See [`RecoveryKind::BulkRepeat`].
+    BulkRepeat(BulkRepeat),
 }
 
 /// Calls the same method on whichever scheme it is.
@@ -131,6 +161,8 @@ macro_rules! each {
             Recovery::Sack($scheme) => $call,
             Recovery::SendOutWindow($scheme) => $call,
             Recovery::LossMonitor($scheme) => $call,
+            Recovery::PacketNumber($scheme) => $call,
+            Recovery::BulkRepeat($scheme) => $call,
         }
     };
 }
@@ -146,6 +178,17 @@ impl Recovery {
                 Recovery::SendOutWindow(SendOutWindow::new(partial_acks, config))
             }
             RecoveryKind::LossMonitor => Recovery::LossMonitor(LossMonitor::new(config)),
+            RecoveryKind::PacketNumber => Recovery::PacketNumber(PacketNumber::new(config)),
+            RecoveryKind::BulkRepeat => Recovery::BulkRepeat(BulkRepeat::new(config)),
+        }
+    }
+
+    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known?
+    #[inline]
+    pub fn asks_for_cause(&self, newly: u64) -> bool {
+        match self {
+            Recovery::BulkRepeat(scheme) => scheme.asks_for_cause(newly),
+            _ => false,
         }
     }
 
@@ -157,6 +200,8 @@ impl Recovery {
             Recovery::Sack(scheme) => scheme.on_ack(seqs, acked),
             Recovery::SendOutWindow(scheme) => scheme.on_ack(seqs, acked),
             Recovery::LossMonitor(scheme) => scheme.on_ack(seqs, acked, cwnd),
+            Recovery::PacketNumber(scheme) => scheme.on_ack(seqs, acked),
+            Recovery::BulkRepeat(scheme) => scheme.on_ack(seqs, acked),
         }
     }
 
@@ -166,14 +211,16 @@ impl Recovery {
         each!(self, scheme => scheme.next_to_send(seqs, cwnd))
     }
 
-    /// `seq`, which [`Recovery::next_to_send`] named, was sent as packet `packet_seq`.
+    /// `seq`, which [`Recovery::next_to_send`] named, was sent at `now` as packet `packet_seq`.
     #[inline]
-    pub fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64) {
+    pub fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64, now: Time) {
         match self {
             Recovery::FastRecovery(_) => {}
             Recovery::Sack(scheme) => scheme.on_sent(seqs, seq),
             Recovery::SendOutWindow(scheme) => scheme.on_sent(seqs, seq),
             Recovery::LossMonitor(scheme) => scheme.on_sent(seqs, seq, packet_seq),
+            Recovery::PacketNumber(scheme) => scheme.on_sent(seq, packet_seq, now),
+            Recovery::BulkRepeat(scheme) => scheme.on_sent(packet_seq),
         }
     }
 
@@ -182,14 +229,49 @@ impl Recovery {
         match self {
             Recovery::SendOutWindow(scheme) => scheme.on_retransmission_timer(seqs),
             Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
-            Recovery::FastRecovery(_) | Recovery::Sack(_) => {}
+            Recovery::FastRecovery(_)
+            | Recovery::Sack(_)
+            | Recovery::BulkRepeat(_)
+            | Recovery::PacketNumber(_) => {}
         }
     }
 
-    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3). May move
-    /// `next` back.
-    pub fn on_reset(&mut self, seqs: &mut Sequences) {
-        each!(self, scheme => scheme.on_reset(seqs));
+    /// Does the cause of a timeout matter?
+    pub fn asks_for_cause_of_timeout(&self) -> bool {
+        matches!(self, Recovery::BulkRepeat(_))
+    }
+
+    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3), except where
+    /// an `error` caused it and this returns that cwnd stays. May move `next` back. Recovery by
+    /// packet number sends probes instead.
+    pub fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
+        match self {
+            Recovery::FastRecovery(scheme) => scheme.on_reset(seqs),
+            Recovery::Sack(scheme) => scheme.on_reset(seqs),
+            Recovery::SendOutWindow(scheme) => scheme.on_reset(seqs),
+            Recovery::LossMonitor(scheme) => scheme.on_reset(seqs),
+            Recovery::BulkRepeat(scheme) => return scheme.on_reset(seqs, error),
+            Recovery::PacketNumber(_) => {}
+        }
+        false
+    }
+
+    /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
+    #[inline]
+    pub fn samples_rtt(&self, packet_seq: u64) -> bool {
+        match self {
+            Recovery::PacketNumber(scheme) => scheme.is_largest(packet_seq),
+            _ => false,
+        }
+    }
+
+    /// The recovery timeout in force.
+    #[inline]
+    pub fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        match self {
+            Recovery::BulkRepeat(scheme) => scheme.timeout(rtt),
+            _ => rtt.rto(),
+        }
     }
 
     /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
@@ -202,6 +284,8 @@ impl Recovery {
                 seqs.outstanding().saturating_sub(scheme.inflation())
             }
             Recovery::LossMonitor(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
+            Recovery::PacketNumber(scheme) => scheme.in_flight(),
+            Recovery::BulkRepeat(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
         }
     }
 
@@ -210,9 +294,7 @@ impl Recovery {
     pub fn deems_lost(&self, seq: u64) -> bool {
         match self {
             Recovery::Sack(scheme) => scheme.deems_lost(seq),
-            Recovery::FastRecovery(_) | Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => {
-                true
-            }
+            _ => true,
         }
     }
 
@@ -222,6 +304,8 @@ impl Recovery {
         match self {
             Recovery::FastRecovery(scheme) => scheme.in_recovery(),
             Recovery::Sack(scheme) => scheme.in_recovery(),
+            Recovery::PacketNumber(scheme) => scheme.in_recovery(),
+            Recovery::BulkRepeat(scheme) => scheme.in_recovery(),
             Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => false,
         }
     }

@@ -10,9 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::discrimination::{CetenConfig, TimeoutResponse};
-use crate::endpoint::feedback::{Direction, Granularity, News, Notice};
-use crate::endpoint::recovery::RecoveryKind;
+use crate::endpoint::discrimination::{
+    CetenConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
+};
+use crate::endpoint::estimator::BandwidthKind;
+use crate::endpoint::feedback::{
+    CongestionFlag, Direction, Feedback, Formula, Granularity, News, Notice, XcpRConfig,
+};
+use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
+use crate::endpoint::window::WestwoodConfig;
 use crate::packet::PacketKind;
 use crate::protocols::{PROTOCOLS, Protocol};
 use crate::rng::Stream;
@@ -47,14 +53,14 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 3]>(),
+        any::<[bool; 7]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
-        (any::<Option<bool>>(), any::<bool>(), 0..3usize, 1.0..4.0f64),
+        (tcpw_br(), (any::<Option<bool>>(), any::<bool>(), 0..3usize, 1.0..4.0f64)),
     );
     let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, eten)| {
-            let [ecn, deflation, guard] = flags;
-            let (forward, per_segment, timeouts, n) = eten;
+        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, own)| {
+            let [ecn, deflation, guard, pacing, timestamps, once, per_window] = flags;
+            let (br, (forward, per_segment, timeouts, n)) = own;
             use TimeoutResponse::{Standard, Threshold, Window};
             EndpointConfig {
                 initial_window: f64::from(iw),
@@ -66,8 +72,10 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 retransmission_timeout_factor: factor,
                 delayed_acks: delay.map(Duration::from_millis),
                 ecn,
+                pacing,
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
+                timestamps,
                 notification: forward.map(|forward| match forward {
                     true => Direction::Forward,
                     false => Direction::Backward,
@@ -78,7 +86,15 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                     per_segment,
                     timeouts: [Standard, Threshold, Window][timeouts],
                 },
-                ..EndpointConfig::default()
+                xcp_r: XcpRConfig {
+                    formula: if per_window { Formula::PerWindow } else { Formula::Incremental },
+                    congestion_flag: if once {
+                        CongestionFlag::Once
+                    } else {
+                        CongestionFlag::Count
+                    },
+                },
+                ..br
             }
         });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
@@ -93,6 +109,35 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         lateness: r.3,
         flags: r.4,
         grants: r.5,
+    })
+}
+
+/// The parameters of Westwood with Bulk Repeat.
+fn tcpw_br() -> impl Strategy<Value = EndpointConfig> {
+    let estimators = [BandwidthKind::Be, BandwidthKind::Ere, BandwidthKind::PerRtt];
+    let parts = (
+        prop::option::of(prop::sample::select(estimators.to_vec())),
+        prop::option::weighted(0.3, 1u32..4),
+        prop::option::weighted(0.3, 1u64..5000),
+        any::<[bool; 3]>(),
+        (0.0..1.0f64, 0.0..1.0f64, 0.01..2.0f64),
+    );
+    parts.prop_map(|(estimator, maximum, fixed, [ack, one, printed], (x, y, threshold))| {
+        EndpointConfig {
+            westwood: WestwoodConfig { estimator },
+            bulk_repeat: BulkRepeatConfig {
+                maximum,
+                repeat: if ack { Repeat::Ack } else { Repeat::Round },
+                fixed_timeout: fixed.map(Duration::from_millis),
+                timeout_window: if one { TimeoutWindow::One } else { TimeoutWindow::Kept },
+            },
+            spike: SpikeConfig { a: x.max(y), b: x.min(y), ..SpikeConfig::default() },
+            rate_gap: RateGapConfig {
+                threshold,
+                reading: if printed { Reading::Printed } else { Reading::Text },
+            },
+            ..EndpointConfig::default()
+        }
     })
 }
 
@@ -120,6 +165,8 @@ struct Run<'a> {
     /// Packets on their way, by time of arrival and a number that keeps them apart.
     channel: BTreeMap<(Time, u64), Packet>,
     entered: u64,
+    /// ESTCP: shifts so far.
+    phase: u64,
     mirror: Mirror,
 }
 
@@ -136,6 +183,7 @@ impl<'a> Run<'a> {
             now: Time::ZERO,
             channel: BTreeMap::new(),
             entered: 0,
+            phase: 0,
             mirror: Mirror::default(),
         }
     }
@@ -243,17 +291,35 @@ impl<'a> Run<'a> {
         if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
             *delta = (self.stream.uniform() * 2.0 - 1.0) * self.chaos.grants;
         }
-        if let CongestionHeader::Survival { probability } = &mut packet.header {
-            prop_assert_eq!(*probability, 1.0, "what a sender knows of its packet's way");
-            *probability = self.stream.uniform();
+        // A traffic controller that shifts its phase and changes its mind as often as others flag.
+        self.phase += u64::from(self.chance(self.chaos.flags));
+        match &mut packet.header {
+            CongestionHeader::Estcp { phase, g, age } => {
+                *phase = self.phase;
+                *g = 1e-6 + self.stream.uniform();
+                *age = 0.0;
+            }
+            CongestionHeader::EstcpBits { bits } => {
+                *bits = (self.phase as u8 & 1) << 1 | u8::from(self.stream.uniform() < 0.5);
+            }
+            CongestionHeader::Survival { probability } => {
+                prop_assert_eq!(*probability, 1.0, "what a sender knows of its packet's way");
+                *probability = self.stream.uniform();
+            }
+            _ => {}
         }
+        let arrived = packet.seq;
         let acknowledges = self.receiver.on_data(self.now, packet);
         let stats = self.receiver.stats();
         prop_assert_eq!(stats.unique, self.mirror.arrived.len() as u64);
         prop_assert_eq!(stats.unique + stats.duplicates, self.mirror.arrivals);
         if acknowledges {
             let missing = (0..).find(|seq| !self.mirror.arrived.contains(seq));
-            prop_assert_eq!(Some(packet.seq), missing, "next expected");
+            // RFC 8257 section 3.2: what was held back is acknowledged before `arrived` is.
+            let before = self.protocol.feedback == Feedback::ExactEcn
+                && packet.seq == arrived
+                && missing == Some(arrived + 1);
+            prop_assert!(before || missing == Some(packet.seq), "next expected: {missing:?}");
             let mut blocks = packet.sack_blocks();
             if again {
                 let duplicate = crate::packet::SackBlock { start: data, end: data + 1 };
@@ -274,7 +340,7 @@ impl<'a> Run<'a> {
         // What an older acknowledgment says is not heeded.
         if ack.seq >= self.mirror.una && ack.seq < self.chaos.packets {
             match self.protocol.recovery {
-                RecoveryKind::Sack => {
+                RecoveryKind::Sack | RecoveryKind::PacketNumber => {
                     let blocks = ack.sack_blocks().iter();
                     self.mirror.reported.extend(blocks.flat_map(|b| b.start..b.end));
                 }
@@ -307,8 +373,8 @@ impl<'a> Run<'a> {
             prop_assert_eq!(packet.packet_seq, mirror.transmissions);
             prop_assert_eq!(packet.timestamp, self.now);
             burst += 1;
-            // All of a receiver window, and the one that a timer or duplicates forced.
-            prop_assert!(burst <= rwnd + 1, "{burst} packets at once");
+            // All of a receiver window, and the one or two that a timer or duplicates forced.
+            prop_assert!(burst <= rwnd + 2, "{burst} packets at once");
             self.enter(&packet, self.chaos.loss);
         }
         let seqs = *self.sender.sequences();
@@ -321,23 +387,32 @@ impl<'a> Run<'a> {
         prop_assert!(self.sender.ssthresh() >= 2.0);
         prop_assert!(self.sender.next_timer() >= self.now);
         let timed = self.sender.next_timer() != Time::NEVER;
-        prop_assert_eq!(timed, seqs.outstanding() > 0, "a timer while something is missing");
+        let waits = self.is_paced() && seqs.next < self.chaos.packets;
+        prop_assert!(timed || seqs.outstanding() == 0, "a timer while something is missing");
+        prop_assert!(!timed || seqs.outstanding() > 0 || waits, "a timer for nothing");
         let stats = self.sender.stats(self.now);
         prop_assert_eq!(stats.sent, self.mirror.transmissions);
         prop_assert_eq!(stats.sent - stats.retransmissions, self.mirror.sent.len() as u64);
         Ok(())
     }
 
+    fn is_paced(&self) -> bool {
+        self.chaos.config.pacing || self.protocol.window.is_rate_based()
+    }
+
     /// Bound on what may be taken to be in the network.
     fn most_in_flight(&self) -> u64 {
         let seqs = self.sender.sequences();
-        if self.protocol.recovery != RecoveryKind::Sack {
-            return seqs.outstanding();
-        }
-        // RFC 6675, SetPipe: what was retransmitted and is not lost counts twice.
+        let twice = match self.protocol.recovery {
+            // RFC 9002: each transmission by itself.
+            RecoveryKind::PacketNumber => u64::MAX,
+            // RFC 6675, SetPipe: what was retransmitted and is not lost counts twice.
+            RecoveryKind::Sack => 2,
+            _ => return seqs.outstanding(),
+        };
         let Mirror { sent, reported, .. } = &self.mirror;
         let missing = sent.range(seqs.una..).filter(|(seq, _)| !reported.contains(seq));
-        missing.map(|(_, transmissions)| transmissions.min(&2)).sum()
+        missing.map(|(_, transmissions)| *transmissions.min(&twice)).sum()
     }
 }
 

@@ -12,10 +12,14 @@
 //! is ideal and the RTO floor one second (RFC 6298 section 2.4): with an RTT of 100 ms,
 //! SRTT + 4 RTTVAR is at most 100 + 4 x 50 ms, so that the RTO is one second throughout.
 
+mod bulk_repeat;
+mod by_number;
 mod cubic;
 mod harness;
 mod lr;
+pub(crate) mod path;
 mod tcp;
+mod xcp;
 
 use super::{EndpointConfig, Receiver, Sender};
 use crate::packet::{CongestionHeader, Flags, Packet};
@@ -35,6 +39,8 @@ enum Event {
     ArrivesLate(u64),
     /// The packet has arrived with the congestion flag of XTCP.
     ArrivesFlagged(u64),
+    /// The packet has arrived with a mark (RFC 3168: CE).
+    ArrivesMarked(u64),
     /// The packet has arrived, but the acknowledgment is lost.
     AckLost(u64),
     /// The first of the sender's timers is due exactly now.
@@ -86,6 +92,9 @@ impl Timeline {
             Arrives(seq) => self.acknowledge(seq, true, Flags::NONE, true),
             ArrivesLate(seq) => self.acknowledge(seq, false, Flags::NONE, true),
             ArrivesFlagged(seq) => self.acknowledge(seq, true, Flags::CONGESTION, true),
+            ArrivesMarked(seq) => {
+                self.acknowledge(seq, true, Flags::CONGESTION_EXPERIENCED, true);
+            }
             AckLost(seq) => self.acknowledge(seq, true, Flags::NONE, false),
             TimerExpires => {
                 assert_eq!(self.sender.next_timer(), time, "when the next timer is due");
@@ -116,8 +125,10 @@ impl Timeline {
         let index = found.expect("a transmission on its way").0;
         let mut packet = self.wire.remove(index);
         packet.flags.insert(mark);
-        // An XCP router that grants nothing and takes nothing.
-        if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
+        // An XCP router that grants nothing and takes nothing, unless the test has granted.
+        if let CongestionHeader::Xcp { delta, .. } = &mut packet.header
+            && *delta == f64::MAX
+        {
             *delta = 0.0;
         }
         assert!(self.receiver.on_data(self.now, &mut packet));

@@ -1,6 +1,9 @@
 //! Reno, NewReno and SACK against RFC 5681, 6582, 6675 and 6298.
 
 use super::*;
+use crate::endpoint::recovery::RecoveryKind;
+use crate::network::RouterKind;
+use crate::protocols::Protocol;
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -258,7 +261,12 @@ fn a_reset_goes_back_to_the_first_missing_packet() {
 
 #[test]
 fn the_timeout_doubles_until_something_arrives() {
-    for protocol in protocols::PROTOCOLS {
+    // Recovery by packet number sends probes instead, and bulk repeat does not double the timeout
+    // where losses are errors: see their own timelines.
+    let doubles = |p: &&Protocol| {
+        !matches!(p.recovery, RecoveryKind::PacketNumber | RecoveryKind::BulkRepeat)
+    };
+    for protocol in protocols::PROTOCOLS.iter().filter(doubles) {
         let mut line = Timeline::new(protocol.name, &window(2.0));
         line.at(0, Start, &[0, 1]);
         line.at(1000, TimerExpires, &[0]); // RFC 6298 (2.1): 1 s before the first sample.
@@ -267,12 +275,30 @@ fn the_timeout_doubles_until_something_arrives() {
         line.cwnd(1.0);
         line.next_timer(15_000);
         // A sample of 100 ms: back to the floor. Timestamps tell transmissions apart.
-        let sent: &[u64] = if protocol.window == super::super::window::WindowLaw::Xcp {
-            &[1]
-        } else {
-            &[1, 2] // Slow start.
+        let sent: &[u64] = match protocol.router {
+            RouterKind::Xcp | RouterKind::XcpPersistent => &[1],
+            _ => &[1, 2], // Slow start.
         };
         line.at(7100, Arrives(0), sent);
         line.next_timer(8100);
+    }
+}
+
+#[test]
+fn a_mark_reduces_the_window_once() {
+    for name in ["newreno", "sack"] {
+        let mut line = Timeline::new(name, &EndpointConfig { ecn: true, ..window(8.0) });
+        line.at(0, Start, EIGHT);
+        line.at(100, ArrivesMarked(0), &[]);
+        assert_eq!(line.sender.ssthresh(), 4.0, "{name}");
+        // The receiver echoes the mark until packet 8, the first sent after the reduction, tells
+        // it of that (RFC 3168 section 6.1.3): the echoes of 1 to 7 are of the same window.
+        // Each adds 1/cwnd: 4.25, 4.49, 4.71, 4.92, 5.12, 5.32, 5.51, 5.69.
+        line.all_at(100, &[(1, &[]), (2, &[]), (3, &[]), (4, &[8, 9]), (5, &[10]), (6, &[11])]);
+        line.at(100, Arrives(7), &[12]);
+        assert_eq!(line.sender.ssthresh(), 4.0, "{name}");
+        // A mark of the next window: half of 8 to 12.
+        line.at(200, ArrivesMarked(8), &[]);
+        assert_eq!(line.sender.ssthresh(), 2.5, "{name}");
     }
 }

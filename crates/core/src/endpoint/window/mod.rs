@@ -4,20 +4,40 @@
 //! and of connection resets, and of nothing else: what is lost and what to send next is the
 //! business of recovery.
 
+mod bbr;
 mod cubic;
+mod dctcp;
+mod estcp;
+mod new_jersey;
 mod reno;
+mod veno;
+mod westwood;
 mod xcp;
+mod xcp_r;
 mod xtcp;
 
+pub use estcp::{EstcpConfig, PhaseCut};
+pub use new_jersey::NewJerseyConfig;
+
 use super::EndpointConfig;
-use super::estimator::{BandwidthKind, Path};
-use crate::packet::{CongestionHeader, Flags};
+use super::estimator::{BandwidthKind, LostPacket, Path, RateSample};
+use crate::packet::{CongestionHeader, Flags, Packet};
+use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
+use bbr::Bbr;
 use cubic::Cubic;
+use dctcp::Dctcp;
+use estcp::Estcp;
+use new_jersey::NewJersey;
 use reno::Reno;
+use veno::Veno;
+use westwood::Westwood;
 use xcp::Xcp;
+use xcp_r::XcpR;
 use xtcp::Xtcp;
+
+pub use westwood::WestwoodConfig;
 
 /// The window laws by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,21 +46,58 @@ pub enum WindowLaw {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// Reno's growth; after congestion the bandwidth estimate times RTTmin.
+    Westwood {
+        /// Which estimate, unless a scenario says otherwise.
+        bandwidth: BandwidthKind,
+    },
+    /// Reno with its growth halved while packets wait at the bottleneck (Fu and Liew 2003).
+    Veno,
+    /// Dynamic AIMD, paced and synchronised by a traffic controller (estcp2010).
+    Estcp,
+    /// Reno's growth; after congestion the bandwidth estimated from arrival times at the receiver.
+    NewJersey,
     /// The window follows the feedback of XCP routers.
-    Xcp,
+    Xcp {
+        /// Does the feedback on duplicate acknowledgments count?
+        heeds_duplicates: bool,
+    },
+    /// The window is the one that the receiver computes (xcpr2005 section IV).
+    XcpR,
     /// AIMD on a congestion flag (lr2008 section 3.2).
     Xtcp {
         /// Artificial back-off where TCP would time out (lr2008 section 8.1).
         tcp_friendly: bool,
     },
+    /// A decrease in proportion to the share of marked packets (RFC 8257).
+    Dctcp,
+    /// A rate and a window from a model of the path (draft-ietf-ccwg-bbr).
+    Bbr,
 }
 
 impl WindowLaw {
     /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
-    pub fn bandwidth(self) -> Option<BandwidthKind> {
+    pub fn bandwidth(self, config: &EndpointConfig) -> Option<BandwidthKind> {
         match self {
-            WindowLaw::Reno | WindowLaw::Cubic | WindowLaw::Xcp | WindowLaw::Xtcp { .. } => None,
+            WindowLaw::Westwood { bandwidth } => {
+                Some(config.westwood.estimator.unwrap_or(bandwidth))
+            }
+            WindowLaw::Reno
+            | WindowLaw::Cubic
+            | WindowLaw::Veno
+            | WindowLaw::Estcp
+            | WindowLaw::NewJersey
+            | WindowLaw::Xcp { .. }
+            | WindowLaw::XcpR
+            | WindowLaw::Xtcp { .. }
+            | WindowLaw::Dctcp
+            | WindowLaw::Bbr => None,
         }
+    }
+
+    /// Does it go by delivery-rate samples and set the pace itself?
+    pub fn is_rate_based(self) -> bool {
+        self == WindowLaw::Bbr
     }
 }
 
@@ -98,10 +155,24 @@ pub enum Window {
     Reno(Reno),
     /// See [`WindowLaw::Cubic`].
     Cubic(Cubic),
+    /// See [`WindowLaw::Westwood`].
+    Westwood(Westwood),
+    /// See [`WindowLaw::Veno`].
+    Veno(Veno),
+    /// See [`WindowLaw::Estcp`].
+    Estcp(Estcp),
+    /// See [`WindowLaw::NewJersey`].
+    NewJersey(NewJersey),
     /// See [`WindowLaw::Xcp`].
     Xcp(Xcp),
+    /// See [`WindowLaw::XcpR`].
+    XcpR(XcpR),
     /// See [`WindowLaw::Xtcp`].
     Xtcp(Xtcp),
+    /// See [`WindowLaw::Dctcp`].
+    Dctcp(Dctcp),
+    /// See [`WindowLaw::Bbr`].
+    Bbr(Box<Bbr>),
 }
 
 /// Calls the same method on whichever law it is.
@@ -110,8 +181,15 @@ macro_rules! each {
         match $self {
             Window::Reno($law) => $call,
             Window::Cubic($law) => $call,
+            Window::Westwood($law) => $call,
+            Window::Veno($law) => $call,
+            Window::Estcp($law) => $call,
+            Window::NewJersey($law) => $call,
             Window::Xcp($law) => $call,
+            Window::XcpR($law) => $call,
             Window::Xtcp($law) => $call,
+            Window::Dctcp($law) => $call,
+            Window::Bbr($law) => $call,
         }
     };
 }
@@ -122,9 +200,25 @@ impl Window {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
-            WindowLaw::Xcp => Window::Xcp(Xcp::new(config)),
+            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
+            WindowLaw::Veno => Window::Veno(Veno::new(config)),
+            WindowLaw::Estcp => Window::Estcp(Estcp::new(config)),
+            WindowLaw::NewJersey => Window::NewJersey(NewJersey::new(config)),
+            WindowLaw::Xcp { heeds_duplicates } => Window::Xcp(Xcp::new(config, heeds_duplicates)),
+            WindowLaw::XcpR => Window::XcpR(XcpR::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
+            WindowLaw::Dctcp => Window::Dctcp(Dctcp::new(config)),
+            WindowLaw::Bbr => Window::Bbr(Box::new(Bbr::new(config))),
         }
+    }
+
+    /// The same, drawing from `stream` where the law flips coins.
+    #[must_use]
+    pub fn with_stream(mut self, stream: Stream) -> Self {
+        if let Window::Bbr(law) = &mut self {
+            law.set_stream(stream);
+        }
+        self
     }
 
     /// The congestion window, packets; at least 1.
@@ -136,8 +230,20 @@ impl Window {
         match self {
             Window::Reno(law) => law.ssthresh(),
             Window::Cubic(law) => law.ssthresh(),
+            Window::Westwood(law) => law.ssthresh(),
+            Window::Veno(law) => law.ssthresh(),
+            Window::Estcp(law) => law.ssthresh(),
+            Window::NewJersey(law) => law.ssthresh(),
             Window::Xtcp(law) => law.ssthresh(),
-            Window::Xcp(_) => f64::INFINITY,
+            Window::Dctcp(law) => law.ssthresh(),
+            Window::Xcp(_) | Window::XcpR(_) | Window::Bbr(_) => f64::INFINITY,
+        }
+    }
+    /// The shifts of phase that the law heard of, in order; none but with [`WindowLaw::Estcp`].
+    pub fn phase_cuts(&self) -> &[PhaseCut] {
+        match self {
+            Window::Estcp(law) => law.cuts(),
+            _ => &[],
         }
     }
     /// An acknowledgment arrived.
@@ -148,8 +254,50 @@ impl Window {
     pub fn on_congestion(&mut self, event: &CongestionEvent) {
         each!(self, law => law.on_congestion(event));
     }
+    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
+    pub fn on_error_loss(&mut self, path: &Path) {
+        if let Window::Westwood(law) = self {
+            law.on_error_loss(path);
+        }
+    }
+    /// A data packet is about to leave, its congestion header stamped: what the law itself has to
+    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
+    #[inline]
+    pub fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        if let Window::XcpR(law) = self {
+            law.announce(packet, limited);
+        }
+    }
     /// The recovery timer expired.
     pub fn on_reset(&mut self, event: &ResetEvent) {
         each!(self, law => law.on_reset(event));
+    }
+
+    /// The pace, packets per second, of a law that sets it itself.
+    pub fn pacing_rate(&self) -> Option<f64> {
+        match self {
+            Window::Bbr(law) => Some(law.pacing_rate()),
+            _ => None,
+        }
+    }
+    /// A transmission was found lost, for laws that go by delivery-rate samples.
+    pub fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        if let Window::Bbr(law) = self {
+            law.on_lost(packet, now);
+        }
+    }
+    /// An acknowledgment gave a delivery-rate sample. Returns whether what is sent from now on is
+    /// to count as limited by the application, because the law itself holds it back.
+    pub fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
+        match self {
+            Window::Bbr(law) => law.on_rate_sample(sample),
+            _ => false,
+        }
+    }
+    /// A packet is about to leave after the application let the connection run empty.
+    pub fn on_restart_from_idle(&mut self, now: Time) {
+        if let Window::Bbr(law) = self {
+            law.on_restart_from_idle(now);
+        }
     }
 }

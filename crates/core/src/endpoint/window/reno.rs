@@ -39,6 +39,12 @@ impl Reno {
         self.cwnd = self.ssthresh;
     }
 
+    /// Continues in congestion avoidance from `cwnd` packets, but no less than two.
+    pub(super) fn reduce_to(&mut self, cwnd: f64) {
+        self.ssthresh = cwnd.max(2.0);
+        self.cwnd = self.ssthresh;
+    }
+
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
         let kept = 1.0 - event.probability.get() / 2.0;
         if !event.repeated {

@@ -1,10 +1,18 @@
 //! Router halves of explicit feedback: what a router counts and writes into packets.
 
+mod congestion_warning;
+mod ecn_threshold;
+pub mod estcp;
 mod xcp;
 mod xtcp;
+pub use congestion_warning::{CongestionWarning, WarningSpec};
+pub use ecn_threshold::EcnThreshold;
+pub use estcp::{EstcpSpec, Gamma, Phase, TrafficController};
 pub use xcp::{XcpRouter, XcpSpec};
 pub use xtcp::CongestionCounter;
 
+use super::QueueLimit;
+use crate::rng::Stream;
 use crate::units::Rate;
 
 /// What a protocol asks of the routers on its path.
@@ -18,6 +26,12 @@ pub enum RouterKind {
     XcpPersistent,
     /// The congestion counter of XTCP (lr2008 section 3.2).
     Xtcp,
+    /// Marks above a threshold of the queue (RFC 8257 section 3.1).
+    EcnThreshold,
+    /// The traffic controller of ESTCP (estcp2010).
+    Estcp,
+    /// The congestion warning of TCP New Jersey (Xu et al. 2005).
+    CongestionWarning,
 }
 
 impl RouterKind {
@@ -28,11 +42,21 @@ impl RouterKind {
             RouterKind::Xcp => "xcp",
             RouterKind::XcpPersistent => "xcp-persistent",
             RouterKind::Xtcp => "xtcp",
+            RouterKind::EcnThreshold => "ecn-threshold",
+            RouterKind::Estcp => "estcp",
+            RouterKind::CongestionWarning => "cw",
         }
     }
     /// Every kind, in the order of the documentation.
-    pub const ALL: [RouterKind; 4] =
-        [RouterKind::Any, RouterKind::Xcp, RouterKind::XcpPersistent, RouterKind::Xtcp];
+    pub const ALL: [RouterKind; 7] = [
+        RouterKind::Any,
+        RouterKind::Xcp,
+        RouterKind::XcpPersistent,
+        RouterKind::Xtcp,
+        RouterKind::EcnThreshold,
+        RouterKind::Estcp,
+        RouterKind::CongestionWarning,
+    ];
 
     /// The router with its published parameters.
     pub fn spec(self) -> RouterSpec {
@@ -41,6 +65,9 @@ impl RouterKind {
             RouterKind::Xcp => RouterSpec::Xcp(XcpSpec::default()),
             RouterKind::XcpPersistent => RouterSpec::Xcp(XcpSpec::persistent()),
             RouterKind::Xtcp => RouterSpec::Xtcp,
+            RouterKind::EcnThreshold => RouterSpec::EcnThreshold(EcnThreshold::default()),
+            RouterKind::Estcp => RouterSpec::Estcp(EstcpSpec::default()),
+            RouterKind::CongestionWarning => RouterSpec::Warning(WarningSpec::default()),
         }
     }
 }
@@ -55,6 +82,26 @@ pub enum RouterSpec {
     Xcp(XcpSpec),
     /// XTCP's congestion counter.
     Xtcp,
+    /// Marks above a threshold.
+    EcnThreshold(EcnThreshold),
+    /// ESTCP's traffic controller.
+    Estcp(EstcpSpec),
+    /// New Jersey's congestion warning.
+    Warning(WarningSpec),
+}
+
+impl RouterSpec {
+    /// Does what it writes depend on the moment at which a packet leaves? If not, a
+    /// [`super::FifoLink`] will do.
+    pub fn acts_on_departure(&self) -> bool {
+        match self {
+            RouterSpec::None | RouterSpec::EcnThreshold(_) => false,
+            RouterSpec::Xcp(_)
+            | RouterSpec::Xtcp
+            | RouterSpec::Estcp(_)
+            | RouterSpec::Warning(_) => true,
+        }
+    }
 }
 
 /// The state of a router that writes feedback.
@@ -64,16 +111,35 @@ pub enum Router {
     Xcp(Box<XcpRouter>),
     /// See [`CongestionCounter`].
     Xtcp(CongestionCounter),
+    /// See [`EcnThreshold`].
+    EcnThreshold(EcnThreshold),
+    /// See [`TrafficController`].
+    Estcp(Box<TrafficController>),
+    /// See [`CongestionWarning`].
+    Warning(CongestionWarning),
 }
 
 impl Router {
-    /// The router described by `spec` in front of a wire of the given rate, if it writes
-    /// feedback at all.
-    pub fn new(spec: &RouterSpec, rate: Rate) -> Option<Router> {
+    /// The router described by `spec` in front of a wire of the given rate, behind a queue of that
+    /// limit, if it writes feedback at all. `seed` and `name` choose its random numbers, for those
+    /// that use some.
+    pub fn new(
+        spec: &RouterSpec,
+        rate: Rate,
+        limit: QueueLimit,
+        seed: u64,
+        name: &str,
+    ) -> Option<Router> {
         match spec {
             RouterSpec::None => None,
             RouterSpec::Xcp(xcp) => Some(Router::Xcp(Box::new(XcpRouter::new(*xcp, rate)))),
             RouterSpec::Xtcp => Some(Router::Xtcp(CongestionCounter::default())),
+            RouterSpec::EcnThreshold(threshold) => Some(Router::EcnThreshold(*threshold)),
+            RouterSpec::Estcp(estcp) => {
+                let marks = Stream::new(seed, "estcp", name);
+                Some(Router::Estcp(Box::new(TrafficController::new(*estcp, limit, marks))))
+            }
+            RouterSpec::Warning(spec) => Some(Router::Warning(CongestionWarning::new(*spec))),
         }
     }
 }

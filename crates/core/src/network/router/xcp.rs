@@ -37,6 +37,11 @@ pub struct XcpSpec {
     pub beta: f64,
     /// Share of the traffic that is shuffled for fairness, 0.1.
     pub shuffle: f64,
+    /// The most, in bytes, by which all windows together may grow in one control interval and
+    /// what waits, if bounded. Neither Katabi et al. 2002 nor the draft has it; the code of Katabi
+    /// for ns-2 does, with 0.6 of the buffer. Without it a flow alone may be granted 0.4 of the
+    /// bandwidth-delay product at once, and a burst of that size overflows a smaller buffer.
+    pub increase_limit: Option<f64>,
     /// A queue kept on purpose, if any.
     pub persistent: Option<PersistentQueue>,
 }
@@ -54,7 +59,7 @@ pub struct PersistentQueue {
 
 impl Default for XcpSpec {
     fn default() -> Self {
-        XcpSpec { alpha: 0.4, beta: 0.226, shuffle: 0.1, persistent: None }
+        XcpSpec { alpha: 0.4, beta: 0.226, shuffle: 0.1, increase_limit: None, persistent: None }
     }
 }
 
@@ -95,6 +100,13 @@ pub struct XcpRouter {
     running_min_queue: f64,
     queue_term: f64,
     average_queue: f64,
+
+    /// Nothing has arrived since before the last control interval began.
+    idle: bool,
+    /// Until something arrives or leaves, the ends of intervals change nothing.
+    asleep: bool,
+    /// The queue it fell asleep with.
+    still_queue: f64,
 }
 
 impl XcpRouter {
@@ -118,12 +130,24 @@ impl XcpRouter {
             running_min_queue: 0.0,
             queue_term: 0.0,
             average_queue: 0.0,
+            idle: false,
+            asleep: false,
+            still_queue: 0.0,
         }
+    }
+
+    /// C, bytes per second.
+    pub fn capacity(&self) -> f64 {
+        self.capacity
     }
 
     /// A packet arrives, whether or not the queue takes it. Any traffic counts as input; only
     /// XCP's own shapes the interval and the shares (draft section 4.2).
-    pub fn on_arrival(&mut self, packet: &Packet) {
+    pub fn on_arrival(&mut self, now: Time, packet: &Packet) {
+        if self.asleep {
+            self.wake(now, true);
+        }
+        self.idle = false;
         self.input_bytes += f64::from(packet.size);
         if let CongestionHeader::Xcp { rtt, inter_packet, .. } = packet.header
             && rtt > 0.0
@@ -134,10 +158,13 @@ impl XcpRouter {
     }
 
     /// A packet leaves the queue, `queue_bytes` being there with it still included.
-    pub fn on_departure(&mut self, packet: &mut Packet, queue_bytes: u64) {
+    pub fn on_departure(&mut self, now: Time, packet: &mut Packet, queue_bytes: u64) {
+        if self.asleep {
+            self.wake(now, false);
+        }
         self.running_min_queue = self.running_min_queue.min(queue_bytes as f64);
         let size = f64::from(packet.size);
-        let CongestionHeader::Xcp { rtt, inter_packet, delta } = &mut packet.header else {
+        let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = &mut packet.header else {
             return;
         };
         if *rtt == 0.0 {
@@ -164,9 +191,10 @@ impl XcpRouter {
         }
     }
 
-    /// When [`XcpRouter::on_timer`] must be called next.
+    /// When [`XcpRouter::on_timer`] must be called next; never, if only an arrival or a departure
+    /// can change what it would do.
     pub fn next_timer(&self) -> Time {
-        self.control_due.min(self.queue_due)
+        if self.asleep { Time::NEVER } else { self.control_due.min(self.queue_due) }
     }
 
     /// Ends the intervals that are due, `queue_bytes` being in the queue.
@@ -175,27 +203,57 @@ impl XcpRouter {
             self.end_queue_interval(now, queue_bytes as f64);
         }
         if self.control_due <= now {
-            self.end_control_interval(now);
+            self.end_control_interval(now, queue_bytes as f64);
+        }
+        let queue = queue_bytes as f64;
+        self.asleep = self.idle
+            && self.running_min_queue == queue
+            && self.next_queue_term(queue) == (self.queue_term, self.average_queue);
+        self.still_queue = queue;
+    }
+
+    /// Makes up for the ends of intervals that it slept through. An arrival at `now` comes after
+    /// those of the same instant, a departure before them.
+    fn wake(&mut self, now: Time, includes_now: bool) {
+        self.asleep = false;
+        let queue_interval = self.queue_interval(self.still_queue);
+        let control_interval = Duration::from_secs_f64(self.interval);
+        for (due, interval) in
+            [(&mut self.queue_due, queue_interval), (&mut self.control_due, control_interval)]
+        {
+            if *due < now || (includes_now && *due == now) {
+                let (passed, each) = (now.since(*due).as_ps(), interval.as_ps());
+                let ends = if includes_now { passed / each + 1 } else { passed.div_ceil(each) };
+                *due += interval.saturating_mul(ends);
+            }
         }
     }
 
     /// Draft section 4.5: Q is the smallest queue of the interval, so that a burst that comes
     /// and goes within an RTT is not mistaken for a standing queue.
     fn end_queue_interval(&mut self, now: Time, queue_bytes: f64) {
-        let sample = self.running_min_queue;
-        self.queue_term = match self.spec.persistent {
-            None => sample,
-            Some(PersistentQueue { target_packets, packet_size, weight }) => {
-                self.average_queue = weight * self.average_queue + (1.0 - weight) * sample;
-                self.average_queue - target_packets * f64::from(packet_size)
-            }
-        };
+        (self.queue_term, self.average_queue) = self.next_queue_term(self.running_min_queue);
         self.running_min_queue = queue_bytes;
-        let interval = (self.mean_rtt - queue_bytes / self.capacity) / 2.0;
-        self.queue_due = now + Duration::from_secs_f64(interval.max(MIN_QUEUE_INTERVAL));
+        self.queue_due = now + self.queue_interval(queue_bytes);
     }
 
-    fn end_control_interval(&mut self, now: Time) {
+    /// Q or Qbar - gamma, and Qbar, after an interval with this minimum of the queue.
+    fn next_queue_term(&self, sample: f64) -> (f64, f64) {
+        match self.spec.persistent {
+            None => (sample, 0.0),
+            Some(PersistentQueue { target_packets, packet_size, weight }) => {
+                let average = weight * self.average_queue + (1.0 - weight) * sample;
+                (average - target_packets * f64::from(packet_size), average)
+            }
+        }
+    }
+
+    fn queue_interval(&self, queue_bytes: f64) -> Duration {
+        let interval = (self.mean_rtt - queue_bytes / self.capacity) / 2.0;
+        Duration::from_secs_f64(interval.max(MIN_QUEUE_INTERVAL))
+    }
+
+    fn end_control_interval(&mut self, now: Time, queue_bytes: f64) {
         self.mean_rtt = if self.sum_inter_packet > 0.0 {
             self.sum_rtt_inter_packet / self.sum_inter_packet
         } else {
@@ -209,11 +267,16 @@ impl XcpRouter {
             shuffled = (self.spec.shuffle * input - change.abs()).max(0.0);
         }
         self.positive_residue = change.max(0.0) + shuffled;
+        if let Some(limit) = self.spec.increase_limit {
+            let room = (limit - queue_bytes).max(0.0) / self.mean_rtt;
+            self.positive_residue = self.positive_residue.min(room);
+        }
         self.negative_residue = (-change).max(0.0) + shuffled;
         let share = |residue: f64, sum: f64| if sum > 0.0 { residue / sum } else { 0.0 };
         self.positive_scale = share(self.positive_residue, self.sum_inter_packet);
         self.negative_scale = share(self.negative_residue, self.input_bytes);
 
+        self.idle = self.input_bytes == 0.0;
         self.input_bytes = 0.0;
         self.sum_inter_packet = 0.0;
         self.sum_rtt_inter_packet = 0.0;
@@ -227,7 +290,8 @@ mod tests {
     use super::*;
 
     fn xcp(rtt: f64, cwnd: f64, delta: f64) -> Packet {
-        let header = CongestionHeader::Xcp { rtt, inter_packet: rtt / cwnd, delta };
+        let inter_packet = rtt / cwnd;
+        let header = CongestionHeader::Xcp { rtt, inter_packet, delta, congestion_flag: 0 };
         Packet { size: 1000, header, ..Packet::default() }
     }
 
@@ -251,10 +315,10 @@ mod tests {
         let rate = Rate::from_bps(8_000_000).unwrap();
         let mut router = XcpRouter::new(XcpSpec::default(), rate);
         for _ in 0..20 {
-            router.on_arrival(&xcp(0.1, 20.0, f64::MAX));
+            router.on_arrival(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
         }
         for _ in 0..10 {
-            router.on_arrival(&xcp(0.1, 10.0, f64::MAX));
+            router.on_arrival(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
         }
         router.on_timer(router.next_timer(), 0);
         router
@@ -268,10 +332,10 @@ mod tests {
         let mut router = after_one_interval();
         close(router.mean_rtt, 0.1);
         let mut large = xcp(0.1, 20.0, f64::MAX);
-        router.on_departure(&mut large, 1000);
+        router.on_departure(Time::ZERO, &mut large, 1000);
         close(granted(&large), 800_000.0 * 0.005); // 4000 B/s
         let mut small = xcp(0.1, 10.0, f64::MAX);
-        router.on_departure(&mut small, 1000);
+        router.on_departure(Time::ZERO, &mut small, 1000);
         // Twice as much a packet, with half as many packets: equal shares of the increase.
         close(granted(&small), 8000.0);
         close(router.positive_residue, 160_000.0 - 12_000.0);
@@ -282,22 +346,44 @@ mod tests {
         // 60 packets in 50 ms: 1.2 MB/s into 1 MB/s; a standing queue of 5000 bytes.
         let mut router = XcpRouter::new(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
         for _ in 0..60 {
-            router.on_arrival(&xcp(0.1, 60.0, f64::MAX));
+            router.on_arrival(Time::ZERO, &xcp(0.1, 60.0, f64::MAX));
         }
         router.queue_term = 5000.0;
-        router.end_control_interval(Time::ZERO);
+        router.end_control_interval(Time::ZERO, 5000.0);
         // F = 0.4 (-200 000) - 0.226 x 5000 / 0.1 = -91 300; h = 120 000 - 91 300 = 28 700.
         // Positive 28 700 / 0.1 s; negative 120 000 / 60 000 bytes = 2 per byte.
         let mut packet = xcp(0.1, 60.0, f64::MAX);
-        router.on_departure(&mut packet, 5000);
+        router.on_departure(Time::ZERO, &mut packet, 5000);
         close(granted(&packet), 287_000.0 * 0.1 / 60.0 - 2.0 * 1000.0);
+    }
+
+    #[test]
+    fn the_increase_leaves_room_in_the_buffer() {
+        // As above: F = 160 000 B/s, which is 16 000 bytes of window at a mean RTT of 0.1 s. A
+        // limit of 10 000 bytes with 4000 waiting leaves 6000, or 60 000 B/s over 0.2 s.
+        let increase_limit = Some(10_000.0);
+        let spec = XcpSpec { increase_limit, ..XcpSpec::default() };
+        let mut router = XcpRouter::new(spec, Rate::from_bps(8_000_000).unwrap());
+        for _ in 0..20 {
+            router.on_arrival(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
+        }
+        for _ in 0..10 {
+            router.on_arrival(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
+        }
+        let before = router.clone();
+        router.on_timer(router.next_timer(), 4000);
+        close(router.positive_scale, 300_000.0);
+        close(router.negative_residue, 0.0);
+        let mut full = before;
+        full.on_timer(full.next_timer(), 12_000);
+        close(full.positive_scale, 0.0);
     }
 
     #[test]
     fn a_stricter_router_before_wins() {
         let mut router = after_one_interval();
         let mut packet = xcp(0.1, 20.0, -500.0);
-        router.on_departure(&mut packet, 1000);
+        router.on_departure(Time::ZERO, &mut packet, 1000);
         close(granted(&packet), -500.0);
     }
 
@@ -308,7 +394,7 @@ mod tests {
         let mut total = 0.0;
         for _ in 0..100 {
             let mut packet = xcp(0.1, 10.0, f64::MAX);
-            router.on_departure(&mut packet, 1000);
+            router.on_departure(Time::ZERO, &mut packet, 1000);
             total += granted(&packet);
         }
         close(total, 160_000.0);
@@ -317,8 +403,13 @@ mod tests {
     #[test]
     fn without_an_rtt_there_is_no_feedback() {
         let mut packet = xcp(0.0, 1.0, f64::MAX);
-        packet.header = CongestionHeader::Xcp { rtt: 0.0, inter_packet: 0.0, delta: f64::MAX };
-        after_one_interval().on_departure(&mut packet, 1000);
+        packet.header = CongestionHeader::Xcp {
+            rtt: 0.0,
+            inter_packet: 0.0,
+            delta: f64::MAX,
+            congestion_flag: 0,
+        };
+        after_one_interval().on_departure(Time::ZERO, &mut packet, 1000);
         assert_eq!(granted(&packet), 0.0);
     }
 
@@ -329,5 +420,63 @@ mod tests {
         router.end_queue_interval(Time::ZERO, 0.0);
         // Qbar = 0.9 x 0 + 0.1 x 20 000 = 2000; minus 10 packets of 1000 bytes.
         close(router.queue_term, -8000.0);
+    }
+
+    /// Two routers see the same traffic in bursts between long pauses; one of them is kept awake.
+    fn sleeping_changes_nothing(spec: XcpSpec, rate: u64) -> u32 {
+        let rate = Rate::from_bps(rate).unwrap();
+        let (mut sleeper, mut watch) = (XcpRouter::new(spec, rate), XcpRouter::new(spec, rate));
+        let mut stream = crate::rng::Stream::new(1, "test", "sleep");
+        let (mut now, mut slept, mut queue) = (Time::ZERO, 0, 0);
+        let lone = |router: &XcpRouter| {
+            format!("{:?}", XcpRouter { asleep: false, still_queue: 0.0, ..router.clone() })
+        };
+        for _ in 0..2000 {
+            // Often a whole number of intervals, so that instants coincide.
+            let pause = match stream.uniform() {
+                u if u < 0.4 => Duration::from_millis((u * 20.0) as u64),
+                u if u < 0.7 => Duration::from_millis((u * 4000.0) as u64 / 25 * 25),
+                u => Duration::from_secs_f64(u * 10.0),
+            };
+            let next = now + pause;
+            let departs = queue > 0 && stream.uniform() < 0.5;
+            // What is due at the same instant comes after a departure and before an arrival.
+            let due = |router: &XcpRouter| {
+                let timer = router.next_timer();
+                (timer < next || (timer == next && !departs)).then_some(timer)
+            };
+            while let Some(timer) = due(&sleeper) {
+                sleeper.on_timer(timer, queue);
+            }
+            slept += u32::from(sleeper.asleep);
+            while let Some(timer) = due(&watch) {
+                watch.on_timer(timer, queue);
+                watch.asleep = false;
+            }
+            now = next;
+            let mut granted = Vec::new();
+            for router in [&mut sleeper, &mut watch] {
+                let mut packet = xcp(0.08, 5.0, f64::MAX);
+                if departs {
+                    router.on_departure(now, &mut packet, queue);
+                } else {
+                    router.on_arrival(now, &packet);
+                }
+                granted.push(packet.header);
+            }
+            assert_eq!(granted[0], granted[1]);
+            assert_eq!(lone(&sleeper), lone(&watch), "at {now:?}");
+            queue = if departs { queue - 1000 } else { queue + 1000 };
+        }
+        slept
+    }
+
+    #[test]
+    fn a_sleeping_router_misses_nothing() {
+        let persistent = XcpSpec::persistent();
+        for rate in [100, 1_000_000, 1_000_000_000] {
+            assert!(sleeping_changes_nothing(XcpSpec::default(), rate) > 200);
+            sleeping_changes_nothing(persistent, rate);
+        }
     }
 }

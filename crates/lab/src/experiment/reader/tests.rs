@@ -1,7 +1,7 @@
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
-use crate::experiment::{Experiment, PlotKind};
+use crate::experiment::{Experiment, PlotKind, Point};
 
 const SCENARIO: &str = r#"duration = "10s"
 [dumbbell]
@@ -146,4 +146,48 @@ fn an_axis_of_all_protocols_follows_the_table() {
     let table: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
     assert_eq!(labels, table);
     assert_eq!(e.axes[0].points[0].set, [("flows.*.protocol".to_owned(), table[0].to_owned())]);
+}
+
+#[test]
+fn labels_begin_with_numbers_as_people_write_them() {
+    for (label, expected) in [
+        ("5%", Some((5.0, "%"))),
+        ("20 ms", Some((20.0, "ms"))),
+        ("1e-8", Some((1e-8, ""))),
+        ("2.5E+3 bit", Some((2500.0, "bit"))),
+        ("5 each", Some((5.0, "each"))),
+        ("2e", Some((2.0, "e"))),
+        ("1e-", Some((1.0, "e-"))),
+        ("east", None),
+    ] {
+        let point = Point { label: label.to_owned(), set: Vec::new() };
+        assert_eq!(point.quantity(), expected, "{label}");
+    }
+}
+
+#[test]
+fn charts_refuse_what_they_cannot_draw() {
+    let plot = |text: &str| error("x = \"loss\"", &format!("x = \"loss\"\n{text}"));
+    assert_eq!(
+        plot("y_log = true\ny = [0, 1]"),
+        "f.toml:32: with `y_log` the bounds of `y` must be above zero"
+    );
+    assert_eq!(
+        plot("references = [{ curve = \"matis\" }]"),
+        "f.toml:31: unknown curve `matis`; did you mean `mathis`?"
+    );
+    assert_eq!(
+        plot("unit = \"%\"\nreferences = [{ curve = \"mathis\" }]"),
+        "f.toml:32: a `curve` is a rate and has no place on an axis of %"
+    );
+    assert_eq!(
+        plot("references = [{ y = 1, curve = \"mathis\" }]"),
+        "f.toml:31: unknown key `y` in `experiment.plots.references`; valid are label, curve, \
+         group, link"
+    );
+    let over_time = error(
+        "kind = \"lines\"\nmetrics = \"ratio\"\nx = \"loss\"",
+        "kind = \"time\"\ngroups = \"lossy\"\nreferences = [{ curve = \"mathis\" }]",
+    );
+    assert_eq!(over_time, "f.toml:30: a `curve` is for charts of metrics, not over time");
 }

@@ -1,7 +1,10 @@
 //! What a file may say and its author hardly means: warnings, for people to read.
 
 use windward_core::endpoint::feedback::Granularity;
-use windward_core::network::{AqmSpec, ChannelSpec, NotifierSpec};
+use windward_core::network::{
+    AqmSpec, ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
+};
+use windward_core::units::Duration;
 
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
@@ -20,22 +23,168 @@ pub(super) fn warnings(
         let Some(flow) = flows.iter().find(|flow| flow.group == index) else { continue };
         let forward: Vec<&LinkSpec> = flow.forward.iter().map(|&link| &links[link]).collect();
         warnings.extend(ecn_without_marks(group.name, flow, &forward));
+        warnings.extend(ecn_of_rate_based(group.name, flow));
+        let reverse = flow.reverse.iter().map(|&link| &links[link]);
+        warnings.extend(low_threshold(group.name, flow, &forward, reverse));
+        warnings.extend(no_router(group.name, flow, &forward));
+        warnings.extend(short_phases(group.name, flows, index, links));
         let silent = flow.forward.iter().all(|&link| loss_free[link]);
         warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
     }
+    warnings.extend(unstable_controllers(flows, links));
     warnings
 }
 
 /// ECN that no queue answers is a plain TCP.
 fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
-    let Traffic::Transport { config, .. } = &flow.traffic else { return None };
-    let marks = |link: &&LinkSpec| matches!(&link.queue.aqm, AqmSpec::Red(red) if red.ecn);
-    (config.ecn && !forward.iter().any(marks)).then(|| {
+    let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
+    let marks = |link: &&LinkSpec| {
+        matches!(&link.queue.aqm, AqmSpec::Red(red) if red.ecn)
+            || matches!(&link.queue.router, RouterSpec::EcnThreshold(_))
+    };
+    let always = protocol.router == RouterKind::EcnThreshold;
+    if !always && !config.ecn || forward.iter().any(marks) {
+        return None;
+    }
+    let what = if always { "go by ECN marks" } else { "negotiate ECN" };
+    Some(format!(
+        "flows `{group}` {what} and no queue on their way marks packets: losses alone tell them \
+         of congestion; give a link `router = \"ecn-threshold\"` or \
+         `aqm = {{ kind = \"red\", ecn = true }}`"
+    ))
+}
+
+/// BBR's draft leaves the response to marks open.
+fn ecn_of_rate_based(group: &str, flow: &FlowSpec) -> Option<String> {
+    let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
+    (config.ecn && protocol.window.is_rate_based()).then(|| {
         format!(
-            "flows `{group}` negotiate ECN and no queue on their way marks packets: losses alone \
-             tell them of congestion; give a link `aqm = {{ kind = \"red\", ecn = true }}`"
+            "flows `{group}` of `{}` do not negotiate ECN, whatever `ecn` says: the protocol \
+             specifies no response to marks",
+            protocol.name
         )
     })
+}
+
+/// RFC 8257 section 4.1: K > C RTT / 7 keeps the wire busy.
+fn low_threshold<'a>(
+    group: &str,
+    flow: &FlowSpec,
+    forward: &[&'a LinkSpec],
+    reverse: impl Iterator<Item = &'a LinkSpec>,
+) -> Option<String> {
+    let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
+    if protocol.router != RouterKind::EcnThreshold {
+        return None;
+    }
+    let rate = forward.iter().map(|link| link.rate.mean()).min()?;
+    let links = forward.iter().copied().chain(reverse);
+    let rtt: f64 = links.map(|link| link.delay.as_secs_f64()).sum();
+    let pipe = rate.bytes_per_s() * rtt / f64::from(config.packet_size);
+    let too_low = |link: &&&LinkSpec| match &link.queue.router {
+        RouterSpec::EcnThreshold(EcnThreshold { threshold }) => {
+            link.rate.mean() == rate && f64::from(*threshold) <= pipe / 7.0
+        }
+        _ => false,
+    };
+    forward.iter().find(too_low).map(|link| {
+        format!(
+            "flows `{group}`: link `{}` marks before a seventh of the {pipe:.0} packets that fill \
+             the path wait, so that it may idle (RFC 8257 section 4.1); give it \
+             `router = {{ kind = \"ecn-threshold\", threshold = {:.0} }}` or more",
+            link.name,
+            (pipe / 7.0).floor() + 1.0
+        )
+    })
+}
+
+/// The router that a class of packets meets in a queue.
+fn router_of(queue: &QueueSpec, kind: RouterKind) -> &RouterSpec {
+    let class = queue.classes.iter().find(|class| class.kind == kind);
+    class.map_or(&queue.router, |class| &class.queue.router)
+}
+
+fn controller(link: &LinkSpec) -> Option<&EstcpSpec> {
+    match router_of(&link.queue, RouterKind::Estcp) {
+        RouterSpec::Estcp(spec) => Some(spec),
+        _ => None,
+    }
+}
+
+/// Protocols that live without their router are not what their name says.
+fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
+    let kind = flow.traffic.router();
+    let consequence = match kind {
+        RouterKind::Estcp => "without a traffic controller they are TCP with alpha = 1, beta = 1/2",
+        RouterKind::CongestionWarning => {
+            "without a warning they take every loss for corruption and never reduce their window"
+        }
+        _ => return None,
+    };
+    let none = |link: &&LinkSpec| *router_of(&link.queue, kind) == RouterSpec::None;
+    forward.iter().all(none).then(|| {
+        let kind = kind.name();
+        format!(
+            "no queue on the way of flows `{group}` has the router `{kind}`: {consequence}; give \
+             the bottleneck `router = \"{kind}\"`"
+        )
+    })
+}
+
+/// estcp2010: D is much longer than any RTT, or a phase ends before its cut has shown.
+fn short_phases(
+    group: &str,
+    flows: &[FlowSpec],
+    index: usize,
+    links: &[LinkSpec],
+) -> Option<String> {
+    let own = || flows.iter().filter(|f| f.group == index && is_estcp(f));
+    let rtt = |flow: &FlowSpec| {
+        let route = flow.forward.iter().chain(&flow.reverse);
+        route.map(|&link| links[link].delay.as_secs_f64()).sum::<f64>()
+    };
+    let longest = own().map(rtt).fold(0.0, f64::max);
+    let crossed = own().flat_map(|flow| &flow.forward);
+    let target = crossed.filter_map(|&link| controller(&links[link])).map(|spec| spec.target);
+    let target = target.min()?;
+    (target.as_secs_f64() < 10.0 * longest).then(|| {
+        let rtt = Duration::from_secs_f64(longest);
+        format!(
+            "the phases of {target} that flows `{group}` are to keep are shorter than ten times \
+             their RTT of {rtt}: a cut must have shown before a tenth of a phase is over; raise \
+             `target`"
+        )
+    })
+}
+
+fn is_estcp(flow: &FlowSpec) -> bool {
+    flow.traffic.router() == RouterKind::Estcp
+}
+
+/// estcp2010 with I = g B/N: stable for 0 < gamma B/N < 2.
+fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
+    let mut crossing = vec![0_u32; links.len()];
+    for flow in flows.iter().filter(|flow| is_estcp(flow)) {
+        for &link in &flow.forward {
+            crossing[link] += 1;
+        }
+    }
+    let warning = |(link, n): (&LinkSpec, u32)| {
+        let spec = controller(link)?;
+        let class = link.queue.classes.iter().find(|class| class.kind == RouterKind::Estcp);
+        let limit = class.map_or(link.queue.limit, |class| class.queue.limit);
+        let (buffer, gamma) = (spec.buffer(limit), spec.fixed_gamma(limit)?);
+        let gain = gamma * buffer / f64::from(n.max(1));
+        (n > 0 && gain >= 2.0).then(|| {
+            format!(
+                "the traffic controller of link `{}` is unstable: gamma B/N = {gamma} x {buffer} / \
+                 {n} = {gain:.3} is not less than 2; give it a gamma below {:.3e}, or \"adaptive\"",
+                link.name,
+                2.0 * f64::from(n) / buffer
+            )
+        })
+    };
+    links.iter().zip(crossing).filter_map(warning).collect()
 }
 
 /// Notices that nobody gives: the flows are plain SACK. Nobody is told who says that no link

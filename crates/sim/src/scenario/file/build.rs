@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{
-    ChannelSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
+    AqmSpec, ChannelSpec, ClassSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
 };
 use windward_core::units::Duration;
 
@@ -15,8 +15,8 @@ use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::graph::Graph;
 use super::group::{Group, MAX_FLOWS};
-use super::link::{NotifierChoice, RouterChoice, Wire};
-use super::section::{Field, Result, Section};
+use super::link::{Class, Classes, NotifierChoice, RouterChoice, Wire};
+use super::section::{Field, Result, Section, Spot};
 use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
 
 /// Bounds that keep a file from asking for more memory than it can mean.
@@ -49,7 +49,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
 
     let mut links = Links::default();
     let routes = routes(root, &groups, &mut links)?;
-    let routers = links.routers(&groups, &routes)?;
+    let queues = links.queues(&groups, &routes)?;
     let notified = links.notified(&groups, &routes);
 
     let mut flows = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
         }
     }
     let loss_free = links.without_word_of_losses();
-    let links = links.finish(routers, &notified);
+    let links = links.finish(queues, &notified);
     let sample = sample(root, duration, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
         warnings: advice::warnings(&groups, &flows, &links, &loss_free),
@@ -131,8 +131,8 @@ impl Links {
         slowest.unwrap_or(0)
     }
 
-    /// The router of every link, and a check that queues and routers suit the flows.
-    fn routers(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<RouterSpec>> {
+    /// The queue of every link, and a check that queues and routers suit the flows.
+    fn queues(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<QueueSpec>> {
         let mut crossing = vec![Crossing::default(); self.links.len()];
         for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
             let kind = group.router() as usize;
@@ -148,7 +148,7 @@ impl Links {
         }
         let choose = |((name, wire), crossing): (&(String, Rc<Wire>), &Crossing)| {
             crossing.check_queue(name, wire, groups)?;
-            crossing.router(name, wire, groups)
+            crossing.queue(name, wire, groups)
         };
         self.links.iter().zip(&crossing).map(choose).collect()
     }
@@ -169,7 +169,7 @@ impl Links {
         self.links.iter().map(|(_, wire)| !wire.speaks_of_losses).collect()
     }
 
-    fn finish(self, routers: Vec<RouterSpec>, notified: &[bool]) -> Vec<LinkSpec> {
+    fn finish(self, queues: Vec<QueueSpec>, notified: &[bool]) -> Vec<LinkSpec> {
         let notifier = |wire: &Wire, asked: bool| match wire.notifier {
             NotifierChoice::Fixed(spec) => spec,
             NotifierChoice::Auto if asked && wire.channel != ChannelSpec::Clean => {
@@ -177,17 +177,16 @@ impl Links {
             }
             NotifierChoice::Auto => NotifierSpec::Off,
         };
-        let link = |(((name, wire), router), &asked): (((String, Rc<Wire>), RouterSpec), &bool)| {
-            LinkSpec {
+        let link =
+            |(((name, wire), queue), &asked): (((String, Rc<Wire>), QueueSpec), &bool)| LinkSpec {
                 notifier: notifier(&wire, asked),
                 name,
                 rate: wire.rate.clone(),
                 delay: wire.delay,
-                queue: QueueSpec { limit: wire.limit, aqm: wire.aqm.clone(), router },
+                queue,
                 channel: wire.channel.clone(),
-            }
-        };
-        self.links.into_iter().zip(routers).zip(notified).map(link).collect()
+            };
+        self.links.into_iter().zip(queues).zip(notified).map(link).collect()
     }
 }
 
@@ -217,8 +216,14 @@ impl Crossing {
 
     fn check_queue(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<()> {
         let (size, group) = self.largest;
-        match wire.limit {
-            QueueLimit::Bytes(bytes) if bytes < u64::from(size) => Err(wire.spot.error(format!(
+        let own = match &wire.classes {
+            Classes::None => &[][..],
+            Classes::Each(classes) => classes,
+        };
+        let limits = own.iter().filter_map(|(_, class)| class.limit).chain([wire.limit]);
+        let too_small = |limit: &QueueLimit| matches!(limit, QueueLimit::Bytes(bytes) if *bytes < u64::from(size));
+        match limits.into_iter().find(too_small) {
+            Some(QueueLimit::Bytes(bytes)) => Err(wire.spot.error(format!(
                 "the queue of link `{link}` holds {bytes} bytes and the packets of flows `{}` \
                  are {size} bytes long",
                 groups[group].name
@@ -227,10 +232,69 @@ impl Crossing {
         }
     }
 
+    fn queue(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<QueueSpec> {
+        let plain = |router| QueueSpec {
+            limit: wire.limit,
+            aqm: wire.aqm.clone(),
+            router,
+            classes: Vec::new(),
+        };
+        let Classes::Each(own) = &wire.classes else {
+            return self.router(link, wire, groups).map(plain);
+        };
+        let mut classes = Vec::new();
+        for kind in RouterKind::ALL {
+            let Some(group) = self.group_of_kind[kind as usize] else { continue };
+            let said = own.iter().find(|(of, _)| *of == kind).map(|(_, class)| class.clone());
+            let class = said.unwrap_or_default();
+            let router = self.router_of_class(kind, group, &class, link, wire, groups)?;
+            let queue = QueueSpec {
+                limit: class.limit.unwrap_or(wire.limit),
+                aqm: class.aqm.unwrap_or_else(|| wire.aqm.clone()),
+                router,
+                classes: Vec::new(),
+            };
+            classes.push(ClassSpec { kind, weight: class.weight, queue });
+        }
+        // One class alone is a plain queue; a link that only acknowledgments cross has none.
+        if classes.len() > 1 {
+            return Ok(QueueSpec { classes, ..plain(RouterSpec::None) });
+        }
+        Ok(classes.pop().map_or_else(|| plain(RouterSpec::None), |class| class.queue))
+    }
+
+    /// The router of a class: its own, that of the link if it is of this kind, or the standard one.
+    fn router_of_class(
+        &self,
+        kind: RouterKind,
+        group: usize,
+        class: &Class,
+        link: &str,
+        wire: &Wire,
+        groups: &[Group<'_>],
+    ) -> Result<RouterSpec> {
+        match (&class.router, &wire.router) {
+            (Some(RouterChoice::Fixed(spec, spot)), _) if !serves(spec, kind) => {
+                Err(not_understood(spot, link, kind, groups[group].name))
+            }
+            (Some(RouterChoice::Fixed(spec, _)), _) => Ok(spec.clone()),
+            (_, RouterChoice::Fixed(spec, _))
+                if kind != RouterKind::Any && *spec != RouterSpec::None && serves(spec, kind) =>
+            {
+                Ok(spec.clone())
+            }
+            _ => Ok(kind.spec()),
+        }
+    }
+
     fn router(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<RouterSpec> {
         match &wire.router {
             RouterChoice::Auto => {
-                let mut wanted = self.wanted();
+                // A queue that marks by itself serves what asks for marks.
+                let marks = matches!(&wire.aqm, AqmSpec::Red(red) if red.ecn);
+                let wanted = self.wanted();
+                let mut wanted =
+                    wanted.filter(|(kind, _)| !(marks && *kind == RouterKind::EcnThreshold));
                 let Some((kind, group)) = wanted.next() else {
                     return Ok(RouterSpec::None);
                 };
@@ -247,35 +311,46 @@ impl Crossing {
                             other.name(),
                         ))
                         .with_help(
-                            "a link has one router: let these flows take different links, or give \
-                         their protocols' runs a scenario each",
+                            "a queue has one router: give the link `classes = true` for a queue \
+                             each, let these flows take different links, or give their protocols \
+                             a scenario each",
                         )),
                 }
             }
             RouterChoice::Fixed(spec, spot) => {
                 match self.wanted().find(|&(kind, _)| !serves(spec, kind)) {
                     None => Ok(spec.clone()),
-                    Some((kind, group)) => Err(spot
-                        .error(format!(
-                            "the router of link `{link}` gives no feedback that flows `{}` \
-                             understand: they ask for `{}`",
-                            groups[group].name,
-                            kind.name()
-                        ))
-                        .with_help("leave `router` out to have the one that the flows ask for")),
+                    Some((kind, group)) => {
+                        Err(not_understood(spot, link, kind, groups[group].name))
+                    }
                 }
             }
         }
     }
 }
 
+fn not_understood(spot: &Spot, link: &str, kind: RouterKind, group: &str) -> ScenarioError {
+    spot.error(format!(
+        "the router of link `{link}` gives no feedback that flows `{group}` understand: they ask \
+         for `{}`",
+        kind.name()
+    ))
+    .with_help("leave `router` out to have the one that the flows ask for")
+}
+
 /// Does a router give the feedback that protocols asking for `kind` need?
 fn serves(spec: &RouterSpec, kind: RouterKind) -> bool {
     match kind {
-        RouterKind::Any => true,
+        // Without marks DCTCP goes by losses; a warning says so.
+        RouterKind::Any | RouterKind::EcnThreshold => true,
         // The persistent queue is the router's own affair: the feedback is the same.
         RouterKind::Xcp | RouterKind::XcpPersistent => matches!(spec, RouterSpec::Xcp(_)),
         RouterKind::Xtcp => matches!(spec, RouterSpec::Xtcp),
+        // These need one router on their way, not one at every queue; a warning tells of none.
+        RouterKind::Estcp => matches!(spec, RouterSpec::None | RouterSpec::Estcp(_)),
+        RouterKind::CongestionWarning => {
+            matches!(spec, RouterSpec::None | RouterSpec::Warning(_))
+        }
     }
 }
 

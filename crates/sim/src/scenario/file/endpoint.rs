@@ -1,8 +1,14 @@
 //! Parameters of endpoints: `[endpoint]`, and the same keys in `[[flows]]`.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::endpoint::discrimination::{CetenConfig, TimeoutResponse};
-use windward_core::endpoint::feedback::Direction;
+use windward_core::endpoint::discrimination::{
+    CetenConfig, Jitter, JtcpConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
+    VenoConfig, VenoRtt,
+};
+use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::feedback::{CongestionFlag, Direction, Formula, XcpRConfig};
+use windward_core::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
+use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
 use windward_core::units::Duration;
 
 use super::section::{DAY, Field, Result, Section};
@@ -34,16 +40,27 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     take!(rto_floor, time);
     take!(rto_initial, |field| field.positive(DAY));
     take!(rto_ceiling, |field| field.positive(MAX_DURATION));
+    take!(timestamps, Field::bool);
     take!(clock_granularity, time);
     take!(retransmission_timeout_factor, |field| field.float(1.0..=1000.0));
     take!(delayed_acks, delayed_acks);
     take!(overhead, time);
     take!(ecn, Field::bool);
+    take!(pacing, Field::bool);
     take!(partial_deflation, Field::bool);
     take!(loss_monitor_guard, Field::bool);
+    take!(estcp, |field| estcp(config.estcp, &field.section()?));
+    take!(veno, |field| veno(config.veno, &field.section()?));
+    take!(jtcp, |field| jtcp(config.jtcp, &field.section()?));
+    take!(new_jersey, |field| new_jersey(config.new_jersey, &field.section()?));
+    take!(westwood, |field| westwood(config.westwood, &field.section()?));
+    take!(bulk_repeat, |field| bulk_repeat(config.bulk_repeat, &field.section()?));
+    take!(spike, |field| spike(config.spike, &field.section()?));
+    take!(rate_gap, |field| rate_gap(config.rate_gap, &field.section()?));
     take!(notification, |field| notification(field).map(Some));
     let standard = config.ceten;
     take!(ceten, |field| ceten(standard, &field.section()?));
+    take!(xcp_r, |field| xcp_r(config.xcp_r, &field.section()?));
     if config.rto_ceiling < config.rto_floor {
         return Err(section.error(format!(
             "rto_ceiling ({}) is less than rto_floor ({})",
@@ -81,9 +98,125 @@ fn ceten(config: CetenConfig, section: &Section<'_>) -> Result<CetenConfig> {
     })
 }
 
+fn xcp_r(mut config: XcpRConfig, section: &Section<'_>) -> Result<XcpRConfig> {
+    const FORMULAS: [&str; 2] = ["incremental", "per-window"];
+    const FLAGS: [&str; 2] = ["count", "once"];
+    if let Some(word) = section.read("formula", |field| field.word(&FORMULAS))? {
+        let incremental = word == FORMULAS[0];
+        config.formula = if incremental { Formula::Incremental } else { Formula::PerWindow };
+    }
+    if let Some(word) = section.read("congestion_flag", |field| field.word(&FLAGS))? {
+        let count = word == FLAGS[0];
+        config.congestion_flag = if count { CongestionFlag::Count } else { CongestionFlag::Once };
+    }
+    Ok(config)
+}
+
 fn delayed_acks(field: Field<'_>) -> Result<Option<Duration>> {
     if field.is_bool() {
         return Ok(field.bool()?.then_some(DELAYED_ACKS));
     }
     field.positive(DAY).map(Some)
+}
+
+fn estcp(base: EstcpConfig, section: &Section<'_>) -> Result<EstcpConfig> {
+    let prior = section.read("prior", |field| field.float(1.0..=1e6))?;
+    Ok(EstcpConfig { prior: prior.unwrap_or(base.prior) })
+}
+
+fn veno(base: VenoConfig, section: &Section<'_>) -> Result<VenoConfig> {
+    let threshold = section.read("threshold", |field| field.float(0.0..=1e6))?;
+    let rtt = section.read("rtt", |field| {
+        Ok(match field.word(&["smoothed", "latest"])? {
+            "latest" => VenoRtt::Latest,
+            _ => VenoRtt::Smoothed,
+        })
+    })?;
+    Ok(VenoConfig { threshold: threshold.unwrap_or(base.threshold), rtt: rtt.unwrap_or(base.rtt) })
+}
+
+fn jtcp(base: JtcpConfig, section: &Section<'_>) -> Result<JtcpConfig> {
+    let threshold = section.read("threshold", |field| field.float(0.0..=1000.0))?;
+    let jitter = section.read("jitter", |field| {
+        Ok(match field.word(&["absolute", "signed"])? {
+            "signed" => Jitter::Signed,
+            _ => Jitter::Absolute,
+        })
+    })?;
+    Ok(JtcpConfig {
+        threshold: threshold.unwrap_or(base.threshold),
+        jitter: jitter.unwrap_or(base.jitter),
+    })
+}
+
+fn new_jersey(base: NewJerseyConfig, section: &Section<'_>) -> Result<NewJerseyConfig> {
+    let on_warning = section.read("on_warning", Field::bool)?;
+    Ok(NewJerseyConfig { on_warning: on_warning.unwrap_or(base.on_warning) })
+}
+
+fn westwood(config: WestwoodConfig, section: &Section<'_>) -> Result<WestwoodConfig> {
+    let estimator = section.read("estimator", |field| {
+        Ok(match field.word(&["be", "ere", "per-rtt"])? {
+            "be" => BandwidthKind::Be,
+            "ere" => BandwidthKind::Ere,
+            _ => BandwidthKind::PerRtt,
+        })
+    })?;
+    Ok(WestwoodConfig { estimator: estimator.or(config.estimator) })
+}
+
+fn bulk_repeat(config: BulkRepeatConfig, section: &Section<'_>) -> Result<BulkRepeatConfig> {
+    let repeat = section.read("repeat", |field| {
+        Ok(match field.word(&["round", "ack"])? {
+            "round" => Repeat::Round,
+            _ => Repeat::Ack,
+        })
+    })?;
+    let timeout_window = section.read("timeout_window", |field| {
+        Ok(match field.word(&["repeated", "kept", "one"])? {
+            "repeated" => TimeoutWindow::Repeated,
+            "kept" => TimeoutWindow::Kept,
+            _ => TimeoutWindow::One,
+        })
+    })?;
+    let maximum = section.read("maximum", |field| field.small(1..=1_000_000))?;
+    let fixed_timeout = section.read("fixed_timeout", |field| field.positive(DAY))?;
+    Ok(BulkRepeatConfig {
+        maximum: maximum.or(config.maximum),
+        repeat: repeat.unwrap_or(config.repeat),
+        fixed_timeout: fixed_timeout.or(config.fixed_timeout),
+        timeout_window: timeout_window.unwrap_or(config.timeout_window),
+    })
+}
+
+fn spike(config: SpikeConfig, section: &Section<'_>) -> Result<SpikeConfig> {
+    let share = |field: Field<'_>| field.float(0.0..=1.0);
+    let config = SpikeConfig {
+        a: section.read("a", share)?.unwrap_or(config.a),
+        b: section.read("b", share)?.unwrap_or(config.b),
+        tick: section
+            .read("tick", |field| field.duration(Duration::ZERO..=DAY))?
+            .unwrap_or(config.tick),
+    };
+    if config.b > config.a {
+        return Err(section.error(format!(
+            "b ({}) is greater than a ({}): congestion mode would end where it has not begun",
+            config.b, config.a
+        )));
+    }
+    Ok(config)
+}
+
+fn rate_gap(config: RateGapConfig, section: &Section<'_>) -> Result<RateGapConfig> {
+    let reading = section.read("reading", |field| {
+        Ok(match field.word(&["text", "printed"])? {
+            "text" => Reading::Text,
+            _ => Reading::Printed,
+        })
+    })?;
+    let threshold = section.read("threshold", |field| field.float(f64::MIN_POSITIVE..=1e6))?;
+    Ok(RateGapConfig {
+        threshold: threshold.unwrap_or(config.threshold),
+        reading: reading.unwrap_or(config.reading),
+    })
 }

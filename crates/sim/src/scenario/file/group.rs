@@ -56,10 +56,7 @@ impl<'a> Group<'a> {
 
     /// What the flows ask of routers.
     pub(super) fn router(&self) -> RouterKind {
-        match &self.traffic {
-            Traffic::Transport { protocol, .. } => protocol.router,
-            Traffic::Datagrams { .. } => RouterKind::Any,
-        }
+        self.traffic.router()
     }
 
     /// Do they ask for notices of corruption?

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, LinkRate, NotifierSpec, QueueLimit, RateTrace, RedSpec,
-    RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, EstcpSpec, Gamma, LinkRate, NotifierSpec,
+    QueueLimit, RateTrace, RedSpec, RouterKind, RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability};
 
@@ -29,6 +29,7 @@ pub(super) struct LinkFields {
     queue: Option<QueueLimit>,
     aqm: Option<AqmSpec>,
     router: Option<RouterChoice>,
+    classes: Option<Classes>,
     channel: Option<ChannelSpec>,
     notifier: Option<NotifierChoice>,
     spot: Spot,
@@ -42,6 +43,7 @@ pub(super) struct Wire {
     pub(super) limit: QueueLimit,
     pub(super) aqm: AqmSpec,
     pub(super) router: RouterChoice,
+    pub(super) classes: Classes,
     pub(super) channel: ChannelSpec,
     /// Does the file speak of losses here, if only to say that there are none?
     pub(super) speaks_of_losses: bool,
@@ -56,6 +58,31 @@ pub(super) enum RouterChoice {
     Auto,
     /// This one.
     Fixed(RouterSpec, Spot),
+}
+
+/// Queues by class of protocols.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Classes {
+    /// One queue for all.
+    #[default]
+    None,
+    /// A queue for every class that crosses, with what the file says of some.
+    Each(Vec<(RouterKind, Class)>),
+}
+
+/// What a link says about one of its classes.
+#[derive(Debug, Clone)]
+pub(super) struct Class {
+    pub(super) weight: f64,
+    pub(super) limit: Option<QueueLimit>,
+    pub(super) aqm: Option<AqmSpec>,
+    pub(super) router: Option<RouterChoice>,
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Class { weight: 1.0, limit: None, aqm: None, router: None }
+    }
 }
 
 /// The notifier at the far end of a wire.
@@ -76,6 +103,7 @@ impl LinkFields {
             queue: None,
             aqm: None,
             router: None,
+            classes: None,
             channel: None,
             notifier: None,
             spot,
@@ -89,6 +117,7 @@ impl LinkFields {
             queue: section.read("queue", |field| queue(&field))?,
             aqm: section.read("aqm", aqm)?,
             router: section.read("router", router)?,
+            classes: section.read("classes", classes)?,
             channel: channel(section)?,
             notifier: section.read("notifier", notifier)?,
             spot: section.spot(),
@@ -112,15 +141,17 @@ impl LinkFields {
             queue: over.queue.or(base.queue),
             aqm: over.aqm.or(base.aqm),
             router: over.router.or(base.router),
+            classes: over.classes.or(base.classes),
             channel: over.channel.or(base.channel),
             notifier: over.notifier.or(base.notifier),
             spot: over.spot,
         }
     }
 
-    /// The way back: the same wire and queue, without losses and with the router it needs.
+    /// The way back: the same wire and queue, without losses and classes and with the router it
+    /// needs.
     pub(super) fn mirrored(&self) -> Self {
-        LinkFields { router: None, channel: None, notifier: None, ..self.clone() }
+        LinkFields { router: None, classes: None, channel: None, notifier: None, ..self.clone() }
     }
 
     pub(super) fn finish(self) -> Result<Rc<Wire>> {
@@ -135,6 +166,7 @@ impl LinkFields {
             limit: self.queue.unwrap_or(DEFAULT_QUEUE),
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
+            classes: self.classes.unwrap_or_default(),
             speaks_of_losses: self.channel.is_some(),
             channel: self.channel.unwrap_or_default(),
             notifier: self.notifier.unwrap_or(NotifierChoice::Auto),
@@ -275,6 +307,29 @@ fn aqm(field: Field<'_>) -> Result<AqmSpec> {
     Ok(AqmSpec::Red(red))
 }
 
+/// `true`, or a table of classes, each with what it has of its own.
+fn classes(field: Field<'_>) -> Result<Classes> {
+    if field.is_bool() {
+        let each = field.bool()?;
+        return Ok(if each { Classes::Each(Vec::new()) } else { Classes::None });
+    }
+    let section = field.section()?;
+    let mut classes = Vec::new();
+    for kind in RouterKind::ALL {
+        let Some(field) = section.get(kind.name()) else { continue };
+        let section = field.section()?;
+        let weight = section.read("weight", |field| field.float(1e-3..=1e3))?;
+        let class = Class {
+            weight: weight.unwrap_or(1.0),
+            limit: section.read("queue", |field| queue(&field))?,
+            aqm: section.read("aqm", aqm)?,
+            router: section.read("router", router)?,
+        };
+        classes.push((kind, class));
+    }
+    Ok(Classes::Each(classes))
+}
+
 fn router(field: Field<'_>) -> Result<RouterChoice> {
     let mut kinds = vec!["auto"];
     kinds.extend(RouterKind::ALL.map(RouterKind::name));
@@ -287,16 +342,63 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
     let kind = RouterKind::ALL.into_iter().find(|k| k.name() == kind);
     let mut spec = kind.map(RouterKind::spec);
     if let Some(section) = &section {
-        match &mut spec {
-            Some(RouterSpec::Xcp(xcp)) => xcp_parameters(xcp, section)?,
-            _ => section.forbid(
-                &["alpha", "beta", "shuffle", "target_packets", "packet_size", "weight"],
-                "only the kinds xcp and xcp-persistent have parameters",
-            )?,
+        let own: &[&str] = match &mut spec {
+            Some(RouterSpec::Xcp(xcp)) => {
+                xcp_parameters(xcp, section)?;
+                &XCP_KEYS
+            }
+            Some(RouterSpec::EcnThreshold(EcnThreshold { threshold })) => {
+                let given = section.read("threshold", |field| field.small(0..=1_000_000_000))?;
+                *threshold = given.unwrap_or(*threshold);
+                &["threshold"]
+            }
+            Some(RouterSpec::Estcp(estcp)) => {
+                estcp_parameters(estcp, section)?;
+                &["target", "gamma", "initial_g", "packet_size"]
+            }
+            Some(RouterSpec::Warning(warning)) => {
+                let share = |key, range, default| -> Result<f64> {
+                    Ok(section.read(key, |field| field.float(range))?.unwrap_or(default))
+                };
+                warning.threshold = share("threshold", 0.0..=1.0, warning.threshold)?;
+                warning.weight = share("weight", 1e-12..=1.0, warning.weight)?;
+                &["threshold", "weight"]
+            }
+            Some(RouterSpec::None | RouterSpec::Xtcp) | None => &[],
+        };
+        let kind = kind.map_or("auto", RouterKind::name);
+        for key in section.keys().filter(|key| *key != "kind" && !own.contains(key)) {
+            section.forbid(&[key], &format!("the router `{kind}` has no such parameter"))?;
         }
     }
     Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, spot)))
 }
+
+fn estcp_parameters(estcp: &mut EstcpSpec, section: &Section<'_>) -> Result<()> {
+    let number = |key, range, default| -> Result<f64> {
+        let value = section.read(key, |field| field.float(range))?;
+        Ok(value.unwrap_or(default))
+    };
+    estcp.target = section.read("target", |field| field.positive(DAY))?.unwrap_or(estcp.target);
+    estcp.initial_g = number("initial_g", 1e-9..=1e6, estcp.initial_g)?;
+    let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
+    estcp.packet_size = size.unwrap_or(estcp.packet_size);
+    if let Some(field) = section.get("gamma") {
+        estcp.gamma = if field.is_text() {
+            match field.word(&["one-flow", "adaptive"])? {
+                "adaptive" => Gamma::Adaptive,
+                _ => Gamma::OneFlow,
+            }
+        } else {
+            Gamma::Fixed(field.float(1e-12..=1e6)?)
+        };
+    }
+    Ok(())
+}
+
+/// The parameters of `xcp` and `xcp-persistent`.
+const XCP_KEYS: [&str; 7] =
+    ["alpha", "beta", "shuffle", "increase_limit", "target_packets", "packet_size", "weight"];
 
 fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
     let number = |key, range, default| -> Result<f64> {
@@ -306,6 +408,8 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
     xcp.alpha = number("alpha", 0.0..=10.0, xcp.alpha)?;
     xcp.beta = number("beta", 0.0..=10.0, xcp.beta)?;
     xcp.shuffle = number("shuffle", 0.0..=1.0, xcp.shuffle)?;
+    let increase_limit = section.read("increase_limit", increase_limit)?;
+    xcp.increase_limit = increase_limit.or(xcp.increase_limit);
     match &mut xcp.persistent {
         Some(queue) => {
             queue.target_packets = number("target_packets", 0.0..=1e9, queue.target_packets)?;
@@ -346,6 +450,16 @@ fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
         window: section.read("window", packets)?.unwrap_or(window),
         prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
     }))
+}
+
+/// A size in bytes: routers count bytes and know no packet size.
+fn increase_limit(field: Field<'_>) -> Result<f64> {
+    match field.clone().amount()? {
+        Amount::Bytes(bytes) => Ok(bytes as f64),
+        Amount::Packets(_) => Err(field
+            .error("expected bytes")
+            .with_help("write for instance increase_limit = \"600kB\", 0.6 of the buffer")),
+    }
 }
 
 /// The channel of a link table, if it says anything about losses.

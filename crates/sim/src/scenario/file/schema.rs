@@ -205,7 +205,14 @@ const LINK: &[Key] = &[
         "router",
         Kind::WordOrTable(&[ROUTER]),
         "auto",
-        "auto (what the protocols ask for), none, xcp, xcp-persistent or xtcp",
+        "auto (what the protocols ask for), none, xcp, xcp-persistent, xtcp, ecn-threshold, estcp \
+         or cw",
+    ),
+    nested(
+        "classes",
+        Kind::Table(&[CLASSES]),
+        "false",
+        "true or a table: a queue for each class of protocols, by the router that they ask for",
     ),
     key("loss", "0", "probability that a packet is lost"),
     key("ber", "0", "probability that a bit is inverted"),
@@ -247,13 +254,44 @@ const AQM: &[Key] = &[
 ];
 
 const ROUTER: &[Key] = &[
-    key("kind", "", "auto, none, xcp, xcp-persistent or xtcp"),
+    key("kind", "", "auto, none, xcp, xcp-persistent, xtcp, ecn-threshold, estcp or cw"),
     key("alpha", "0.4", "xcp: share of the spare bandwidth given out, 0 to 10"),
     key("beta", "0.226", "xcp: weight of the queue, 0 to 10"),
     key("shuffle", "0.1", "xcp: share of the traffic shuffled, 0 to 1"),
+    key("increase_limit", "none", "xcp: most bytes windows grow by in an interval, less the queue"),
     key("target_packets", "10", "xcp-persistent: the queue aimed at"),
-    key("packet_size", "1000", "xcp-persistent: bytes of a packet of the target"),
-    key("weight", "0.9", "xcp-persistent: weight of the old average, 0 to 1"),
+    key(
+        "packet_size",
+        "1000",
+        "xcp-persistent, estcp: bytes of a packet of the target, of a buffer",
+    ),
+    key("weight", "0.9, cw 0.2", "xcp-persistent: of the old average; cw: of a sample; 0 to 1"),
+    key("target", "5s", "estcp: D, the length of a phase, up to 24h"),
+    key("gamma", "one-flow", "estcp: gain per packet, 1e-12 to 1e6; one-flow (1/(2B)) or adaptive"),
+    key("initial_g", "0.1", "estcp: g of the first phase, seconds, 1e-9 to 1e6"),
+    key(
+        "threshold",
+        "20, cw 0.3333",
+        "ecn-threshold: mark what finds more packets waiting, 0 to 10^9; cw: average queue that is \
+         warned of, share of the limit, 0 to 1",
+    ),
+];
+
+const CLASSES: &[Key] = &[
+    nested("none", Kind::Table(&[CLASS]), "", "plain TCP and datagrams"),
+    nested("xcp", Kind::Table(&[CLASS]), "", "protocols that ask for xcp"),
+    nested("xcp-persistent", Kind::Table(&[CLASS]), "", "protocols that ask for xcp-persistent"),
+    nested("xtcp", Kind::Table(&[CLASS]), "", "protocols that ask for xtcp"),
+    nested("ecn-threshold", Kind::Table(&[CLASS]), "", "protocols that ask for ecn-threshold"),
+    nested("estcp", Kind::Table(&[CLASS]), "", "protocols that ask for estcp"),
+    nested("cw", Kind::Table(&[CLASS]), "", "protocols that ask for cw"),
+];
+
+const CLASS: &[Key] = &[
+    key("weight", "1", "share of the wire beside those of other classes, 0.001 to 1000"),
+    key("queue", "that of the link", "what may wait of this class"),
+    nested("aqm", Kind::WordOrTable(&[AQM]), "that of the link", "droptail or red"),
+    nested("router", Kind::WordOrTable(&[ROUTER]), "what the class asks for", "its router"),
 ];
 
 const BURST: &[Key] = &[
@@ -281,15 +319,31 @@ const ENDPOINT: &[Key] = &[
     key("rto_floor", "200ms", "least retransmission timeout, 0 to 24h"),
     key("rto_initial", "1s", "timeout before the first RTT sample, up to 24h"),
     key("rto_ceiling", "60s", "greatest timeout, rto_floor to 2400h"),
+    key("timestamps", "true", "an RTT sample an ACK; else one packet at a time, by Karn's rule"),
     key("clock_granularity", "10ms", "tick of the RTT clock, 0 (ideal) to 24h"),
     key("retransmission_timeout_factor", "2", "retransmission over recovery timeout, 1 to 1000"),
     key("delayed_acks", "false", "true (200ms), false, or the longest delay, up to 24h"),
     key("overhead", "0s", "longest processing time before a packet is sent, 0 to 24h"),
     key("ecn", "false", "negotiate ECN"),
+    key("pacing", "false", "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so"),
     key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
     key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
+    nested("estcp", Kind::Table(&[ESTCP]), "", "parameters of estcp-ecn"),
+    nested("veno", Kind::Table(&[VENO]), "", "parameters of veno"),
+    nested("jtcp", Kind::Table(&[JTCP]), "", "parameters of jtcp"),
+    nested("new_jersey", Kind::Table(&[NEW_JERSEY]), "", "parameters of new-jersey"),
+    nested("westwood", Kind::Table(&[WESTWOOD]), "", "of westwood and its kin"),
+    nested("bulk_repeat", Kind::Table(&[BULK_REPEAT]), "", "of tcpw-br: recovery"),
+    nested("spike", Kind::Table(&[SPIKE]), "", "of tcpw-br: long RTTs mean congestion"),
+    nested("rate_gap", Kind::Table(&[RATE_GAP]), "", "of tcpw-br: a rate too low means congestion"),
     key("notification", "the protocol's", "way of notices of corruption: forward or backward"),
     nested("ceten", Kind::Table(&[CETEN]), "", "the response of ceten-p and ceten-a"),
+    nested("xcp_r", Kind::Table(&[XCP_R]), "", "xcp-r: how the receiver keeps the window"),
+];
+
+const XCP_R: &[Key] = &[
+    key("formula", "incremental", "incremental, or per-window: the paper's rejected first version"),
+    key("congestion_flag", "count", "count of window changes in every packet, or once: a bit"),
 ];
 
 const CETEN: &[Key] = &[
@@ -298,6 +352,47 @@ const CETEN: &[Key] = &[
     key("timeouts", "window", "after a timeout: standard, threshold or window"),
     key("per_segment", "true", "ceten-p: a coin for each lost segment, not for each window"),
 ];
+
+const WESTWOOD: &[Key] =
+    &[key("estimator", "that of the protocol", "be, ere or per-rtt: which rate estimate")];
+
+const BULK_REPEAT: &[Key] = &[
+    key("maximum", "no limit", "bulk retransmissions of one window, 1 to 1000000"),
+    key(
+        "repeat",
+        "round",
+        "next bulk: when the last one is answered (round), at any partial ACK (ack)",
+    ),
+    key("fixed_timeout", "the RTO without back-off", "timeout while losses are errors, up to 24h"),
+    key("timeout_window", "repeated", "timeout by an error: repeated, kept or one"),
+];
+
+const SPIKE: &[Key] = &[
+    key("a", "0.4", "share of the range of RTTs above which congestion begins, b to 1"),
+    key("b", "0.05", "share of the range of RTTs below which it ends, 0 to a"),
+    key("tick", "0s", "RTTs are rounded to whole ticks, 0 (exact) to 24h"),
+];
+
+const RATE_GAP: &[Key] = &[
+    key("threshold", "0.7", "share of the rate expected, cwnd/RTTmin; above 0, to 1000000"),
+    key("reading", "text", "error: rate above it (text) or below it (printed)"),
+];
+
+const ESTCP: &[Key] =
+    &[key("prior", "32", "packets that the last phase's marks count for, 1 to 1000000")];
+
+const VENO: &[Key] = &[
+    key("threshold", "3", "backlog, packets, from which a loss is congestion, 0 to 1000000"),
+    key("rtt", "smoothed", "smoothed (Fu and Liew 2003) or latest (Linux)"),
+];
+
+const JTCP: &[Key] = &[
+    key("threshold", "1", "jitter ratio times cwnd from which a loss is congestion, 0 to 1000"),
+    key("jitter", "absolute", "absolute (sum of |D|) or signed (sum of D)"),
+];
+
+const NEW_JERSEY: &[Key] =
+    &[key("on_warning", "false", "does a warning without a loss set the window?")];
 
 const FLOW: &[Key] = &[
     key("group", "", "unique name of the group"),

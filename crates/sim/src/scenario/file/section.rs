@@ -55,6 +55,11 @@ impl<'a> Section<'a> {
         self.table.get(key).map(|node| Field { file, traces, path: path(), node })
     }
 
+    /// The keys that are there.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.table.entries.iter().map(|(key, _)| key.as_str())
+    }
+
     /// The value of `key`, if it is there, as `read` reads it.
     pub(super) fn read<T>(
         &self,
@@ -138,6 +143,9 @@ impl<'a> Field<'a> {
     }
     pub(super) fn is_array(&self) -> bool {
         matches!(self.node.value, Value::Array(_))
+    }
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.node.value, Value::Text(_))
     }
     pub(super) fn is_bool(&self) -> bool {
         matches!(self.node.value, Value::Bool(_))

@@ -4,8 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use windward_core::endpoint::discrimination::{Jitter, Reading, VenoRtt};
+use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
+use windward_core::endpoint::recovery::Repeat;
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, LinkRate, NotifierSpec, QueueLimit, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, NotifierSpec, QueueLimit, RouterKind,
+    RouterSpec, XcpSpec,
 };
 use windward_core::units::{Duration, Probability, Rate, Time};
 
@@ -502,6 +507,230 @@ fn what_is_no_trace_says_where() {
     }
 }
 
+/// Ten flows with ESTCP over a bottleneck of 100 packets; RTT 60 ms.
+const ESTCP: &str = r#"
+    duration = "10s"
+    dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms", queue = "100p" }
+    dumbbell.access = { rate = "100Mbit", delay = "5ms", queue = "100p" }
+    flows = [
+        { group = "a", count = 10, protocol = "estcp" },
+        { group = "b", count = 1, protocol = "newreno" },
+    ]"#;
+
+#[test]
+fn a_traffic_controller_has_parameters_and_bounds() {
+    let router = |value: &str| {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set("dumbbell.bottleneck.router", value).unwrap();
+        file.build()
+    };
+    let scenario =
+        router(r#"{ kind = "estcp", target = "3s", gamma = "adaptive", initial_g = 0.5 }"#)
+            .unwrap();
+    let RouterSpec::Estcp(spec) = &link(&scenario, "bottleneck").queue.router else {
+        panic!("a traffic controller")
+    };
+    assert_eq!((spec.target, spec.gamma), (Duration::from_secs(3), Gamma::Adaptive));
+    assert_eq!(spec.initial_g, 0.5);
+    assert_eq!(scenario.warnings, Vec::<String>::new());
+
+    let message = |value: &str| router(value).unwrap_err().to_string();
+    assert!(message(r#"{ kind = "estcp", gamma = -1 }"#).contains("must lie between"));
+    assert!(message(r#"{ kind = "estcp", gamma = "fast" }"#).contains("valid: one-flow, adaptive"));
+    assert!(message(r#"{ kind = "estcp", target = "0s" }"#).contains("must lie between"));
+    assert!(message(r#"{ kind = "estcp", initial_g = 0 }"#).contains("must lie between"));
+    let foreign = message(r#"{ kind = "estcp", alpha = 0.4 }"#);
+    assert!(foreign.contains("router.alpha") && foreign.contains("no such parameter"), "{foreign}");
+
+    // gamma B/N = 0.2 x 100 / 10 = 2.
+    let warnings = |value: &str| router(value).unwrap().warnings;
+    let unstable = warnings(r#"{ kind = "estcp", gamma = 0.2 }"#);
+    assert!(unstable[0].contains("= 2.000 is not less than 2"), "{unstable:?}");
+    assert!(unstable[0].contains("below 2.000e-1"), "{unstable:?}");
+    assert!(warnings(r#"{ kind = "estcp", gamma = 0.199 }"#).is_empty());
+    // Ten RTTs of 60 ms are 600 ms.
+    let short = warnings(r#"{ kind = "estcp", target = "500ms" }"#);
+    assert!(short[0].contains("shorter than ten times their RTT of 60ms"), "{short:?}");
+}
+
+#[test]
+fn protocols_that_need_one_router_say_what_they_are_without() {
+    let without = |protocol: &str| {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set("flows.a.protocol", protocol).unwrap();
+        file.set("dumbbell.access.router", "none").unwrap();
+        let somewhere = file.build().unwrap().warnings;
+        assert_eq!(somewhere, Vec::<String>::new(), "one router is enough");
+        file.set("dumbbell.bottleneck.router", "none").unwrap();
+        file.build().unwrap().warnings
+    };
+    let estcp = without("estcp");
+    assert!(estcp[0].contains("has the router `estcp`") && estcp[0].contains("TCP"), "{estcp:?}");
+    let jersey = without("new-jersey");
+    assert!(jersey[0].contains("take every loss for corruption"), "{jersey:?}");
+}
+
+#[test]
+fn classes_give_each_router_a_queue_of_its_own() {
+    let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+    file.set("flows.b.protocol", "xcp").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("both cross link `bottleneck`"), "{message}");
+    assert!(message.contains("`classes = true`"), "{message}");
+
+    file.set("dumbbell.bottleneck.classes", "true").unwrap();
+    let scenario = file.build().unwrap();
+    let classes = &link(&scenario, "bottleneck").queue.classes;
+    let kinds: Vec<_> = classes.iter().map(|c| (c.kind, c.weight)).collect();
+    assert_eq!(kinds, [(RouterKind::Xcp, 1.0), (RouterKind::Estcp, 1.0)]);
+    assert!(matches!(classes[1].queue.router, RouterSpec::Estcp(_)));
+    assert_eq!(classes[1].queue.limit, QueueLimit::Packets(100));
+    assert!(link(&scenario, "bottleneck-reverse").queue.classes.is_empty());
+
+    let table =
+        r#"{ estcp = { weight = 2, queue = "50p", router = { kind = "estcp", target = "9s" } } }"#;
+    file.set("dumbbell.bottleneck.classes", table).unwrap();
+    let scenario = file.build().unwrap();
+    let estcp = &link(&scenario, "bottleneck").queue.classes[1];
+    assert_eq!((estcp.weight, estcp.queue.limit), (2.0, QueueLimit::Packets(50)));
+    assert!(
+        matches!(estcp.queue.router, RouterSpec::Estcp(spec) if spec.target == Duration::from_secs(9))
+    );
+
+    file.set("dumbbell.bottleneck.classes", r#"{ estcp = { router = "xcp" } }"#).unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("they ask for `estcp`"), "{message}");
+    file.set("dumbbell.bottleneck.classes", r#"{ estcp = { weight = 0 } }"#).unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("must lie between 0.001 and 1000"), "{message}");
+    file.set("dumbbell.bottleneck.classes", r#"{ udp = { weight = 1 } }"#).unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("unknown key") && message.contains("valid: none, xcp"), "{message}");
+}
+
+#[test]
+fn parameters_of_protocols_are_read_and_refused() {
+    let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+    file.set("flows.*.veno", r#"{ threshold = 5, rtt = "latest" }"#).unwrap();
+    file.set("flows.*.jtcp.jitter", "signed").unwrap();
+    file.set("flows.*.new_jersey.on_warning", "true").unwrap();
+    file.set("flows.*.estcp.prior", "10").unwrap();
+    let scenario = file.build().unwrap();
+    let Traffic::Transport { config, .. } = &scenario.flows[0].traffic else { panic!("a flow") };
+    assert_eq!((config.veno.threshold, config.veno.rtt), (5.0, VenoRtt::Latest));
+    assert_eq!((config.jtcp.threshold, config.jtcp.jitter), (1.0, Jitter::Signed));
+    assert!(config.new_jersey.on_warning);
+    assert_eq!(config.estcp.prior, 10.0);
+    for (key, value, says) in [
+        ("flows.*.veno.threshold", "-1", "must lie between 0 and"),
+        ("flows.*.veno.rtt", "median", "valid: smoothed, latest"),
+        ("flows.*.jtcp.jitter", "rms", "valid: absolute, signed"),
+        ("flows.*.estcp.prior", "0", "must lie between 1 and"),
+        ("flows.*.new_jersey.on_warning", "1", "expected true or false"),
+    ] {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set(key, value).unwrap();
+        let message = file.build().unwrap_err().to_string();
+        assert!(message.contains(says), "{message}");
+    }
+}
+
+#[test]
+fn marks_above_a_threshold_are_asked_for_and_not_required() {
+    let k = |scenario: &Scenario| match &link(scenario, "bottleneck").queue.router {
+        RouterSpec::EcnThreshold(router) => Some(router.threshold),
+        _ => None,
+    };
+    // FIRST: 5 Mbit/s over 120 ms: 75 packets, of which a seventh is less than 11.
+    let dctcp = ("flows.*.protocol", "dctcp");
+    let auto = with(FIRST, &[dctcp]);
+    assert_eq!((k(&auto), auto.warnings), (Some(20), vec![]));
+    let kind = ("dumbbell.bottleneck.router", "ecn-threshold");
+    let low = with(FIRST, &[dctcp, kind, ("dumbbell.bottleneck.router.threshold", "3")]);
+    assert_eq!(k(&low), Some(3));
+    assert!(
+        low.warnings[0].contains("marks before a seventh of the 75 packets"),
+        "{:?}",
+        low.warnings
+    );
+    // Without marks it goes by losses.
+    let none = with(FIRST, &[dctcp, ("dumbbell.bottleneck.router", "none")]);
+    assert_eq!(k(&none), None);
+    // Other links on the way of the data mark.
+    assert_eq!(none.warnings, Vec::<String>::new());
+    let nowhere = [("dumbbell.bottleneck.router", "none"), ("dumbbell.access.router", "none")];
+    let nowhere = with(FIRST, &[dctcp, nowhere[0], nowhere[1]]);
+    assert!(nowhere.warnings[0].contains("go by ECN marks and no queue"), "{:?}", nowhere.warnings);
+    // A queue that marks by itself needs no second one.
+    let red = "{ kind = \"red\", ecn = true }";
+    assert_eq!(k(&with(FIRST, &[dctcp, ("dumbbell.bottleneck.aqm", red)])), None);
+
+    let message = error_of_set("dumbbell.bottleneck.router", "{ kind = \"xcp\", threshold = 3 }");
+    assert!(message.contains("a parameter of the kind ecn-threshold"), "{message}");
+    let alpha = "{ kind = \"ecn-threshold\", alpha = 3 }";
+    let message = error_of_set("dumbbell.bottleneck.router", alpha);
+    assert!(message.contains("a parameter of the kinds xcp and xcp-persistent"), "{message}");
+    let negative = "{ kind = \"ecn-threshold\", threshold = -1 }";
+    let message = error_of_set("dumbbell.bottleneck.router", negative);
+    assert!(message.contains("threshold"), "{message}");
+}
+
+#[test]
+fn pacing_is_a_yes_or_a_no_and_bbr_has_no_ecn() {
+    let paced = with(FIRST, &[("flows.*.pacing", "true")]);
+    assert!(matches!(
+        &flow(&paced, "clean-1").traffic,
+        Traffic::Transport { config, .. } if config.pacing
+    ));
+    let message = error_of_set("endpoint.pacing", "1.25");
+    assert!(message.contains("pacing"), "{message}");
+    let bbr = with(FIRST, &[("flows.*.protocol", "bbr"), ("flows.*.ecn", "true")]);
+    assert!(
+        bbr.warnings.iter().any(|w| w.contains("`bbr` do not negotiate ECN")),
+        "{:?}",
+        bbr.warnings
+    );
+}
+
+#[test]
+fn every_xcp_needs_an_xcp_router() {
+    for protocol in ["xcp-katabi", "xcp-r"] {
+        let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+        file.set("flows.clean.protocol", protocol).unwrap();
+        for router in ["none", "xtcp"] {
+            file.set("dumbbell.bottleneck.router", router).unwrap();
+            let message = file.build().unwrap_err().to_string();
+            assert!(message.contains(&format!("dumbbell.bottleneck.router = \"{router}\"")));
+            assert!(message.contains("no feedback that flows `clean` understand"), "{message}");
+            assert!(message.contains("leave `router` out"), "{message}");
+        }
+        file.set("dumbbell.bottleneck.router", "xcp").unwrap();
+        file.build().unwrap();
+    }
+}
+
+#[test]
+fn parameters_of_xcp_r() {
+    let config = |changes: &[(&str, &str)]| match &flow(&with(FIRST, changes), "clean-1").traffic {
+        Traffic::Transport { config, .. } => config.xcp_r,
+        Traffic::Datagrams { .. } => panic!("no connection"),
+    };
+    assert_eq!(config(&[]), XcpRConfig::default());
+    let changed = config(&[
+        ("flows.*.xcp_r.formula", "per-window"),
+        ("flows.clean.xcp_r.congestion_flag", "once"),
+    ]);
+    assert_eq!(
+        (changed.formula, changed.congestion_flag),
+        (Formula::PerWindow, CongestionFlag::Once)
+    );
+    let message = error_of_set("flows.clean.xcp_r.formula", "perwindow");
+    assert!(message.contains("did you mean `per-window`?"), "{message}");
+    let message = error_of_set("endpoint.xcp_r.flag", "once");
+    assert!(message.contains("unknown key"), "{message}");
+    assert!(error_of_set("flows.clean.xcp_r", "once").contains("expected a table"));
+}
+
 #[test]
 fn a_route_to_nowhere_names_the_nearest_node() {
     let message =
@@ -562,6 +791,48 @@ fn what_is_no_scenario_file_says_so() {
     assert!(read(&write("huge.toml", &vec![b'#'; (4 << 20) + 1])).contains("4 MiB"));
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(error("# nothing\n").contains("`duration` is missing"));
+}
+
+#[test]
+fn parameters_of_westwood_are_checked() {
+    let error = |value: &str| error_of_set("endpoint", value);
+    assert!(error("{ spike = { a = 0.1, b = 0.3 } }").contains("b (0.3) is greater than a (0.1)"));
+    for value in ["a = 1.1", "b = -0.1"] {
+        let error = error(&format!("{{ spike = {{ {value} }} }}"));
+        assert!(error.contains("must lie between 0 and 1"), "{error}");
+    }
+    assert!(error("{ rate_gap = { threshold = 0 } }").contains("must lie between"));
+    assert!(error("{ rate_gap = { reading = 'txt' } }").contains("text"));
+    assert!(error("{ bulk_repeat = { maximum = 0 } }").contains("must lie between 1"));
+    assert!(error("{ bulk_repeat = { fixed_timeout = '0s' } }").contains("must lie between"));
+    assert!(error("{ bulk_repeat = { repeat = 'rounds' } }").contains("round"));
+    assert!(error("{ bulk_repeat = { timeout_window = 1 } }").contains("expected a string"));
+    assert!(error("{ westwood = { estimator = 'eer' } }").contains("ere"));
+    assert!(error("{ westwood = { estimate = 'ere' } }").contains("unknown key"));
+}
+
+#[test]
+fn parameters_of_westwood_reach_the_endpoints() {
+    let s = with(
+        FIRST,
+        &[
+            ("endpoint.westwood.estimator", "be"),
+            ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
+            ("flows.lossy.bulk_repeat.repeat", "ack"),
+            ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
+        ],
+    );
+    let config = |name: &str| match &flow(&s, name).traffic {
+        Traffic::Transport { config, .. } => config.clone(),
+        Traffic::Datagrams { .. } => panic!("datagrams"),
+    };
+    let (clean, lossy) = (config("clean-1"), config("lossy-1"));
+    assert_eq!(lossy.westwood.estimator, Some(BandwidthKind::Be));
+    assert_eq!(lossy.bulk_repeat.maximum, Some(3), "what [endpoint] says stays");
+    assert_eq!(lossy.bulk_repeat.fixed_timeout, Some(Duration::from_secs(1)));
+    assert_eq!((clean.bulk_repeat.repeat, lossy.bulk_repeat.repeat), (Repeat::Round, Repeat::Ack));
+    assert_eq!((lossy.rate_gap.threshold, lossy.rate_gap.reading), (0.5, Reading::Printed));
+    assert_eq!(clean.rate_gap.reading, Reading::Text);
 }
 
 #[test]

@@ -1,0 +1,191 @@
+//! The jitter ratio as the sign of congestion: JTCP (Wu and Chen, IEEE JSAC 22(4), 2004; estcp2010,
+//! "JTCP").
+//!
+//! A growing queue delays each packet more than the one before it. Acknowledgments carry the
+//! arrival time R at the receiver, the sender knows the sending time S, and the interarrival
+//! jitter of RTP (RFC 3550 section 6.4.1) follows without synchronised clocks:
+//!
+//! ```text
+//! D(i-1, i) = (R_i - R_{i-1}) - (S_i - S_{i-1})
+//! Jr = sum |D| / (R_n - R_0)            over the packets of the last round trips
+//! Jr < k / cwnd, k = 1:  corruption, cwnd is kept;  else congestion, as TCP
+//! ```
+//!
+//! TCP adds a packet to its window each RTT, which makes one |D| of one packet time in a window of
+//! packets: 1/cwnd. The packet that the queue drops makes a second one, for its neighbours leave
+//! the queue closer than they were sent; a packet lost after the queue makes none.
+//!
+//! estcp2010 gives the threshold and RTP's definition and not the sum. Two readings: the sum of
+//! absolute values, as RFC 3550 averages them (default), and the sum with signs, which is the
+//! growth of the queueing delay alone (`jtcp.jitter = "signed"`). The second stays just below
+//! 1/cwnd when a single flow overflows a queue, and takes nearly all of its losses for corruption.
+//!
+//! The sum covers the last one to two RTTs, kept by two reference points and no list of packets.
+//! Timeouts are TCP's.
+
+use super::LossEvent;
+use crate::endpoint::window::AckEvent;
+use crate::packet::CongestionHeader;
+use crate::units::{Probability, Time};
+
+/// How jitter adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Jitter {
+    /// The sum of |D| (RFC 3550).
+    Absolute,
+    /// The sum of D: how much the delay has grown.
+    Signed,
+}
+
+/// The parameters of JTCP.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JtcpConfig {
+    /// k: jitter ratios below k / cwnd mean corruption; 1 in estcp2010, any number from 0.
+    pub threshold: f64,
+    /// How jitter adds up.
+    pub jitter: Jitter,
+}
+
+impl Default for JtcpConfig {
+    fn default() -> Self {
+        JtcpConfig { threshold: 1.0, jitter: Jitter::Absolute }
+    }
+}
+
+/// A point that the sum begins at.
+#[derive(Debug, Clone, Copy)]
+struct Reference {
+    /// When its acknowledgment came.
+    at: Time,
+    /// When its packet reached the receiver.
+    received: Time,
+    /// The sum of jitter up to it, seconds.
+    sum: f64,
+}
+
+/// JTCP's judgement of losses.
+#[derive(Debug, Clone)]
+pub struct JitterRatio {
+    config: JtcpConfig,
+    /// Sending and arrival time of the latest packet.
+    latest: Option<(Time, Time)>,
+    sum: f64,
+    /// Between one and two RTTs ago, and less than one.
+    older: Option<Reference>,
+    newer: Option<Reference>,
+}
+
+impl JitterRatio {
+    pub(super) fn new(config: JtcpConfig) -> Self {
+        JitterRatio { config, latest: None, sum: 0.0, older: None, newer: None }
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+        let CongestionHeader::Timestamps { received } = ack.header else { return };
+        if let Some((sent, before)) = self.latest {
+            if received < before {
+                return; // An acknowledgment that another has overtaken.
+            }
+            // Signed: a retransmission may be acknowledged after what was sent later.
+            let between = |later: Time, earlier: Time| {
+                later.since(earlier).as_secs_f64() - earlier.since(later).as_secs_f64()
+            };
+            let jitter = between(received, before) - between(ack.sent, sent);
+            self.sum += match self.config.jitter {
+                Jitter::Absolute => jitter.abs(),
+                Jitter::Signed => jitter,
+            };
+        }
+        self.latest = Some((ack.sent, received));
+        let now = ack.path.now;
+        if self.newer.is_none_or(|newer| now.since(newer.at) >= ack.path.rtt) {
+            self.older = self.newer;
+            self.newer = Some(Reference { at: now, received, sum: self.sum });
+        }
+    }
+
+    /// The jitter ratio now; zero before there is one.
+    fn ratio(&self) -> f64 {
+        let (Some(from), Some((_, received))) = (self.older.or(self.newer), self.latest) else {
+            return 0.0;
+        };
+        let elapsed = received.since(from.received).as_secs_f64();
+        if elapsed > 0.0 { (self.sum - from.sum) / elapsed } else { 0.0 }
+    }
+
+    pub(super) fn judge(&self, loss: &LossEvent) -> Probability {
+        if self.ratio() < self.config.threshold / loss.path.cwnd {
+            Probability::ZERO
+        } else {
+            Probability::ONE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::discrimination::LossSign;
+    use crate::endpoint::estimator::Path;
+    use crate::units::Duration;
+
+    const CWND: f64 = 10.0;
+
+    fn ms(time: u64) -> Time {
+        Time::ZERO + Duration::from_millis(time)
+    }
+
+    /// The verdict on a loss after packets sent and received at these milliseconds; RTT 100 ms.
+    fn verdict(jitter: Jitter, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {
+        let mut ratio = JitterRatio::new(JtcpConfig { jitter, ..JtcpConfig::default() });
+        let rtt = Duration::from_millis(100);
+        let path = Path { cwnd: CWND, rtt, min_rtt: rtt, ..Path::default() };
+        for (sent, received) in packets {
+            let header = CongestionHeader::Timestamps { received: ms(received) };
+            let path = Path { now: ms(received + 50), ..path };
+            ratio.on_ack(&AckEvent { path, sent: ms(sent), header, ..AckEvent::default() });
+        }
+        ratio.judge(&LossEvent { path, seq: 0, sign: LossSign::Acknowledgments })
+    }
+
+    /// Ten milliseconds a packet; number `lost` is missing behind the queue.
+    fn steady(lost: u64) -> impl Iterator<Item = (u64, u64)> {
+        (0..30).filter(move |i| *i != lost).map(|i| (10 * i, 10 * i + 50))
+    }
+
+    #[test]
+    fn a_loss_behind_the_queue_leaves_no_jitter() {
+        assert_eq!(verdict(Jitter::Absolute, steady(26)), Probability::ZERO);
+        assert_eq!(verdict(Jitter::Signed, steady(26)), Probability::ZERO);
+    }
+
+    #[test]
+    fn a_drop_by_the_queue_closes_the_gap_of_its_neighbours() {
+        // Two packets at once (20 and 21 at 200 ms), the second delayed by 10 ms; then the queue
+        // drops 25, and 26 follows 24 after 10 ms where 20 were between them at the sender. Two
+        // |D| of 10 ms in the 10 to 20 packets of 10 ms since the reference: between 1/10 and
+        // 2/10.
+        let packets = (0..30).filter(|i| *i != 25).map(|i| {
+            let sent = if i <= 20 { 10 * i } else { 10 * (i - 1) };
+            let leaves = if i < 25 { 10 * i } else { 10 * (i - 1) };
+            (sent, leaves + 50)
+        });
+        let packets: Vec<_> = packets.collect();
+        assert_eq!(verdict(Jitter::Absolute, packets.clone()), Probability::ONE);
+        // With signs they cancel: the delay has not grown.
+        assert_eq!(verdict(Jitter::Signed, packets), Probability::ZERO);
+    }
+
+    #[test]
+    fn a_queue_that_grows_fast_is_congestion_in_both_readings() {
+        // Sent every 10 ms, received every 12: a sixth of the time is added delay.
+        let packets = || (0..30).map(|i| (10 * i, 12 * i + 50));
+        assert_eq!(verdict(Jitter::Absolute, packets()), Probability::ONE);
+        assert_eq!(verdict(Jitter::Signed, packets()), Probability::ONE);
+    }
+
+    #[test]
+    fn without_timestamps_nothing_speaks_for_congestion() {
+        assert_eq!(verdict(Jitter::Absolute, []), Probability::ZERO);
+    }
+}

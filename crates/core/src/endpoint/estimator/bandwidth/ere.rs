@@ -1,0 +1,194 @@
+//! ERE, the eligible rate estimate of TCP Westwood by adaptive sampling (Wang, Valla, Sanadidi
+//! and Gerla, "Using adaptive rate estimation to provide enhanced and robust transport over
+//! heterogeneous networks", ICNP 2002: TCPW ABSE; tcpwbr2003 cites it for its ERE).
+//!
+//! A sample over the time between two acknowledgments shows the bottleneck's capacity, one over a
+//! whole RTT the rate achieved. The interval of a sample therefore grows with the congestion
+//! that shows in the gap between the expected rate cwnd/RTTmin and the throughput Th; and the
+//! filter's time constant grows with the restlessness U of the samples:
+//!
+//! ```text
+//! T(k)    =  RTT (cwnd/RTTmin - Th(k)) / (cwnd/RTTmin)   within t(k) - t(k-1) and RTT
+//! s(k)    =  packets that arrived during the last T(k) / T(k)
+//! U(k)    =  3/5 U(k-1) + 2/5 |s(k) - s(k-1)|
+//! tau(k)  =  RTT + N RTT U(k) / Umax                      N = 10; Umax: largest of ten U
+//! ERE     =  low-pass of s with tau(k): see `low_pass`
+//! ```
+//!
+//! Choices: tcpwbr2003 repeats neither equations nor constants. Th is the rate of the last RTT.
+//! Intervals reach back to an arrival, as no rate would be exact between two. There are no virtual
+//! samples: unlike BE's, these hold the silence before them. Acknowledgments of one instant make
+//! one sample.
+
+use std::collections::VecDeque;
+
+use super::low_pass::LowPass;
+use crate::endpoint::estimator::Sample;
+use crate::units::{Duration, Time};
+
+/// Weight of the old restlessness.
+const RESTLESSNESS_WEIGHT: f64 = 0.6;
+/// N: how much slower the filter is when the samples are as restless as they get.
+const SLOWING: f64 = 10.0;
+/// Among how many the largest restlessness is sought.
+const MEMORY: usize = 10;
+
+/// The state of the estimator.
+#[derive(Debug, Clone, Default)]
+pub struct Ere {
+    filter: LowPass,
+    /// When acknowledgments of the last RTT came, and what had arrived by then in all.
+    arrivals: VecDeque<(Time, u64)>,
+    total: u64,
+    latest: Option<Time>,
+    sample: f64,
+    restlessness: [f64; MEMORY],
+    samples: usize,
+}
+
+impl Ere {
+    pub(super) fn rate(&self) -> f64 {
+        self.filter.estimate()
+    }
+
+    pub(super) fn on_ack(&mut self, sample: &Sample) {
+        self.total += sample.arrived;
+        let now = sample.now;
+        if sample.rtt.is_zero() {
+            return; // Nothing is known of the path before the first RTT.
+        }
+        match (self.latest, self.arrivals.back_mut()) {
+            (Some(latest), Some(last)) if latest == now => {
+                last.1 = self.total;
+                return;
+            }
+            (None, _) => {
+                self.latest = Some(now);
+                self.arrivals.push_back((now, self.total));
+                return;
+            }
+            _ => {}
+        }
+        let since_last = now.since(self.latest.unwrap_or(now));
+        self.latest = Some(now);
+        self.arrivals.push_back((now, self.total));
+        self.forget_before(now, sample.rtt.max(since_last));
+        let interval = interval(sample, self.rate_over(now, sample.rtt)).max(since_last);
+        let rate = self.rate_over(now, interval);
+        let tau = self.time_constant(rate, sample.rtt);
+        // Beyond twice tau the transform would swing: the filter forgets all but two samples.
+        self.filter.on_sample(rate, since_last.min(tau.saturating_mul(2)), tau);
+    }
+
+    /// Keeps what came during the last `rtt`, and the last before it to count from.
+    fn forget_before(&mut self, now: Time, rtt: Duration) {
+        while self.arrivals.get(1).is_some_and(|(time, _)| now.since(*time) >= rtt) {
+            self.arrivals.pop_front();
+        }
+    }
+
+    /// Packets per second since the last arrival before, or at the beginning of, the last
+    /// `interval`; since the first one known where there is none.
+    fn rate_over(&self, now: Time, interval: Duration) -> f64 {
+        let after = self.arrivals.partition_point(|(time, _)| now.since(*time) >= interval);
+        let (since, before) = self.arrivals[after.saturating_sub(1)];
+        (self.total - before) as f64 / now.since(since).as_secs_f64()
+    }
+
+    /// tau(k), for a sample s(k).
+    fn time_constant(&mut self, rate: f64, rtt: Duration) -> Duration {
+        let previous = self.restlessness[(self.samples + MEMORY - 1) % MEMORY];
+        let change = (rate - self.sample).abs();
+        let now = RESTLESSNESS_WEIGHT * previous + (1.0 - RESTLESSNESS_WEIGHT) * change;
+        self.sample = rate;
+        self.restlessness[self.samples % MEMORY] = now;
+        self.samples += 1;
+        let largest = self.restlessness.iter().copied().fold(0.0, f64::max);
+        let share = if largest > 0.0 { now / largest } else { 0.0 };
+        rtt.mul_f64(1.0 + SLOWING * share)
+    }
+}
+
+/// T(k) for a throughput Th(k) in packets per second.
+fn interval(sample: &Sample, throughput: f64) -> Duration {
+    let expected = sample.cwnd / sample.min_rtt.as_secs_f64();
+    // A cast saturates: below zero, where more arrives than expected, becomes zero.
+    sample.rtt.mul_f64((expected - throughput) / expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn sample(at: u64, rtt: u64, cwnd: f64) -> Sample {
+        let (now, rtt) = (Time::ZERO + MS(at), MS(rtt));
+        Sample { now, arrived: 1, rtt, min_rtt: MS(100), srtt: rtt, cwnd }
+    }
+
+    #[test]
+    fn the_interval_grows_with_the_gap() {
+        // 10 packets an RTTmin of 100 ms are expected, and as many come: the shortest.
+        assert_eq!(interval(&sample(0, 100, 10.0), 100.0), Duration::ZERO);
+        // 200 a second expected, 100 came: half an RTT.
+        assert_eq!(interval(&sample(0, 100, 20.0), 100.0), MS(50));
+        // The same with a queue, where the RTT is 200 ms.
+        assert_eq!(interval(&sample(0, 200, 20.0), 100.0), MS(100));
+        // More than expected: no gap.
+        assert_eq!(interval(&sample(0, 100, 10.0), 300.0), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_steady_stream_is_its_rate() {
+        for cwnd in [10.0, 40.0] {
+            let mut ere = Ere::default();
+            for i in 0..2000 {
+                ere.on_ack(&sample(i * 10, 100, cwnd));
+            }
+            assert!((ere.rate() - 100.0).abs() < 1e-6, "{} at {cwnd}", ere.rate());
+        }
+    }
+
+    /// Ten packets 1 ms apart each 100 ms: 100 a second in bursts of 1000 a second.
+    fn of_bursts(cwnd: f64) -> f64 {
+        let mut ere = Ere::default();
+        for round in 0..200 {
+            for i in 0..10 {
+                ere.on_ack(&sample(round * 100 + i, 100, cwnd));
+            }
+        }
+        ere.rate()
+    }
+
+    #[test]
+    fn it_is_a_bandwidth_where_there_is_no_gap_and_a_rate_where_there_is() {
+        // As many as expected: per acknowledgment, like BE.
+        assert!(of_bursts(10.0) > 200.0, "{}", of_bursts(10.0));
+        // Far less than expected: a whole RTT, in which 10 came.
+        assert!((of_bursts(1e6) - 100.0).abs() < 1.0, "{}", of_bursts(1e6));
+    }
+
+    #[test]
+    fn the_time_constant_by_hand() {
+        let mut ere = Ere::default();
+        // U = 2/5 x 50 = 20, the largest so far: tau = 100 + 10 x 100 ms.
+        assert_eq!(ere.time_constant(50.0, MS(100)), MS(1100));
+        // U = 3/5 x 20 + 0 = 12 of 20: 100 + 10 x 100 x 0.6.
+        assert_eq!(ere.time_constant(50.0, MS(100)), MS(700));
+        // U = 7.2 of 20.
+        assert_eq!(ere.time_constant(50.0, MS(100)), MS(460));
+    }
+
+    #[test]
+    fn silence_is_in_the_next_samples_and_old_arrivals_are_forgotten() {
+        let mut ere = Ere::default();
+        for i in 0..2000 {
+            ere.on_ack(&sample(i * 10, 100, 10.0));
+        }
+        assert!(ere.arrivals.len() <= 12, "one RTT: {}", ere.arrivals.len());
+        // One packet in 10 s, which is more than twice tau: (0.1 + 100) / 2.
+        ere.on_ack(&sample(29_990, 100, 10.0));
+        assert!((ere.rate() - 50.05).abs() < 1e-6, "{}", ere.rate());
+    }
+}

@@ -1,0 +1,314 @@
+//! Delivery-rate samples (draft-ietf-ccwg-bbr-06, section "Delivery Rate Samples"; before it
+//! draft-cheng-iccrg-delivery-rate-estimation).
+//!
+//! Each transmission remembers how much had been delivered when it was sent, and when that was.
+//! When it is acknowledged, what was delivered since over the time that took is a sample of the
+//! rate of the path. The time is the longer of the two between which the data was sent and
+//! between which it was acknowledged, so that neither bursts of data nor compressed
+//! acknowledgments raise the rate beyond what the path can do:
+//!
+//! ```text
+//! send_elapsed = P.send_time - P.first_send_time
+//! ack_elapsed  = C.delivered_time - P.delivered_time
+//! rate         = (C.delivered - P.delivered) / max(send_elapsed, ack_elapsed)
+//! ```
+//!
+//! A sample counts as limited by the application if the sender had run out of data, with room
+//! in its window, when the packet was sent or before and that gap is not acknowledged yet.
+//!
+//! The draft discards samples over less than the smallest round-trip time, which a spurious
+//! retransmission could give. Here a sample's packet is known to be the one acknowledged, so that
+//! ack_elapsed is never less than its round-trip time.
+//!
+//! Deviation: a transmission whose data turns out to have arrived by an earlier one counts as
+//! delivered once and gives no sample; the draft would count it again.
+
+use std::collections::VecDeque;
+
+use crate::units::{Duration, Time};
+
+/// What the state of the connection was when a packet was sent (the draft's P).
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    at: Time,
+    first_sent: Time,
+    delivered: u64,
+    delivered_time: Time,
+    lost: u64,
+    tx_in_flight: u64,
+    is_app_limited: bool,
+}
+
+/// The draft's per-connection state, and the state of each transmission under way.
+#[derive(Debug, Clone, Default)]
+pub struct DeliveryRate {
+    /// C.delivered and C.lost, packets.
+    delivered: u64,
+    lost: u64,
+    delivered_time: Time,
+    /// C.first_send_time: when the packet delivered last was sent.
+    first_sent: Time,
+    /// C.app_limited: `delivered` at which the gap will have passed; 0 outside such a phase.
+    app_limited: u64,
+    /// Transmissions by number, the first of which is `base`.
+    sent: VecDeque<Sent>,
+    base: u64,
+    /// The sample in the making: the newest packet delivered by the acknowledgment at hand.
+    newest: Option<(u64, Sent)>,
+    newly_acked: u64,
+    newly_lost: u64,
+}
+
+/// What one acknowledgment tells of the path (the draft's RS). Volumes in packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RateSample {
+    /// When it arrived.
+    pub now: Time,
+    /// Packets it shows to have been delivered; at least 1.
+    pub newly_acked: u64,
+    /// Packets it shows to be lost.
+    pub newly_lost: u64,
+    /// C.delivered: packets delivered since the start.
+    pub total_delivered: u64,
+    /// P.delivered of the newest packet delivered.
+    pub prior_delivered: u64,
+    /// Packets delivered since that packet was sent.
+    pub delivered: u64,
+    /// The delivery rate, packets per second; 0 where no time passed.
+    pub rate: f64,
+    /// Did the application limit it?
+    pub is_app_limited: bool,
+    /// Packets in flight when the newest packet had been sent, itself included.
+    pub tx_in_flight: u64,
+    /// Packets found lost since the newest packet was sent.
+    pub lost: u64,
+    /// Round-trip time of the newest packet.
+    pub rtt: Duration,
+    /// Packets in flight now.
+    pub in_flight: u64,
+    /// Packets that were in flight before the acknowledgment.
+    pub prior_in_flight: u64,
+    /// Is a loss of the last round trip being repaired?
+    pub in_recovery: bool,
+}
+
+/// A transmission found lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its number.
+    pub number: u64,
+    /// Packets delivered in all when it was found lost.
+    pub total_delivered: u64,
+    /// Packets in flight when it had been sent, itself included.
+    pub tx_in_flight: u64,
+    /// Packets found lost since it was sent, itself included.
+    pub lost: u64,
+    /// Had the application run out of data when it was sent?
+    pub is_app_limited: bool,
+}
+
+impl DeliveryRate {
+    /// Is the connection limited by its application (C.app_limited)?
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited > 0
+    }
+
+    /// The application has no more data although the window has room.
+    pub fn mark_app_limited(&mut self, in_flight: u64) {
+        self.app_limited = (self.delivered + in_flight).max(1);
+    }
+
+    /// Transmission `number` leaves when `in_flight` packets are on their way.
+    pub fn on_sent(&mut self, now: Time, number: u64, in_flight: u64) {
+        if in_flight == 0 {
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        if self.sent.is_empty() {
+            self.base = number;
+        }
+        debug_assert_eq!(self.base + self.sent.len() as u64, number, "numbers are consecutive");
+        self.sent.push_back(Sent {
+            at: now,
+            first_sent: self.first_sent,
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            lost: self.lost,
+            tx_in_flight: in_flight + 1,
+            is_app_limited: self.is_app_limited(),
+        });
+    }
+
+    fn packet(&self, number: u64) -> Option<Sent> {
+        let at = number.checked_sub(self.base)?;
+        self.sent.get(at as usize).copied()
+    }
+
+    /// Transmission `number` was delivered.
+    pub fn on_delivered(&mut self, now: Time, number: u64) {
+        self.on_unattributed_delivery(now);
+        let Some(packet) = self.packet(number) else { return };
+        let is_newest = self.newest.is_none_or(|(newest, _)| number > newest);
+        if is_newest {
+            self.newest = Some((number, packet));
+            self.first_sent = packet.at;
+        }
+    }
+
+    /// A packet was delivered, nobody can say by which of its transmissions.
+    pub fn on_unattributed_delivery(&mut self, now: Time) {
+        self.delivered += 1;
+        self.delivered_time = now;
+        self.newly_acked += 1;
+    }
+
+    /// Transmission `number` is lost.
+    pub fn on_lost(&mut self, number: u64) -> Option<LostPacket> {
+        self.lost += 1;
+        self.newly_lost += 1;
+        let packet = self.packet(number)?;
+        Some(LostPacket {
+            number,
+            total_delivered: self.delivered,
+            tx_in_flight: packet.tx_in_flight,
+            lost: self.lost - packet.lost,
+            is_app_limited: packet.is_app_limited,
+        })
+    }
+
+    /// Ends an acknowledgment, or a timer: the sample, if a packet was delivered that gives one.
+    /// `oldest` is the first transmission still under way, and `in_flight` how many are.
+    pub fn finish(
+        &mut self,
+        now: Time,
+        oldest: u64,
+        in_flight: u64,
+        in_recovery: bool,
+    ) -> Option<RateSample> {
+        while self.base < oldest && self.sent.pop_front().is_some() {
+            self.base += 1;
+        }
+        if self.app_limited > 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        let newly_acked = std::mem::take(&mut self.newly_acked);
+        let newly_lost = std::mem::take(&mut self.newly_lost);
+        let (_, packet) = self.newest.take()?;
+        let send_elapsed = packet.at.since(packet.first_sent);
+        let ack_elapsed = self.delivered_time.since(packet.delivered_time);
+        let interval = send_elapsed.max(ack_elapsed);
+        let delivered = self.delivered - packet.delivered;
+        Some(RateSample {
+            now,
+            newly_acked,
+            newly_lost,
+            total_delivered: self.delivered,
+            prior_delivered: packet.delivered,
+            delivered,
+            rate: if interval.is_zero() { 0.0 } else { delivered as f64 / interval.as_secs_f64() },
+            is_app_limited: packet.is_app_limited,
+            tx_in_flight: packet.tx_in_flight,
+            lost: self.lost - packet.lost,
+            rtt: now.since(packet.at),
+            in_flight,
+            prior_in_flight: in_flight + newly_acked + newly_lost,
+            in_recovery,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(time: u64) -> Time {
+        Time::ZERO + Duration::from_millis(time)
+    }
+
+    fn acknowledged(
+        rate: &mut DeliveryRate,
+        at: u64,
+        numbers: &[u64],
+        in_flight: u64,
+    ) -> RateSample {
+        for number in numbers {
+            rate.on_delivered(ms(at), *number);
+        }
+        rate.finish(ms(at), numbers[numbers.len() - 1] + 1, in_flight, false).expect("a sample")
+    }
+
+    #[test]
+    fn a_sample_spans_a_round_trip() {
+        let mut rate = DeliveryRate::default();
+        for (i, at) in [0, 10, 20, 30].into_iter().enumerate() {
+            rate.on_sent(ms(at), 1 + i as u64, i as u64);
+        }
+        // The first: 1 packet since 0 ms, acknowledged at 100 ms: 10 a second.
+        let first = acknowledged(&mut rate, 100, &[1], 3);
+        assert_eq!(
+            (first.delivered, first.prior_delivered, first.rtt),
+            (1, 0, Duration::from_millis(100))
+        );
+        assert!((first.rate - 10.0).abs() < 1e-9);
+        rate.on_sent(ms(100), 5, 3);
+        // The last of the first flight: 4 packets in 130 ms.
+        acknowledged(&mut rate, 110, &[2], 3);
+        let last = acknowledged(&mut rate, 130, &[3, 4], 1);
+        assert!((last.rate - 4.0 / 0.13).abs() < 1e-9);
+        assert_eq!((last.newly_acked, last.prior_in_flight), (2, 3));
+        // Packet 5 went when 1 had been delivered, at 100 ms: 4 more by 200 ms.
+        let next = acknowledged(&mut rate, 200, &[5], 0);
+        assert_eq!((next.prior_delivered, next.delivered), (1, 4));
+        assert!((next.rate - 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn compressed_acknowledgments_do_not_raise_the_rate() {
+        // Ten packets, 10 ms apart: 100 a second. Their acknowledgments come all at 200 ms but
+        // for the first, at 100 ms. Packets 2 to 10 were sent over 90 ms and acknowledged over
+        // 200 ms since 0: 10 / 0.2 = 50 a second at most, and never 9 in no time.
+        let mut rate = DeliveryRate::default();
+        for i in 0..10 {
+            rate.on_sent(ms(10 * i), 1 + i, i);
+        }
+        acknowledged(&mut rate, 100, &[1], 9);
+        // Packet 11 leaves on the first acknowledgment; it spans 100 to 210 ms.
+        rate.on_sent(ms(100), 11, 9);
+        let bunch = acknowledged(&mut rate, 200, &[2, 3, 4, 5, 6, 7, 8, 9, 10], 1);
+        assert!((bunch.rate - 50.0).abs() < 1e-9, "{}", bunch.rate);
+        let after = acknowledged(&mut rate, 210, &[11], 0);
+        // 10 packets since packet 1, sent over 100 ms (0 to 100), acknowledged over 110 ms.
+        assert!((after.rate - 10.0 / 0.11).abs() < 1e-9, "{}", after.rate);
+    }
+
+    #[test]
+    fn an_application_limited_phase_ends_when_its_gap_is_acknowledged() {
+        let mut rate = DeliveryRate::default();
+        rate.on_sent(ms(0), 1, 0);
+        rate.mark_app_limited(1);
+        rate.on_sent(ms(10), 2, 1);
+        // delivered 1 is not beyond 0 + 1: still in the phase.
+        assert!(!acknowledged(&mut rate, 100, &[1], 1).is_app_limited);
+        assert!(rate.is_app_limited());
+        assert!(acknowledged(&mut rate, 110, &[2], 0).is_app_limited);
+        assert!(!rate.is_app_limited());
+    }
+
+    #[test]
+    fn losses_are_counted_from_the_transmission_on() {
+        let mut rate = DeliveryRate::default();
+        for number in 1..=6 {
+            rate.on_sent(ms(number), number, number - 1);
+        }
+        rate.on_delivered(ms(100), 4);
+        let one = rate.on_lost(1).expect("known");
+        assert_eq!((one.tx_in_flight, one.lost, one.number), (1, 1, 1));
+        assert_eq!(rate.on_lost(2).map(|p| (p.tx_in_flight, p.lost)), Some((2, 2)));
+        let sample = rate.finish(ms(100), 3, 3, true).expect("a sample");
+        assert_eq!((sample.lost, sample.newly_lost, sample.prior_in_flight), (2, 2, 6));
+        // Sent after those were found lost: nothing is lost since.
+        rate.on_sent(ms(100), 7, 3);
+        rate.on_delivered(ms(200), 7);
+        assert_eq!(rate.finish(ms(200), 8, 2, true).expect("a sample").lost, 0);
+    }
+}

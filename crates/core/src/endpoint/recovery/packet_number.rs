@@ -1,0 +1,362 @@
+//! Recovery by packet number: the loss detection of today's transports (RFC 9002, section 6;
+//! for TCP, RACK-TLP of RFC 8985 is much the same).
+//!
+//! Every transmission has a number of its own, which its acknowledgment echoes, so that a lost
+//! retransmission is found like any other loss. A transmission is lost once one sent
+//! dupackthreshold numbers later is acknowledged (kPacketThreshold = 3, section 6.1.1), or a
+//! later one is and it was sent 9/8 of a round trip ago (kTimeThreshold, section 6.1.2). Where
+//! acknowledgments stop, probes go out beyond the window after the probe timeout (section 6.2)
+//! and nothing is taken for lost before something comes back.
+//!
+//! A window is reduced once a round trip: only for a loss of what was sent after the last
+//! reduction (section 7.3.2). Losses without an acknowledgment between them over more than
+//! three probe timeouts are persistent congestion (section 7.6): the connection starts again.
+//!
+//! Deviations, all because acknowledgments here are TCP's and echo one number each. What they
+//! cover beside the echoed packet is credited to the latest transmission of that data, unless it
+//! is younger than the echoed one. A transmission of data that is known to have arrived is no
+//! longer in flight. A probe repeats the oldest outstanding data where no new data may be sent.
+
+use std::collections::VecDeque;
+
+use super::{Acked, Finding, RecoveryConfig, Sequences};
+use crate::endpoint::estimator::RttEstimator;
+use crate::endpoint::range_set::RangeSet;
+use crate::units::{Duration, Time};
+
+/// RFC 9002 section 6.1.2: kTimeThreshold.
+const TIME_THRESHOLD: f64 = 9.0 / 8.0;
+/// RFC 9002 section 6.1.2: kGranularity.
+const GRANULARITY: Duration = Duration::from_millis(1);
+/// RFC 9002 section 7.6.1: kPersistentCongestionThreshold.
+const PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
+/// Probes sent when the probe timeout expires (RFC 9002 section 6.2.4: one or two).
+const PROBES: u32 = 2;
+
+/// In place of a packet number: the data has arrived. Numbers start at 1.
+const ARRIVED: u64 = 0;
+
+#[derive(Debug, Clone, Copy)]
+struct Transmission {
+    seq: u64,
+    sent: Time,
+    in_flight: bool,
+    /// The transmission of the same data before this one, if that was in flight; else 0.
+    earlier: u64,
+}
+
+/// What the last acknowledgment or timer told of transmissions, by number.
+#[derive(Debug, Clone, Default)]
+pub struct News {
+    /// Delivered, in no order.
+    pub delivered: Vec<u64>,
+    /// Packets delivered by a transmission that cannot be told.
+    pub unattributed: u64,
+    /// Lost, in the order in which they were sent.
+    pub lost: Vec<u64>,
+    /// Were they lost over so long a time that the connection is to start again?
+    pub persistent_congestion: bool,
+}
+
+/// The state of recovery by packet number.
+#[derive(Debug, Clone)]
+pub struct PacketNumber {
+    threshold: u64,
+    /// How long the receiver may hold an acknowledgment back (RFC 9002: max_ack_delay).
+    max_ack_delay: Duration,
+    /// Transmissions by number from `base` on; the first is in flight.
+    sent: VecDeque<Transmission>,
+    base: u64,
+    in_flight: u64,
+    largest_acked: u64,
+    /// The latest transmission of the data from `data_base` on, or [`ARRIVED`].
+    data: VecDeque<u64>,
+    data_base: u64,
+    /// What has arrived out of order.
+    arrived: RangeSet,
+    /// Data to send again, in the order in which it was found lost.
+    lost: VecDeque<u64>,
+    /// The first number sent after the last reduction (RFC 9002: congestion_recovery_start_time).
+    recovery_start: u64,
+    loss_time: Time,
+    last_sent: Time,
+    /// When the first RTT sample was there: only what was sent later tells of persistent
+    /// congestion (RFC 9002 section 7.6.2).
+    first_sample: Time,
+    probes: u32,
+    news: News,
+}
+
+impl PacketNumber {
+    pub(super) fn new(config: RecoveryConfig) -> Self {
+        PacketNumber {
+            threshold: u64::from(config.dupack_threshold),
+            max_ack_delay: config.max_ack_delay,
+            sent: VecDeque::new(),
+            base: 1,
+            in_flight: 0,
+            largest_acked: 0,
+            data: VecDeque::new(),
+            data_base: 0,
+            arrived: RangeSet::default(),
+            lost: VecDeque::new(),
+            recovery_start: 1,
+            loss_time: Time::NEVER,
+            last_sent: Time::ZERO,
+            first_sample: Time::NEVER,
+            probes: 0,
+            news: News::default(),
+        }
+    }
+
+    /// Packets in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// The number of the oldest transmission in flight, or of the next one.
+    pub fn oldest(&self) -> u64 {
+        self.base
+    }
+    /// Has nothing lost to be sent again?
+    pub fn has_repaired_all(&self) -> bool {
+        self.lost.is_empty()
+    }
+    /// What the last acknowledgment or timer told.
+    pub fn news(&self) -> &News {
+        &self.news
+    }
+    /// Are probes to be sent, whatever window and pacing say?
+    pub fn is_probing(&self) -> bool {
+        self.probes > 0
+    }
+    /// Does an acknowledgment of that number give an RTT sample (RFC 9002 section 5.1)?
+    pub(super) fn is_largest(&self, number: u64) -> bool {
+        number > self.largest_acked
+    }
+    pub(super) fn in_recovery(&self) -> bool {
+        self.largest_acked < self.recovery_start && self.recovery_start > 1
+    }
+
+    /// RFC 9002 appendix A.8: when the timer is to expire.
+    pub fn deadline(&self, rtt: &RttEstimator) -> Time {
+        if self.loss_time != Time::NEVER {
+            self.loss_time
+        } else if self.in_flight > 0 {
+            self.last_sent + rtt.backed_off(self.probe_timeout(rtt))
+        } else {
+            Time::NEVER
+        }
+    }
+
+    /// RFC 9002 section 6.2.1, without back-off.
+    fn probe_timeout(&self, rtt: &RttEstimator) -> Duration {
+        rtt.probe_timeout().max(rtt.srtt() + GRANULARITY) + self.max_ack_delay
+    }
+
+    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+        self.clear_news();
+        self.largest_acked = self.largest_acked.max(acked.packet_seq);
+        if self.first_sample == Time::NEVER {
+            self.first_sample = acked.now;
+        }
+        self.deliver_echoed(acked.packet_seq);
+        while self.data_base < seqs.una {
+            let latest = self.data.pop_front().unwrap_or(ARRIVED);
+            self.data_base += 1;
+            self.on_arrival(latest, acked.packet_seq);
+        }
+        self.arrived.remove_below(seqs.una);
+        for block in acked.sack {
+            if block.start >= block.end || block.end > seqs.high || block.start < seqs.una {
+                continue;
+            }
+            let mut seq = self.arrived.next_missing(block.start);
+            while seq < block.end {
+                let slot = (seq - self.data_base) as usize;
+                let latest = std::mem::replace(&mut self.data[slot], ARRIVED);
+                self.on_arrival(latest, acked.packet_seq);
+                seq = self.arrived.next_missing(seq + 1);
+            }
+            self.arrived.insert(*block, 0);
+        }
+        self.detect(acked.now, acked.rtt)
+    }
+
+    /// The loss timer expired.
+    pub fn on_loss_timer(&mut self, now: Time, rtt: &RttEstimator) -> Finding {
+        self.clear_news();
+        self.last_sent = now; // What is found lost leaves at once.
+        self.detect(now, rtt)
+    }
+
+    /// The probe timeout expired (RFC 9002 section 6.2.4).
+    pub fn on_probe_timeout(&mut self, now: Time) {
+        self.clear_news();
+        self.probes = PROBES;
+        self.last_sent = now; // They leave at once.
+    }
+
+    /// Is the loss timer, and not the probe timeout, due at `now`?
+    pub fn is_loss_due(&self, now: Time) -> bool {
+        self.loss_time <= now
+    }
+
+    fn clear_news(&mut self) {
+        self.news.delivered.clear();
+        self.news.lost.clear();
+        self.news.unattributed = 0;
+        self.news.persistent_congestion = false;
+    }
+
+    fn transmission(&mut self, number: u64) -> Option<&mut Transmission> {
+        let at = number.checked_sub(self.base)?;
+        self.sent.get_mut(at as usize)
+    }
+
+    /// The latest transmission of data that is not cumulatively acknowledged, or [`ARRIVED`].
+    fn latest(&self, seq: u64) -> Option<u64> {
+        let at = seq.checked_sub(self.data_base)?;
+        self.data.get(at as usize).copied()
+    }
+
+    /// Takes a transmission out of the network; whether it was there, and what it says.
+    fn resolve(&mut self, number: u64) -> Option<Transmission> {
+        let transmission = self.transmission(number).filter(|t| t.in_flight)?;
+        transmission.in_flight = false;
+        let resolved = *transmission;
+        self.in_flight -= 1;
+        Some(resolved)
+    }
+
+    /// The transmission that triggered the acknowledgment.
+    fn deliver_echoed(&mut self, number: u64) {
+        let Some(transmission) = self.resolve(number) else { return };
+        self.news.delivered.push(number);
+        let Some(slot) = transmission.seq.checked_sub(self.data_base) else { return };
+        let latest = std::mem::replace(&mut self.data[slot as usize], ARRIVED);
+        self.withdraw(latest);
+    }
+
+    /// Data arrived whose latest transmission is `latest`.
+    fn on_arrival(&mut self, latest: u64, echoed: u64) {
+        if latest == ARRIVED {
+            return;
+        }
+        if latest <= echoed && self.transmission(latest).is_some_and(|t| t.in_flight) {
+            self.news.delivered.push(latest);
+        } else {
+            self.news.unattributed += 1;
+        }
+        self.withdraw(latest);
+    }
+
+    /// No transmission of the data last sent as `latest` is waited for any more.
+    fn withdraw(&mut self, latest: u64) {
+        let mut number = latest;
+        while number != 0 {
+            self.resolve(number);
+            number = self.transmission(number).map_or(0, |t| t.earlier);
+        }
+    }
+
+    /// RFC 9002 section 6.1 and appendix A.10.
+    fn detect(&mut self, now: Time, rtt: &RttEstimator) -> Finding {
+        let delay = rtt.srtt().max(rtt.latest()).mul_f64(TIME_THRESHOLD).max(GRANULARITY);
+        let persistent = self.probe_timeout(rtt).saturating_mul(PERSISTENT_CONGESTION_THRESHOLD);
+        self.loss_time = Time::NEVER;
+        let mut run: Option<Time> = None;
+        let mut at = 0;
+        while let Some(&transmission) = self.sent.get(at) {
+            let number = self.base + at as u64;
+            at += 1;
+            if number >= self.largest_acked {
+                break;
+            }
+            if !transmission.in_flight {
+                run = None;
+                continue;
+            }
+            let due = transmission.sent + delay;
+            if self.largest_acked < number + self.threshold && due > now {
+                self.loss_time = due; // Those after it are due later.
+                break;
+            }
+            self.resolve(number);
+            self.news.lost.push(number);
+            if transmission.sent > self.first_sample {
+                let since = *run.get_or_insert(transmission.sent);
+                let spread = transmission.sent.since(since);
+                self.news.persistent_congestion |= spread > persistent;
+            }
+            if self.latest(transmission.seq) == Some(number) {
+                self.lost.push_back(transmission.seq);
+            }
+        }
+        while self.sent.front().is_some_and(|t| !t.in_flight) {
+            self.sent.pop_front();
+            self.base += 1;
+        }
+        match self.news.lost.last() {
+            Some(&last) if last >= self.recovery_start => {
+                self.recovery_start = self.base + self.sent.len() as u64;
+                Finding::Loss
+            }
+            _ => Finding::Nothing,
+        }
+    }
+
+    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        if self.probes > 0 {
+            self.probes -= 1;
+            let probe = self.probe(seqs);
+            if probe.is_none() {
+                self.probes = 0;
+            }
+            return probe;
+        }
+        if self.in_flight >= cwnd as u64 {
+            return None;
+        }
+        self.next_lost().or_else(|| seqs.allows_next(seqs.rwnd).then_some(seqs.next))
+    }
+
+    /// What a probe carries: what is known to be lost, new data, or the oldest in flight.
+    fn probe(&mut self, seqs: &Sequences) -> Option<u64> {
+        if let Some(seq) = self.next_lost() {
+            return Some(seq);
+        }
+        if seqs.allows_next(seqs.rwnd) {
+            return Some(seqs.next);
+        }
+        let mut numbers = (self.base..).zip(&self.sent);
+        let oldest = numbers.find(|(number, t)| t.in_flight && self.latest(t.seq) == Some(*number));
+        oldest.map(|(_, t)| t.seq)
+    }
+
+    fn next_lost(&mut self) -> Option<u64> {
+        while let Some(seq) = self.lost.pop_front() {
+            if self.latest(seq).is_some_and(|number| number != ARRIVED) {
+                return Some(seq);
+            }
+        }
+        None
+    }
+
+    pub(super) fn on_sent(&mut self, seq: u64, packet_seq: u64, now: Time) {
+        debug_assert_eq!(self.base + self.sent.len() as u64, packet_seq);
+        let slot = (seq - self.data_base) as usize;
+        let earlier = match self.data.get_mut(slot) {
+            Some(latest) => std::mem::replace(latest, packet_seq),
+            None => {
+                debug_assert_eq!(slot, self.data.len(), "new data goes out in order");
+                self.data.push_back(packet_seq);
+                0
+            }
+        };
+        let earlier =
+            if self.transmission(earlier).is_some_and(|t| t.in_flight) { earlier } else { 0 };
+        self.sent.push_back(Transmission { seq, sent: now, in_flight: true, earlier });
+        self.in_flight += 1;
+        self.last_sent = now;
+    }
+}

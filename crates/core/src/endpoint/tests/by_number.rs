@@ -1,0 +1,216 @@
+//! Recovery by packet number against RFC 9002, and pacing.
+
+use super::super::recovery::{Acked, Finding, Recovery, RecoveryConfig, RecoveryKind, Sequences};
+use super::*;
+use crate::endpoint::estimator::RttEstimator;
+use crate::packet::SackBlock;
+
+/// A scheme by itself, with a path whose round trips all take 100 ms.
+struct Scheme {
+    recovery: Recovery,
+    seqs: Sequences,
+    rtt: RttEstimator,
+    numbers: u64,
+}
+
+impl Scheme {
+    fn new(limit: u64) -> Self {
+        let config = RecoveryConfig {
+            dupack_threshold: 3,
+            partial_deflation: true,
+            loss_monitor_guard: false,
+            max_ack_delay: Duration::ZERO,
+        };
+        let second = Duration::from_secs(1);
+        let mut rtt = RttEstimator::new(Duration::ZERO, second, Duration::from_secs(60), second);
+        // RTTVAR falls by a quarter a sample: 50 ms x 0.75^40 is half a microsecond.
+        for _ in 0..41 {
+            rtt.on_sample(ms(0), ms(100));
+        }
+        Scheme {
+            recovery: Recovery::new(RecoveryKind::PacketNumber, config),
+            seqs: Sequences { limit, rwnd: 1000, ..Sequences::default() },
+            rtt,
+            numbers: 0,
+        }
+    }
+
+    /// Sends what `cwnd` allows; the data sent.
+    fn send(&mut self, at: u64, cwnd: f64) -> Vec<u64> {
+        let mut sent = Vec::new();
+        while let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) {
+            self.numbers += 1;
+            self.recovery.on_sent(&self.seqs, seq, self.numbers, ms(at));
+            if seq == self.seqs.next {
+                self.seqs.next += 1;
+                self.seqs.high += 1;
+            }
+            sent.push(seq);
+        }
+        sent
+    }
+
+    /// The acknowledgment of transmission `number`; everything below `una` has arrived, and
+    /// `sack` above it.
+    fn ack(&mut self, at: u64, number: u64, una: u64, sack: &[(u64, u64)]) -> Finding {
+        let newly = una - self.seqs.una;
+        self.seqs.una = una;
+        let sack: Vec<_> = sack.iter().map(|&(start, end)| SackBlock { start, end }).collect();
+        let (rtt, trigger_seq) = (&self.rtt, 0);
+        let acked = Acked { now: ms(at), rtt, newly, trigger_seq, packet_seq: number, sack: &sack };
+        self.recovery.on_ack(&self.seqs, &acked, 0.0)
+    }
+
+    fn lost(&self) -> Vec<u64> {
+        let Recovery::PacketNumber(scheme) = &self.recovery else { panic!("by number") };
+        scheme.news().lost.clone()
+    }
+
+    fn deadline(&self) -> Time {
+        let Recovery::PacketNumber(scheme) = &self.recovery else { panic!("by number") };
+        scheme.deadline(&self.rtt)
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.recovery.in_flight(&self.seqs)
+    }
+}
+
+#[test]
+fn a_packet_is_lost_once_one_sent_three_later_is_acknowledged() {
+    let mut s = Scheme::new(100);
+    // Data 0 to 9 as packets 1 to 10. Packet 1 is lost.
+    assert_eq!(s.send(0, 10.0), (0..10).collect::<Vec<_>>());
+    assert_eq!(s.ack(100, 2, 0, &[(1, 2)]), Finding::Nothing);
+    assert_eq!(s.ack(100, 3, 0, &[(1, 3)]), Finding::Nothing);
+    // RFC 9002 section 6.1.1: 4 - 1 >= kPacketThreshold.
+    assert_eq!(s.ack(100, 4, 0, &[(1, 4)]), Finding::Loss);
+    assert_eq!((s.lost(), s.in_flight()), (vec![1], 6));
+    assert!(s.recovery.in_recovery());
+    // It goes again first, as packet 11.
+    assert_eq!(s.send(100, 10.0), [0, 10, 11, 12]);
+    // The retransmission is lost too: packet 14 is three later. A TCP would time out.
+    for number in 5..=10 {
+        assert_eq!(s.ack(110, number, 0, &[(1, number)]), Finding::Nothing);
+    }
+    assert_eq!(s.send(110, 10.0).len(), 6);
+    assert_eq!(s.ack(200, 12, 0, &[(1, 11)]), Finding::Nothing);
+    assert!(!s.recovery.in_recovery(), "a packet sent after the reduction has arrived");
+    assert_eq!(s.ack(200, 13, 0, &[(1, 12)]), Finding::Nothing);
+    assert_eq!(s.ack(200, 14, 0, &[(1, 13)]), Finding::Loss, "sent after the last reduction");
+    assert_eq!(s.lost(), [11]);
+}
+
+#[test]
+fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent() {
+    let mut s = Scheme::new(2);
+    assert_eq!(s.send(0, 10.0), [0, 1]);
+    assert_eq!(s.ack(105, 2, 0, &[(1, 2)]), Finding::Nothing);
+    // RFC 9002 section 6.1.2: 9/8 x 100 ms after it was sent.
+    assert_eq!(s.deadline(), Time::ZERO + Duration::from_micros(112_500));
+    let Recovery::PacketNumber(scheme) = &mut s.recovery else { panic!("by number") };
+    assert!(!scheme.is_loss_due(ms(112)) && scheme.is_loss_due(ms(113)));
+    assert_eq!(scheme.on_loss_timer(ms(113), &s.rtt), Finding::Loss);
+    assert_eq!((s.lost(), s.in_flight()), (vec![1], 0));
+    assert_eq!(s.send(113, 10.0), [0]);
+}
+
+#[test]
+fn one_reduction_a_round_trip() {
+    let mut s = Scheme::new(100);
+    s.send(0, 20.0);
+    // 1 and 5 are lost, of one flight.
+    for number in [2, 3] {
+        s.ack(100, number, 0, &[(1, number)]);
+    }
+    assert_eq!(s.ack(100, 4, 0, &[(1, 4)]), Finding::Loss);
+    for number in [6, 7] {
+        s.ack(100, number, 0, &[(5, number), (1, 4)]);
+    }
+    // RFC 9002 section 7.3.2: sent before the last reduction.
+    assert_eq!(s.ack(100, 8, 0, &[(5, 8), (1, 4)]), Finding::Nothing);
+    assert_eq!(s.lost(), [5]);
+}
+
+#[test]
+fn lost_acknowledgments_are_made_up_for_by_later_ones() {
+    let mut s = Scheme::new(100);
+    s.send(0, 8.0);
+    // Of the acknowledgments of 1 to 6 only the last arrives; 7 is a hole; 8 is seen by SACK.
+    assert_eq!(s.ack(100, 6, 6, &[]), Finding::Nothing);
+    assert_eq!((s.lost(), s.in_flight()), (vec![], 2));
+    assert_eq!(s.ack(101, 8, 6, &[(7, 8)]), Finding::Nothing);
+    assert_eq!(s.in_flight(), 1);
+    let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
+    assert_eq!((scheme.oldest(), &scheme.news().delivered[..]), (7, &[8][..]));
+}
+
+#[test]
+fn an_original_that_arrives_late_does_not_credit_its_retransmission() {
+    let mut s = Scheme::new(100);
+    s.send(0, 8.0);
+    for number in [2, 3, 4] {
+        s.ack(100, number, 0, &[(1, number)]);
+    }
+    assert_eq!(s.lost(), [1]);
+    assert_eq!(s.send(100, 6.0), [0, 8]); // As packets 9 and 10.
+    // Packet 1 after all. Packet 9 is on its way and gives no sample; nobody waits for it.
+    s.ack(105, 1, 4, &[]);
+    let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
+    assert_eq!((scheme.news().unattributed, scheme.news().delivered.len()), (1, 0));
+    assert_eq!(s.in_flight(), 5, "5 to 8 and 10");
+}
+
+#[test]
+fn silence_sends_probes_and_takes_nothing_for_lost() {
+    let mut s = Scheme::new(4);
+    assert_eq!(s.send(0, 4.0), [0, 1, 2, 3]);
+    // RFC 9002 section 6.2.1: 100 ms + max(4 RTTVAR, 1 ms), with RTTVAR next to nothing.
+    assert_eq!(s.deadline(), Time::ZERO + Duration::from_millis(101));
+    let Recovery::PacketNumber(scheme) = &mut s.recovery else { panic!("by number") };
+    scheme.on_probe_timeout(ms(101));
+    s.rtt.back_off();
+    // No new data: the two oldest, although the window is full. Nothing is lost.
+    assert_eq!(s.send(101, 4.0), [0, 1]);
+    assert_eq!((s.in_flight(), s.lost()), (6, vec![]));
+    assert_eq!(s.deadline(), Time::ZERO + Duration::from_millis(101 + 202));
+    // The probe of 0 arrives as packet 5. What was sent at 0 is older than 9/8 round trips; of
+    // that, 0 has arrived, so that packet 1 is neither waited for nor lost, and 1 is probed.
+    assert_eq!(s.ack(201, 5, 1, &[]), Finding::Loss);
+    assert_eq!((s.lost(), s.in_flight()), (vec![2, 3, 4], 1));
+    assert_eq!(s.send(201, 4.0), [2, 3]);
+}
+
+#[test]
+fn losses_over_three_probe_timeouts_are_persistent_congestion() {
+    // RFC 9002 section 7.6.1: 3 x (100 + 1) ms = 303 ms between the first and the last lost.
+    for (last, persistent) in [(303, false), (305, true)] {
+        let mut s = Scheme::new(100);
+        s.send(0, 1.0);
+        s.ack(100, 1, 1, &[]); // The first sample: only what is sent later counts.
+        assert_eq!(s.send(101, 2.0), [1, 2]);
+        assert_eq!(s.send(101 + last, 3.0), [3]);
+        assert_eq!(s.send(500, 4.0), [4]);
+        assert_eq!(s.ack(600, 5, 1, &[(4, 5)]), Finding::Loss);
+        assert_eq!(s.lost(), [2, 3, 4]);
+        let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
+        assert_eq!(scheme.news().persistent_congestion, persistent, "{last} ms");
+    }
+}
+
+#[test]
+fn a_paced_sender_spreads_its_window_over_a_round_trip() {
+    let config = EndpointConfig { pacing: true, ..window(8.0) };
+    let mut line = Timeline::new("sack", &config);
+    // Nothing is known of the path: no pacing.
+    line.at(0, Start, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    // Slow start: cwnd 9; 1.25 x 9 / 100 ms is a packet each 8.89 ms (RFC 9002 section 7.7).
+    line.at(100, Arrives(0), &[8]);
+    let first = Time::ZERO + Duration::from_secs_f64(0.1 + 0.1 / (1.25 * 9.0));
+    assert_eq!(line.sender.next_timer(), first);
+    // More room in the meantime lets nothing out early.
+    line.at(101, Arrives(1), &[]);
+    line.at(108, Arrives(2), &[]);
+    assert_eq!(line.sender.next_timer(), first);
+    line.at(109, Arrives(3), &[9]);
+}

@@ -1,0 +1,51 @@
+//! The maximum over a sliding window of rounds.
+
+use std::collections::VecDeque;
+
+/// A windowed maximum: candidates in order of time, of falling value.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WindowedMax {
+    candidates: VecDeque<(u64, f64)>,
+}
+
+impl WindowedMax {
+    /// `value` was seen in round `round`; the window covers that round and the `length - 1`
+    /// before it.
+    pub(super) fn update(&mut self, round: u64, value: f64, length: u64) {
+        while self.candidates.back().is_some_and(|candidate| candidate.1 <= value) {
+            self.candidates.pop_back();
+        }
+        // Of a later and smaller value of one round nobody will ever hear.
+        if self.candidates.back().is_none_or(|candidate| candidate.0 < round) {
+            self.candidates.push_back((round, value));
+        }
+        while self.candidates.front().is_some_and(|candidate| candidate.0 + length <= round) {
+            self.candidates.pop_front();
+        }
+    }
+
+    /// The maximum; zero before the first value.
+    pub(super) fn max(&self) -> f64 {
+        self.candidates.front().map_or(0.0, |candidate| candidate.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_maxima_leave_the_window() {
+        let mut filter = WindowedMax::default();
+        let maxima: Vec<f64> =
+            [(1, 5.0), (1, 3.0), (2, 4.0), (3, 1.0), (4, 2.0), (5, 1.0), (7, 0.5)]
+                .into_iter()
+                .map(|(round, value)| {
+                    filter.update(round, value, 3);
+                    filter.max()
+                })
+                .collect();
+        // Windows 1, 1, 1-2, 1-3, 2-4, 3-5, 5-7.
+        assert_eq!(maxima, [5.0, 5.0, 5.0, 5.0, 4.0, 2.0, 1.0]);
+    }
+}

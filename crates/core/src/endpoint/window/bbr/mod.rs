@@ -1,0 +1,399 @@
+//! BBRv3 (draft-ietf-ccwg-bbr-06; Cardwell et al., Communications of the ACM 60(2), 2017, for the
+//! idea).
+//!
+//! The sender keeps a model of the path, the largest delivery rate seen lately and the smallest
+//! round-trip time, and paces packets at that rate with about two of their products in flight.
+//! Now and then it sends faster for some round trips, to find more bandwidth, and keeps in
+//! flight no more than what was lost at most 2 % of then; or it sends less for 200 ms, to see the
+//! round-trip time without its own queue. Single losses between probes bound rate and volume
+//! only until the next probe.
+//!
+//! ```text
+//! bw           = min(max_bw, bw_shortterm)
+//! pacing_rate  = pacing_gain bw (1 - 1 %)
+//! max_inflight = cwnd_gain bw min_rtt + extra_acked
+//! cwnd        -> max_inflight, bounded by inflight_longterm and inflight_shortterm
+//! ```
+//!
+//! Functions bear the names of the draft's pseudocode: `model` holds "Updating Network Path
+//! Model Parameters", `startup` Startup and Drain, `probe_bw` and `probe_rtt` those states.
+//!
+//! Readings and deviations:
+//! - Volumes are packets, rates packets per second. There are no offload engines: the send
+//!   quantum and the offload budget are one packet, as the draft allows, and MinPipeCwnd is 4.
+//! - The initial pacing rate, from cwnd over 1 ms, is set anew from the first round-trip time, as
+//!   Linux does and the draft's text implies; the pacing rate of Startup never decreases else.
+//! - AdvanceMaxBwFilter keeps the old maximum while a cycle has no samples, as Linux does.
+//! - Startup ends on loss where one full round trip after a loss is over, with six or more
+//!   ranges of packet numbers lost in it. That is the draft's round trip in fast recovery.
+//! - A timeout in the draft's sense is persistent congestion (RFC 9002 section 7.6); a probe
+//!   timeout changes nothing, as in QUIC.
+//! - Loss episodes are never found spurious: links keep the order of packets.
+//! - The draft leaves the response to ECN open; ECN is not negotiated.
+
+mod filter;
+mod model;
+mod probe_bw;
+mod probe_rtt;
+mod startup;
+
+#[cfg(test)]
+mod tests;
+
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::estimator::{LostPacket, RateSample};
+use crate::rng::Stream;
+use crate::units::{Duration, Time};
+
+use filter::WindowedMax;
+
+/// BBR.PacingMarginPercent: pace 1 % below bw.
+const PACING_MARGIN: f64 = 0.01;
+/// BBR.LossThresh.
+const LOSS_THRESHOLD: f64 = 0.02;
+/// BBR.Beta.
+const BETA: f64 = 0.7;
+/// BBR.Headroom.
+const HEADROOM: f64 = 0.15;
+/// BBR.MinPipeCwnd, packets.
+const MIN_PIPE_CWND: f64 = 4.0;
+
+/// The states (section "State Machine").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// The exponential search for the bandwidth.
+    Startup,
+    /// The queue of Startup drains.
+    Drain,
+    /// Slower than the path delivers, for headroom.
+    ProbeBwDown,
+    /// As fast as the path delivers.
+    ProbeBwCruise,
+    /// One round trip that fills the pipe before the probe.
+    ProbeBwRefill,
+    /// Faster than the path delivers, to find more.
+    ProbeBwUp,
+    /// Half a pipe in flight, to see the round-trip time.
+    ProbeRtt,
+}
+
+impl State {
+    /// The table of section "Summary of Control Behavior in the State Machine".
+    fn pacing_gain(self) -> f64 {
+        match self {
+            State::Startup => 2.77, // 4 ln 2
+            State::Drain => 0.5,
+            State::ProbeBwDown => 0.9,
+            State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeRtt => 1.0,
+            State::ProbeBwUp => 1.25,
+        }
+    }
+    fn cwnd_gain(self) -> f64 {
+        match self {
+            State::ProbeBwUp => 2.25,
+            State::ProbeRtt => 0.5,
+            _ => 2.0,
+        }
+    }
+    /// IsInAProbeBWState.
+    fn is_probe_bw(self) -> bool {
+        use State::{ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp};
+        matches!(self, ProbeBwDown | ProbeBwCruise | ProbeBwRefill | ProbeBwUp)
+    }
+    /// IsProbingBW.
+    fn is_probing(self) -> bool {
+        matches!(self, State::Startup | State::ProbeBwRefill | State::ProbeBwUp)
+    }
+}
+
+/// BBR.ack_phase: what the acknowledgments at hand say about a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AckPhase {
+    Init,
+    Refilling,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
+}
+
+/// The state of BBR, by the draft's names. Infinite means not set.
+#[derive(Debug, Clone)]
+pub struct Bbr {
+    initial_window: f64,
+    stream: Stream,
+    state: State,
+    cwnd: f64,
+    prior_cwnd: f64,
+    pacing_rate: f64,
+    has_rtt: bool,
+    in_recovery: bool,
+
+    // Round trips.
+    /// C.delivered.
+    total_delivered: u64,
+    next_round_delivered: u64,
+    round_start: bool,
+    round_count: u64,
+    /// Did cwnd bound what was in flight, in the round trip before and in this one?
+    was_cwnd_limited: [bool; 2],
+
+    // The model.
+    /// The largest rate of the ProbeBW cycle before and of this one.
+    max_bw_filter: [f64; 2],
+    bw: f64,
+    bw_shortterm: f64,
+    inflight_shortterm: f64,
+    inflight_longterm: f64,
+    /// Rate and volume of the last round trip.
+    bw_latest: f64,
+    inflight_latest: f64,
+    loss_round_delivered: u64,
+    loss_round_start: bool,
+    is_loss_in_round: bool,
+    extra_acked_filter: WindowedMax,
+    extra_acked_interval_start: Time,
+    extra_acked_delivered: f64,
+
+    // Startup and Drain.
+    full_bw: f64,
+    full_bw_count: u32,
+    full_bw_now: bool,
+    full_bw_reached: bool,
+    /// Ranges of packet numbers lost in this loss round, and the last number of all lost.
+    lost_ranges: u32,
+    last_lost: u64,
+    drain_start_round: u64,
+
+    // ProbeBW.
+    ack_phase: AckPhase,
+    is_bw_probe_sample: bool,
+    bw_probe_up_rounds: u32,
+    bw_probe_up_acked: f64,
+    probe_up_acked_per_inc: f64,
+    rounds_since_probe_up: u64,
+    bw_probe_wait: Duration,
+    cycle_stamp: Time,
+    prev_probe_too_high: bool,
+    prev_probe_precautionary: bool,
+
+    // ProbeRTT and min_rtt; `None` before the first sample.
+    min_rtt: Option<Duration>,
+    min_rtt_stamp: Time,
+    probe_rtt_min_delay: Option<Duration>,
+    probe_rtt_min_stamp: Time,
+    probe_rtt_expired: bool,
+    probe_rtt_done_stamp: Option<Time>,
+    probe_rtt_round_done: bool,
+    idle_restart: bool,
+}
+
+impl Bbr {
+    /// OnInit.
+    pub(super) fn new(config: &EndpointConfig) -> Self {
+        Bbr {
+            initial_window: config.initial_window,
+            stream: Stream::new(0, "window", ""),
+            state: State::Startup,
+            cwnd: config.initial_window,
+            prior_cwnd: 0.0,
+            pacing_rate: State::Startup.pacing_gain() * config.initial_window / 0.001,
+            has_rtt: false,
+            in_recovery: false,
+            total_delivered: 0,
+            next_round_delivered: 0,
+            round_start: false,
+            round_count: 0,
+            was_cwnd_limited: [false; 2],
+            max_bw_filter: [0.0; 2],
+            bw: 0.0,
+            bw_shortterm: f64::INFINITY,
+            inflight_shortterm: f64::INFINITY,
+            inflight_longterm: f64::INFINITY,
+            bw_latest: 0.0,
+            inflight_latest: 0.0,
+            loss_round_delivered: 0,
+            loss_round_start: false,
+            is_loss_in_round: false,
+            extra_acked_filter: WindowedMax::default(),
+            extra_acked_interval_start: Time::ZERO,
+            extra_acked_delivered: 0.0,
+            full_bw: 0.0,
+            full_bw_count: 0,
+            full_bw_now: false,
+            full_bw_reached: false,
+            lost_ranges: 0,
+            last_lost: 0,
+            drain_start_round: 0,
+            ack_phase: AckPhase::Init,
+            is_bw_probe_sample: false,
+            bw_probe_up_rounds: 0,
+            bw_probe_up_acked: 0.0,
+            probe_up_acked_per_inc: f64::INFINITY,
+            rounds_since_probe_up: 0,
+            bw_probe_wait: Duration::ZERO,
+            cycle_stamp: Time::ZERO,
+            prev_probe_too_high: false,
+            prev_probe_precautionary: false,
+            min_rtt: None,
+            min_rtt_stamp: Time::ZERO,
+            probe_rtt_min_delay: None,
+            probe_rtt_min_stamp: Time::ZERO,
+            probe_rtt_expired: false,
+            probe_rtt_done_stamp: None,
+            probe_rtt_round_done: false,
+            idle_restart: false,
+        }
+    }
+
+    /// The random numbers of PickProbeWait.
+    pub(super) fn set_stream(&mut self, stream: Stream) {
+        self.stream = stream;
+    }
+
+    pub(super) fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    /// C.pacing_rate, packets per second.
+    pub(super) fn pacing_rate(&self) -> f64 {
+        self.pacing_rate
+    }
+
+    /// UpdateOnACK. Returns whether what is sent now counts as limited by the application.
+    pub(super) fn on_rate_sample(&mut self, rs: &RateSample) -> bool {
+        self.total_delivered = rs.total_delivered;
+        if self.in_recovery && !rs.in_recovery {
+            self.restore_cwnd();
+        }
+        self.in_recovery = rs.in_recovery;
+        self.was_cwnd_limited[1] |= rs.prior_in_flight as f64 >= libm::floor(self.cwnd);
+        self.init_pacing_rate(rs.rtt);
+
+        // UpdateModelAndState
+        self.update_latest_delivery_signals(rs);
+        self.update_congestion_signals(rs);
+        self.update_ack_aggregation(rs);
+        self.check_full_bw_reached(rs);
+        self.check_startup_done(rs);
+        self.check_drain_done(rs);
+        self.update_probe_bw_cycle_phase(rs);
+        self.update_min_rtt(rs);
+        let app_limited = self.check_probe_rtt(rs);
+        self.advance_latest_delivery_signals(rs);
+        self.bw = self.max_bw().min(self.bw_shortterm); // BoundBWForModel
+
+        // UpdateControlParameters
+        self.set_pacing_rate_with_gain(self.state.pacing_gain());
+        self.set_cwnd(rs);
+        app_limited
+    }
+
+    /// Everything happens with the samples.
+    pub(super) fn on_ack(&mut self, _ack: &AckEvent) {}
+
+    /// OnEnterFastRecovery.
+    pub(super) fn on_congestion(&mut self, _event: &CongestionEvent) {
+        self.save_cwnd();
+        self.in_recovery = true;
+    }
+
+    /// OnEnterRTO.
+    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+        self.save_cwnd();
+        self.in_recovery = true;
+        self.cwnd = event.path.in_flight + 1.0;
+    }
+
+    /// HandleRestartFromIdle.
+    pub(super) fn on_restart_from_idle(&mut self, now: Time) {
+        self.idle_restart = true;
+        self.extra_acked_interval_start = now;
+        if self.state.is_probe_bw() {
+            self.set_pacing_rate_with_gain(1.0);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(now);
+        }
+    }
+
+    /// HandleLostPacket.
+    pub(super) fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        self.total_delivered = packet.total_delivered;
+        if packet.number != self.last_lost + 1 {
+            self.lost_ranges += 1;
+        }
+        self.last_lost = packet.number;
+        self.note_loss();
+        self.handle_lost_probe(packet, now);
+    }
+
+    // Pacing rate (section "Pacing Rate: C.pacing_rate").
+
+    fn init_pacing_rate(&mut self, rtt: Duration) {
+        if !self.has_rtt && !rtt.is_zero() {
+            self.has_rtt = true;
+            let nominal = self.initial_window / rtt.as_secs_f64();
+            self.pacing_rate = State::Startup.pacing_gain() * nominal;
+        }
+    }
+
+    fn set_pacing_rate_with_gain(&mut self, gain: f64) {
+        let rate = gain * self.bw * (1.0 - PACING_MARGIN);
+        if rate > 0.0 && (self.full_bw_reached || rate > self.pacing_rate) {
+            self.pacing_rate = rate;
+        }
+    }
+
+    // Congestion window (section "Congestion Window").
+
+    /// BDPMultiple with `bw`.
+    fn bdp_multiple(&self, bw: f64, gain: f64) -> f64 {
+        self.min_rtt.map_or(self.initial_window, |min_rtt| gain * bw * min_rtt.as_secs_f64())
+    }
+
+    fn quantization_budget(&self, inflight: f64) -> f64 {
+        let inflight = inflight.max(MIN_PIPE_CWND);
+        if self.state == State::ProbeBwUp { inflight + 2.0 } else { inflight }
+    }
+
+    /// Inflight(bw, gain).
+    fn inflight(&self, bw: f64, gain: f64) -> f64 {
+        self.quantization_budget(self.bdp_multiple(bw, gain))
+    }
+
+    fn set_cwnd(&mut self, rs: &RateSample) {
+        let pipe = self.bdp_multiple(self.bw, self.state.cwnd_gain());
+        let max_inflight = self.quantization_budget(pipe + self.extra_acked_filter.max());
+        let acked = rs.newly_acked as f64;
+        if self.full_bw_reached {
+            self.cwnd = (self.cwnd + acked).min(max_inflight);
+        } else if self.cwnd < max_inflight || (rs.total_delivered as f64) < self.initial_window {
+            self.cwnd += acked;
+        }
+        self.cwnd = self.cwnd.max(MIN_PIPE_CWND);
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        }
+        self.bound_cwnd_for_model();
+    }
+
+    fn bound_cwnd_for_model(&mut self) {
+        let cap = match self.state {
+            State::Startup | State::Drain => f64::INFINITY,
+            State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
+            State::ProbeBwCruise | State::ProbeRtt => self.inflight_with_headroom(),
+        };
+        self.cwnd = self.cwnd.min(cap.min(self.inflight_shortterm).max(MIN_PIPE_CWND));
+    }
+
+    fn save_cwnd(&mut self) {
+        if !self.in_recovery && self.state != State::ProbeRtt {
+            self.prior_cwnd = self.cwnd;
+        } else {
+            self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
+        }
+    }
+
+    fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+}

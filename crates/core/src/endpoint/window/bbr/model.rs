@@ -1,0 +1,143 @@
+//! BBR's model of the path (section "Updating Network Path Model Parameters").
+
+use super::{BETA, Bbr, LOSS_THRESHOLD, LostPacket, RateSample};
+
+/// BBR.ExtraAckedFilterLen, round trips.
+const EXTRA_ACKED_FILTER_LEN: u64 = 10;
+
+impl Bbr {
+    /// BBR.max_bw, packets per second.
+    pub(super) fn max_bw(&self) -> f64 {
+        self.max_bw_filter[0].max(self.max_bw_filter[1])
+    }
+
+    /// Was cwnd used up at any point of the last round trip (C.is_cwnd_limited)?
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        self.was_cwnd_limited[0] || self.was_cwnd_limited[1]
+    }
+
+    // "BBR.round_count: Tracking Packet-Timed Round Trips"
+
+    fn update_round(&mut self, rs: &RateSample) {
+        self.round_start = rs.prior_delivered >= self.next_round_delivered;
+        if self.round_start {
+            self.start_round();
+            self.round_count += 1;
+            self.rounds_since_probe_up += 1;
+            self.was_cwnd_limited = [self.was_cwnd_limited[1], false];
+        }
+    }
+
+    pub(super) fn start_round(&mut self) {
+        self.next_round_delivered = self.total_delivered;
+    }
+
+    // "BBR.max_bw Max Filter"
+
+    fn update_max_bw(&mut self, rs: &RateSample) {
+        self.update_round(rs);
+        if rs.rate > 0.0 && (rs.rate >= self.max_bw() || !rs.is_app_limited) {
+            self.max_bw_filter[1] = self.max_bw_filter[1].max(rs.rate);
+        }
+    }
+
+    pub(super) fn advance_max_bw_filter(&mut self) {
+        if self.max_bw_filter[1] > 0.0 {
+            self.max_bw_filter = [self.max_bw_filter[1], 0.0];
+        }
+    }
+
+    // "BBR.extra_acked"
+
+    pub(super) fn update_ack_aggregation(&mut self, rs: &RateSample) {
+        let interval = rs.now.since(self.extra_acked_interval_start).as_secs_f64();
+        let mut expected = self.bw * interval;
+        if self.extra_acked_delivered <= expected {
+            self.extra_acked_delivered = 0.0;
+            self.extra_acked_interval_start = rs.now;
+            expected = 0.0;
+        }
+        self.extra_acked_delivered += rs.newly_acked as f64;
+        let extra = (self.extra_acked_delivered - expected).min(self.cwnd);
+        let length = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
+        self.extra_acked_filter.update(self.round_count, extra, length);
+    }
+
+    // "Updating the Model Upon Packet Loss"
+
+    pub(super) fn update_latest_delivery_signals(&mut self, rs: &RateSample) {
+        self.loss_round_start = false;
+        self.bw_latest = self.bw_latest.max(rs.rate);
+        self.inflight_latest = self.inflight_latest.max(rs.delivered as f64);
+        if rs.prior_delivered >= self.loss_round_delivered {
+            self.loss_round_delivered = rs.total_delivered;
+            self.loss_round_start = true;
+        }
+    }
+
+    pub(super) fn advance_latest_delivery_signals(&mut self, rs: &RateSample) {
+        if self.loss_round_start {
+            self.bw_latest = rs.rate;
+            self.inflight_latest = rs.delivered as f64;
+        }
+    }
+
+    pub(super) fn reset_congestion_signals(&mut self) {
+        self.is_loss_in_round = false;
+        self.bw_latest = 0.0;
+        self.inflight_latest = 0.0;
+    }
+
+    pub(super) fn update_congestion_signals(&mut self, rs: &RateSample) {
+        self.update_max_bw(rs);
+        if !self.loss_round_start {
+            return;
+        }
+        // AdaptLowerBoundsFromCongestion: once a round trip.
+        if !self.state.is_probing() && self.is_loss_in_round {
+            self.init_lower_bounds();
+            self.loss_lower_bounds();
+        }
+        self.is_loss_in_round = false;
+    }
+
+    fn init_lower_bounds(&mut self) {
+        if self.bw_shortterm.is_infinite() {
+            self.bw_shortterm = self.max_bw();
+        }
+        if self.inflight_shortterm.is_infinite() {
+            self.inflight_shortterm = self.cwnd;
+        }
+    }
+
+    fn loss_lower_bounds(&mut self) {
+        self.bw_shortterm = self.bw_latest.max(BETA * self.bw_shortterm);
+        self.inflight_shortterm = self.inflight_latest.max(BETA * self.inflight_shortterm);
+    }
+
+    pub(super) fn reset_short_term_model(&mut self) {
+        self.bw_shortterm = f64::INFINITY;
+        self.inflight_shortterm = f64::INFINITY;
+    }
+
+    pub(super) fn note_loss(&mut self) {
+        if !self.is_loss_in_round {
+            self.loss_round_delivered = self.total_delivered;
+            self.save_cwnd();
+        }
+        self.is_loss_in_round = true;
+    }
+}
+
+/// IsInflightTooHigh: were more than 2 % of a flight lost?
+pub(super) fn is_inflight_too_high(lost: u64, tx_in_flight: u64) -> bool {
+    lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
+}
+
+/// InflightAtLoss: with how many packets in flight did losses cross the threshold?
+pub(super) fn inflight_at_loss(packet: &LostPacket) -> f64 {
+    let inflight_prev = packet.tx_in_flight as f64 - 1.0;
+    let lost_prev = packet.lost as f64 - 1.0;
+    let lost_prefix = (LOSS_THRESHOLD * inflight_prev - lost_prev) / (1.0 - LOSS_THRESHOLD);
+    inflight_prev + lost_prefix
+}

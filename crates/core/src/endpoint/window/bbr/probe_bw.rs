@@ -1,0 +1,189 @@
+//! ProbeBW: cruise, and search for more bandwidth every now and then (section "ProbeBW").
+
+use super::model::{inflight_at_loss, is_inflight_too_high};
+use super::{AckPhase, BETA, Bbr, HEADROOM, LostPacket, MIN_PIPE_CWND, RateSample, State};
+use crate::units::{Duration, Time};
+
+/// Bound on the round trips between two probes, so that Reno and CUBIC flows can live beside.
+const MOST_RENO_ROUNDS: f64 = 63.0;
+/// Least and most time between two probes.
+const PROBE_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3));
+
+impl Bbr {
+    pub(super) fn start_probe_bw_down(&mut self, now: Time) {
+        self.reset_congestion_signals();
+        self.probe_up_acked_per_inc = f64::INFINITY;
+        self.pick_probe_wait();
+        self.cycle_stamp = now;
+        self.ack_phase = AckPhase::ProbeStopping;
+        self.start_round();
+        self.state = State::ProbeBwDown;
+    }
+
+    pub(super) fn start_probe_bw_cruise(&mut self) {
+        self.state = State::ProbeBwCruise;
+    }
+
+    fn start_probe_bw_refill(&mut self) {
+        self.reset_short_term_model();
+        self.bw_probe_up_rounds = 0;
+        self.bw_probe_up_acked = 0.0;
+        self.prev_probe_precautionary = false;
+        self.ack_phase = AckPhase::Refilling;
+        self.start_round();
+        self.state = State::ProbeBwRefill;
+    }
+
+    fn start_probe_bw_up(&mut self, rs: &RateSample) {
+        self.ack_phase = AckPhase::ProbeStarting;
+        self.start_round();
+        self.reset_full_bw();
+        self.full_bw = rs.rate;
+        self.state = State::ProbeBwUp;
+        self.raise_inflight_longterm_slope();
+    }
+
+    fn pick_probe_wait(&mut self) {
+        self.rounds_since_probe_up = u64::from(self.stream.uniform() >= 0.5);
+        self.bw_probe_wait = self.stream.between(PROBE_WAIT.0, PROBE_WAIT.1);
+    }
+
+    pub(super) fn update_probe_bw_cycle_phase(&mut self, rs: &RateSample) {
+        if !self.full_bw_reached || self.adapt_long_term_model(rs) {
+            return;
+        }
+        match self.state {
+            State::ProbeBwDown => {
+                if self.is_time_to_probe_bw(rs.now) {
+                    self.start_probe_bw_refill();
+                } else if self.is_time_to_cruise(rs) {
+                    self.start_probe_bw_cruise();
+                }
+            }
+            State::ProbeBwCruise => {
+                if self.is_time_to_probe_bw(rs.now) {
+                    self.start_probe_bw_refill();
+                }
+            }
+            State::ProbeBwRefill => {
+                // After one round trip.
+                if self.round_start {
+                    self.is_bw_probe_sample = true;
+                    self.start_probe_bw_up(rs);
+                }
+            }
+            State::ProbeBwUp => {
+                if self.is_time_to_go_down(rs) {
+                    self.prev_probe_too_high = false;
+                    self.start_probe_bw_down(rs.now);
+                }
+            }
+            State::Startup | State::Drain | State::ProbeRtt => {}
+        }
+    }
+
+    fn is_time_to_probe_bw(&self, now: Time) -> bool {
+        // HasElapsedInPhase or IsRenoCoexistenceProbeTime
+        now > self.cycle_stamp + self.bw_probe_wait
+            || self.rounds_since_probe_up as f64 >= self.target_inflight().min(MOST_RENO_ROUNDS)
+    }
+
+    fn target_inflight(&self) -> f64 {
+        self.bdp_multiple(self.bw, 1.0).min(self.cwnd)
+    }
+
+    fn is_time_to_cruise(&self, rs: &RateSample) -> bool {
+        let in_flight = rs.in_flight as f64;
+        in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.max_bw(), 1.0)
+    }
+
+    pub(super) fn is_time_to_go_down(&mut self, rs: &RateSample) -> bool {
+        if self.prev_probe_too_high && rs.in_flight as f64 >= self.inflight_longterm {
+            self.prev_probe_precautionary = true;
+            return true;
+        }
+        if self.is_cwnd_limited() && self.cwnd >= self.inflight_longterm {
+            // The bound, and not the path, limits the rate.
+            self.reset_full_bw();
+            self.full_bw = rs.rate;
+            return false;
+        }
+        self.full_bw_now
+    }
+
+    pub(super) fn inflight_with_headroom(&self) -> f64 {
+        let headroom = (HEADROOM * self.inflight_longterm).max(1.0);
+        if self.inflight_longterm.is_infinite() {
+            f64::INFINITY
+        } else {
+            (self.inflight_longterm - headroom).max(MIN_PIPE_CWND)
+        }
+    }
+
+    fn raise_inflight_longterm_slope(&mut self) {
+        let growth_this_round = f64::from(1u32 << self.bw_probe_up_rounds);
+        self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(30);
+        self.probe_up_acked_per_inc = (self.cwnd / growth_this_round).max(1.0);
+    }
+
+    fn probe_inflight_longterm_upward(&mut self, rs: &RateSample) {
+        if !self.is_cwnd_limited() || self.cwnd < self.inflight_longterm {
+            return;
+        }
+        self.bw_probe_up_acked += rs.newly_acked as f64;
+        if self.bw_probe_up_acked >= self.probe_up_acked_per_inc {
+            let delta = libm::floor(self.bw_probe_up_acked / self.probe_up_acked_per_inc);
+            self.bw_probe_up_acked -= delta * self.probe_up_acked_per_inc;
+            self.inflight_longterm += delta;
+        }
+        if self.round_start {
+            self.raise_inflight_longterm_slope();
+        }
+    }
+
+    /// Returns whether it decided on the next state.
+    fn adapt_long_term_model(&mut self, rs: &RateSample) -> bool {
+        if self.ack_phase == AckPhase::ProbeStarting && self.round_start {
+            self.ack_phase = AckPhase::ProbeFeedback;
+        }
+        if self.ack_phase == AckPhase::ProbeStopping && self.round_start {
+            self.is_bw_probe_sample = false;
+            self.ack_phase = AckPhase::Init;
+            if self.state.is_probe_bw() && !rs.is_app_limited {
+                self.advance_max_bw_filter();
+            }
+            if self.state.is_probe_bw()
+                && self.prev_probe_precautionary
+                && !self.prev_probe_too_high
+            {
+                self.start_probe_bw_refill();
+                return true;
+            }
+        }
+        if !is_inflight_too_high(rs.lost, rs.tx_in_flight) {
+            if self.inflight_longterm.is_infinite() {
+                return false;
+            }
+            self.inflight_longterm = self.inflight_longterm.max(rs.tx_in_flight as f64);
+            if self.state == State::ProbeBwUp {
+                self.probe_inflight_longterm_upward(rs);
+            }
+        }
+        false
+    }
+
+    /// The part of HandleLostPacket that judges a probe, and HandleInflightTooHigh.
+    pub(super) fn handle_lost_probe(&mut self, packet: &LostPacket, now: Time) {
+        if !self.is_bw_probe_sample || !is_inflight_too_high(packet.lost, packet.tx_in_flight) {
+            return;
+        }
+        self.prev_probe_too_high = true;
+        self.is_bw_probe_sample = false; // Only one reaction to a probe.
+        if !packet.is_app_limited {
+            self.inflight_longterm = inflight_at_loss(packet).max(self.target_inflight() * BETA);
+        }
+        if self.state == State::ProbeBwUp {
+            self.start_probe_bw_down(now);
+        }
+    }
+}

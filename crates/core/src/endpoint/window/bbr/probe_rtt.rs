@@ -1,0 +1,85 @@
+//! ProbeRTT and the smallest round-trip time (section "ProbeRTT").
+
+use super::{AckPhase, Bbr, MIN_PIPE_CWND, RateSample, State};
+use crate::units::{Duration, Time};
+
+/// BBR.MinRTTFilterLen.
+const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
+/// BBR.ProbeRTTInterval.
+const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
+/// BBR.ProbeRTTDuration.
+const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
+
+impl Bbr {
+    pub(super) fn update_min_rtt(&mut self, rs: &RateSample) {
+        let delay = self.probe_rtt_min_delay;
+        self.probe_rtt_expired =
+            delay.is_some() && rs.now > self.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
+        if delay.is_none_or(|delay| rs.rtt < delay) || self.probe_rtt_expired {
+            self.probe_rtt_min_delay = Some(rs.rtt);
+            self.probe_rtt_min_stamp = rs.now;
+        }
+        let min_rtt_expired = rs.now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN;
+        let delay = self.probe_rtt_min_delay;
+        if self.min_rtt.is_none_or(|min| delay < Some(min)) || min_rtt_expired {
+            self.min_rtt = delay;
+            self.min_rtt_stamp = self.probe_rtt_min_stamp;
+        }
+    }
+
+    /// CheckProbeRTT. Returns whether samples are to count as limited by the application.
+    pub(super) fn check_probe_rtt(&mut self, rs: &RateSample) -> bool {
+        if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
+            self.state = State::ProbeRtt;
+            self.save_cwnd();
+            self.probe_rtt_done_stamp = None;
+            self.ack_phase = AckPhase::ProbeStopping;
+            self.start_round();
+        }
+        let is_probing = self.state == State::ProbeRtt;
+        if is_probing {
+            self.handle_probe_rtt(rs);
+        }
+        self.idle_restart = false; // A packet was delivered.
+        is_probing
+    }
+
+    fn handle_probe_rtt(&mut self, rs: &RateSample) {
+        if self.probe_rtt_done_stamp.is_none() {
+            if rs.in_flight as f64 <= self.probe_rtt_cwnd() {
+                self.probe_rtt_done_stamp = Some(rs.now + PROBE_RTT_DURATION);
+                self.probe_rtt_round_done = false;
+                self.start_round();
+            }
+            return;
+        }
+        self.probe_rtt_round_done |= self.round_start;
+        if self.probe_rtt_round_done {
+            self.check_probe_rtt_done(rs.now);
+        }
+    }
+
+    pub(super) fn check_probe_rtt_done(&mut self, now: Time) {
+        if self.probe_rtt_done_stamp.is_some_and(|done| now > done) {
+            self.probe_rtt_min_stamp = now; // Schedules the next.
+            self.restore_cwnd();
+            self.exit_probe_rtt(now);
+        }
+    }
+
+    fn exit_probe_rtt(&mut self, now: Time) {
+        self.reset_short_term_model();
+        if self.full_bw_reached {
+            self.start_probe_bw_down(now);
+            self.start_probe_bw_cruise();
+        } else {
+            self.enter_startup();
+        }
+    }
+
+    /// ProbeRTTCwnd.
+    pub(super) fn probe_rtt_cwnd(&self) -> f64 {
+        let gain = State::ProbeRtt.cwnd_gain();
+        self.bdp_multiple(self.bw, gain).max(MIN_PIPE_CWND)
+    }
+}

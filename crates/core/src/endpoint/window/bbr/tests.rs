@@ -1,0 +1,343 @@
+//! BBR on a path of its own: the example test cases of the draft's appendix, and its arithmetic.
+//!
+//! Unless a test says otherwise the path carries 1250 packets a second over 80 ms: 10 Mbit/s and
+//! a BDP of 100 packets of 1000 bytes.
+
+use super::model::{inflight_at_loss, is_inflight_too_high};
+use super::*;
+use crate::endpoint::tests::path::TestPath;
+use crate::endpoint::window::Window;
+use crate::units::Probability;
+
+const RATE: f64 = 1250.0;
+const BDP: f64 = 100.0;
+
+fn path() -> TestPath {
+    let mut path = TestPath::new("bbr", 10.0, 1250, Duration::from_millis(80));
+    path.queue = 100;
+    path
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::from_secs_f64(s)
+}
+
+fn bbr(window: &Window) -> &Bbr {
+    let Window::Bbr(bbr) = window else { panic!("not BBR") };
+    bbr
+}
+
+/// What BBR was at the beginning of each of its states, and when.
+fn states(path: &mut TestPath, passed: Duration) -> Vec<(Time, Bbr)> {
+    let mut log: Vec<(Time, Bbr)> = vec![(path.now, bbr(path.sender.window()).clone())];
+    path.run(passed, |now, window| {
+        let bbr = bbr(window);
+        if log.last().is_none_or(|(_, last)| last.state != bbr.state) {
+            log.push((now, bbr.clone()));
+        }
+    });
+    log
+}
+
+fn names(log: &[(Time, Bbr)]) -> Vec<State> {
+    log.iter().map(|(_, bbr)| bbr.state).collect()
+}
+
+/// Runs until `state` begins.
+fn run_to(path: &mut TestPath, state: State) -> Bbr {
+    for _ in 0..100_000 {
+        if bbr(path.sender.window()).state == state {
+            return bbr(path.sender.window()).clone();
+        }
+        path.run(Duration::from_millis(1), |_, _| {});
+    }
+    panic!("never in {state:?}");
+}
+
+#[test]
+fn startup_ends_on_a_plateau_and_drain_when_the_queue_is_gone() {
+    let mut path = path();
+    path.queue = 1 << 20;
+    path.offer_until(u64::MAX);
+    let log = states(&mut path, seconds(3.0));
+    // With a BDP in flight ProbeBW_DOWN is over as soon as it begins.
+    assert_eq!(names(&log)[..3], [State::Startup, State::Drain, State::ProbeBwCruise]);
+    let drain = &log[1].1;
+    assert!((drain.max_bw() / RATE - 1.0).abs() < 0.02, "{}", drain.max_bw());
+    assert!(drain.full_bw_reached && drain.full_bw_now && drain.full_bw_count == 3);
+    // 10 packets in the first round trip and twice as many in each that follows: 100 after
+    // log2(10) = 3.3 of them, and three of no growth. The last ones have the queue in their RTT.
+    assert!((6..=9).contains(&drain.round_count), "{}", drain.round_count);
+    // Drain: at half the rate, until no more than a BDP is in flight, in about a round trip.
+    let (drained, cruise) = &log[2];
+    assert!(drained.since(log[1].0) < seconds(0.2), "{drained:?}");
+    assert!(cruise.round_count <= drain.drain_start_round + 3);
+    assert_eq!(cruise.min_rtt.map(|rtt| rtt.as_secs_f64() < 0.0815), Some(true));
+}
+
+#[test]
+fn it_fills_the_path_and_hardly_more() {
+    let mut path = path();
+    path.offer_until(u64::MAX);
+    path.run(seconds(10.0), |_, _| {});
+    let (before, mut waiting, mut samples) = (path.delivered(), 0, 0);
+    for _ in 0..5000 {
+        path.run(seconds(0.01), |_, _| {});
+        waiting += path.waiting();
+        samples += 1;
+    }
+    let share = (path.delivered() - before) as f64 / (RATE * 50.0);
+    // Pacing 1 % below bw, and 100 ms of each 5 s in ProbeRTT: 0.99 x 0.98 = 0.97.
+    assert!((0.955..=0.985).contains(&share), "{share}");
+    let mean = f64::from(waiting as u32) / f64::from(samples);
+    // 1.25 for some round trips of every 2 to 3 s makes a queue of a quarter BDP or so.
+    assert!(mean < 0.2 * BDP, "{mean} packets wait");
+}
+
+#[test]
+fn probes_come_every_two_to_three_seconds_in_order() {
+    let mut path = path();
+    path.offer_until(u64::MAX);
+    run_to(&mut path, State::ProbeBwCruise);
+    let log = states(&mut path, seconds(30.0));
+    use State::{ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp, ProbeRtt};
+    for pair in log.windows(2) {
+        let [(_, from), (_, to)] = pair else { unreachable!() };
+        let allowed: &[State] = match from.state {
+            ProbeBwDown => &[ProbeBwCruise, ProbeBwRefill, ProbeRtt],
+            ProbeBwCruise => &[ProbeBwRefill, ProbeRtt],
+            ProbeBwRefill => &[ProbeBwUp, ProbeRtt],
+            ProbeBwUp => &[ProbeBwDown, ProbeRtt],
+            ProbeRtt => &[ProbeBwCruise],
+            other => panic!("back in {other:?}"),
+        };
+        assert!(allowed.contains(&to.state), "{:?} to {:?}", from.state, to.state);
+    }
+    let refills = log.iter().filter(|(_, bbr)| bbr.state == ProbeBwRefill);
+    let waits: Vec<f64> =
+        refills.map(|(at, bbr)| at.since(bbr.cycle_stamp).as_secs_f64()).collect();
+    assert!(waits.len() >= 6, "{waits:?}");
+    // The clock, 2 to 3 s, is faster than 63 round trips of 80 ms, and drawn anew each time.
+    assert!(waits.iter().all(|wait| (2.0..3.1).contains(wait)), "{waits:?}");
+    let spread = waits.iter().cloned().fold(f64::MIN, f64::max)
+        - waits.iter().cloned().fold(f64::MAX, f64::min);
+    assert!(spread > 0.2, "{waits:?}");
+}
+
+#[test]
+fn probe_rtt_comes_every_five_seconds_for_a_fifth() {
+    let mut path = path();
+    path.offer_until(u64::MAX);
+    // A standing queue hides the round-trip time after Startup.
+    let log = states(&mut path, seconds(40.0));
+    let entries: Vec<usize> =
+        (1..log.len()).filter(|&i| log[i].1.state == State::ProbeRtt).collect();
+    assert!((5..=8).contains(&entries.len()), "{} in 40 s", entries.len());
+    for &i in &entries {
+        let Some((left, after)) = log.get(i + 1) else { continue };
+        // 200 ms from when no more than half a BDP is in flight, and a round trip.
+        let length = left.since(log[i].0).as_secs_f64();
+        assert!((0.2..0.5).contains(&length), "{length} s");
+        assert_eq!(after.state, State::ProbeBwCruise);
+        assert!(log[i].1.cwnd <= 0.5 * BDP * 1.05, "{}", log[i].1.cwnd);
+        let min_rtt = after.min_rtt.unwrap_or_default().as_secs_f64();
+        // 80 ms and the transmission of one packet, 0.8 ms.
+        assert!((0.0808..0.0815).contains(&min_rtt), "{min_rtt}");
+    }
+    for pair in entries.windows(2) {
+        let gap = log[pair[1]].0.since(log[pair[0]].0).as_secs_f64();
+        assert!((5.0..6.0).contains(&gap), "{gap} s");
+    }
+}
+
+#[test]
+fn idleness_makes_up_for_probe_rtt() {
+    let mut path = path();
+    path.offer_until(3000);
+    path.run(seconds(4.0), |_, _| {});
+    assert!(path.sender.is_done() && bbr(path.sender.window()).state.is_probe_bw());
+    path.run(seconds(10.0), |_, _| {});
+    path.offer_until(u64::MAX);
+    assert!(bbr(path.sender.window()).idle_restart);
+    let log = states(&mut path, seconds(1.0));
+    assert!(!names(&log).contains(&State::ProbeRtt), "{:?}", names(&log));
+}
+
+#[test]
+fn an_application_that_limits_it_keeps_it_in_startup() {
+    let mut path = path();
+    let mut offered = 0;
+    // A packet every 10 ms, a twelfth of what the path carries.
+    for _ in 0..400 {
+        offered += 1;
+        path.offer_until(offered);
+        path.run(seconds(0.01), |_, _| {});
+    }
+    let law = bbr(path.sender.window());
+    assert_eq!((law.state, law.full_bw_reached), (State::Startup, false));
+    // Losses end it all the same: six ranges or more, of more than 2 %, in a round trip.
+    path.loss = Probability::new(0.5).unwrap();
+    for _ in 0..600 {
+        offered += 4;
+        path.offer_until(offered);
+        path.run(seconds(0.01), |_, _| {});
+    }
+    assert!(bbr(path.sender.window()).full_bw_reached);
+}
+
+#[test]
+fn a_tenth_of_the_bandwidth_and_ten_times() {
+    let mut path = path();
+    path.queue = 1000;
+    path.offer_until(u64::MAX);
+    path.run(seconds(10.0), |_, _| {});
+    path.service = Duration::from_micros(80); // 12 500 packets a second.
+    path.run(seconds(12.0), |_, _| {});
+    let faster = bbr(path.sender.window()).max_bw();
+    assert!((faster / (10.0 * RATE) - 1.0).abs() < 0.02, "{faster}");
+    // Losses and two cycles later it has come down.
+    path.queue = 100;
+    path.service = Duration::from_micros(800);
+    path.run(seconds(15.0), |_, _| {});
+    let slower = bbr(path.sender.window()).max_bw();
+    assert!((slower / RATE - 1.0).abs() < 0.05, "{slower}");
+}
+
+#[test]
+fn less_than_a_packet_of_bdp_is_four_packets_of_window() {
+    // 10 packets a second over 20 ms: a fifth of a packet.
+    let mut path = TestPath::new("bbr", 4.0, 10, Duration::from_millis(20));
+    path.offer_until(u64::MAX);
+    path.run(seconds(20.0), |_, _| {});
+    let before = path.delivered();
+    path.run(seconds(50.0), |_, window| assert!(window.cwnd() >= MIN_PIPE_CWND));
+    // 10 a second all the time.
+    assert!(path.delivered() - before >= 490, "{}", path.delivered() - before);
+    let law = bbr(path.sender.window());
+    assert!((law.max_bw() / 10.0 - 1.0).abs() < 0.05, "{}", law.max_bw());
+}
+
+#[test]
+fn losses_of_a_probe_bound_what_is_in_flight() {
+    let mut path = path();
+    path.queue = 10;
+    path.offer_until(u64::MAX);
+    path.run(seconds(20.0), |_, _| {});
+    let law = bbr(path.sender.window());
+    // BDP, queue and the packet in transmission; a probe sees up to 2 % beyond it.
+    let limit = law.inflight_longterm;
+    assert!((0.9 * BDP..=1.02 * (BDP + 11.0) + 3.0).contains(&limit), "{limit}");
+    let before = (path.delivered(), path.dropped);
+    path.run(seconds(50.0), |_, _| {});
+    let delivered = (path.delivered() - before.0) as f64;
+    let lost = (path.dropped - before.1) as f64;
+    assert!(delivered / (RATE * 50.0) > 0.9, "{delivered}");
+    assert!(lost / delivered < 0.02, "{lost} lost");
+}
+
+#[test]
+fn where_in_a_flight_losses_crossed_two_per_cent() {
+    // 3 of 100: 2 % of 99 is 1.98, of which 2 were lost before; (1.98 - 2) / 0.98 = -0.0204.
+    let packet = LostPacket {
+        number: 9,
+        total_delivered: 0,
+        tx_in_flight: 100,
+        lost: 3,
+        is_app_limited: false,
+    };
+    assert!(is_inflight_too_high(3, 100) && !is_inflight_too_high(2, 100));
+    assert!((inflight_at_loss(&packet) - 98.979_592).abs() < 1e-6);
+}
+
+fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
+    RateSample {
+        now: Time::ZERO + Duration::from_millis(total_delivered),
+        newly_acked: 1,
+        total_delivered,
+        prior_delivered,
+        delivered: total_delivered - prior_delivered,
+        rate,
+        tx_in_flight: 50,
+        rtt: Duration::from_millis(80),
+        in_flight: 50,
+        prior_in_flight: 51,
+        ..RateSample::default()
+    }
+}
+
+#[test]
+fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
+    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    law.state = State::ProbeBwCruise;
+    law.full_bw_reached = true;
+    law.max_bw_filter = [1000.0, 0.0];
+    law.bw = 1000.0;
+    law.cycle_stamp = Time::ZERO + Duration::from_secs(1);
+    law.bw_probe_wait = Duration::from_secs(100);
+    law.next_round_delivered = u64::MAX;
+    law.loss_round_delivered = 1000;
+    // Round 1000 to 1100: at most 600 a second and 60 packets arrived, and one was lost.
+    law.on_rate_sample(&sample(1040, 980, 600.0));
+    let lost = LostPacket {
+        number: 1,
+        total_delivered: 1041,
+        tx_in_flight: 50,
+        lost: 1,
+        is_app_limited: false,
+    };
+    law.on_lost(&lost, Time::ZERO);
+    assert_eq!(law.loss_round_delivered, 1041, "a round trip from the first loss on");
+    law.on_rate_sample(&sample(1060, 1000, 500.0));
+    assert_eq!((law.bw_shortterm, law.inflight_shortterm), (f64::INFINITY, f64::INFINITY));
+    let cwnd = law.cwnd;
+    law.on_rate_sample(&sample(1100, 1045, 500.0));
+    // max(bw_latest, 0.7 x 1000) = 700; max(60, 0.7 cwnd).
+    assert!((law.bw_shortterm - 700.0).abs() < 1e-9);
+    assert!((law.inflight_shortterm - (0.7 * cwnd).max(60.0)).abs() < 1e-9);
+    assert!((law.bw - 700.0).abs() < 1e-9);
+    // No loss in the next round trip: as it is.
+    law.on_rate_sample(&sample(1200, 1150, 500.0));
+    assert!((law.bw_shortterm - 700.0).abs() < 1e-9);
+}
+
+#[test]
+fn precaution_after_a_probe_that_went_too_high() {
+    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    law.full_bw_reached = true;
+    law.max_bw_filter = [1000.0, 0.0];
+    law.bw = 1000.0;
+    law.min_rtt = Some(Duration::from_millis(100));
+    law.state = State::ProbeBwUp;
+    law.is_bw_probe_sample = true;
+    let lost = LostPacket {
+        number: 9,
+        total_delivered: 500,
+        tx_in_flight: 150,
+        lost: 4,
+        is_app_limited: false,
+    };
+    law.on_lost(&lost, Time::ZERO);
+    // (0.02 x 149 - 3) / 0.98 = -0.0204 beyond 149; more than 0.7 x min(100, 200).
+    assert!((law.inflight_longterm - 148.979_592).abs() < 1e-6, "{}", law.inflight_longterm);
+    assert_eq!((law.state, law.prev_probe_too_high), (State::ProbeBwDown, true));
+    // The next probe ends as soon as so much is in flight; without losses another follows.
+    law.state = State::ProbeBwUp;
+    let mut rs = sample(600, 550, 900.0);
+    rs.in_flight = 149;
+    assert!(law.is_time_to_go_down(&rs) && law.prev_probe_precautionary);
+    law.prev_probe_too_high = false;
+    law.start_probe_bw_down(rs.now);
+    law.round_start = true;
+    law.update_probe_bw_cycle_phase(&rs);
+    assert_eq!((law.state, law.prev_probe_precautionary), (State::ProbeBwRefill, false));
+}
+
+#[test]
+fn persistent_congestion_starts_from_what_is_in_flight() {
+    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    let path = crate::endpoint::estimator::Path { in_flight: 2.0, ..Default::default() };
+    law.on_reset(&ResetEvent { path, repeated: false });
+    assert_eq!((law.cwnd, law.prior_cwnd), (3.0, 200.0));
+    law.restore_cwnd();
+    assert_eq!(law.cwnd, 200.0);
+}

@@ -1,0 +1,356 @@
+//! The window controller of ESTCP (estcp2010, "ESTCP algorithm").
+//!
+//! AIMD whose parameters follow the network. The traffic controller at the bottleneck
+//! (`router::estcp`) sends g and the number of its phase; at every shift of phase all windows are
+//! cut together, each by what empties the queue and no more:
+//!
+//! ```text
+//! AI:  cwnd <- cwnd + alpha / cwnd   per acknowledgment of new data      alpha = RTTmin / g
+//! MD:  cwnd <- beta cwnd             at a phase shift, and at any loss   beta  = RTTmin / RTTcur
+//! ```
+//!
+//! An RTT brings cwnd acknowledgments, hence alpha packets an RTT, and RTTmin / (g RTT) packets a
+//! second: 1/g where the queue is empty, whatever the flow's RTT, and less as the queue grows, in
+//! the proportion RTTmin / RTT in which alpha is written.
+//!
+//! RTTcur is the RTT of the acknowledgment that tells of the shift or the loss: its packet has
+//! crossed the full queue. "MD for all packet losses" is done once a window, as TCP's: a loss of a
+//! packet sent before the latest cut causes no other, and a shift within an RTT of a cut for a
+//! loss is the same congestion heard twice.
+//!
+//! What the paper leaves open:
+//! - A new flow begins with slow start, as TCP, until the first shift or loss. The first phase
+//!   that it hears of is where it begins and cuts nothing.
+//! - Until it has heard a controller it is TCP, alpha = 1 and beta = 1/2: a path without one.
+//! - One acknowledgment adds no more than one packet, the pace of slow start, however small g is.
+//! - A timeout sets ssthresh to beta cwnd and starts again from one packet.
+//!
+//! With the two ECN bits (estcp2010, Fig. 4; `estcp-ecn`) a change of the higher bit is the shift,
+//! and g follows from the share of packets whose lower bit is set, p_e = n(01) / (n(00) + n(01)),
+//! or of 11 in odd phases, by the inverse of the router's mapping. Early in a phase few packets
+//! have been seen: the share of the phase before then counts as `prior` packets. Lost and delayed
+//! acknowledgments only make the sample smaller. An acknowledgment of a packet sent before the
+//! newest one heard of says nothing new and is not read, so that reordering shifts no phase.
+
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
+use crate::network::router::estcp::g_of_probability;
+use crate::packet::CongestionHeader;
+use crate::units::Time;
+
+/// The parameters of ESTCP's endpoints.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EstcpConfig {
+    /// `estcp-ecn`: packets that the marking share of the phase before counts for while a phase is
+    /// young; also the packets to hear before g is first believed. At least 1. Not in the paper.
+    pub prior: f64,
+}
+
+impl Default for EstcpConfig {
+    fn default() -> Self {
+        EstcpConfig { prior: 32.0 }
+    }
+}
+
+/// A shift of phase as a flow heard of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhaseCut {
+    /// When, which is when it cut its window.
+    pub at: Time,
+    /// g of the phase that ended, seconds, as this flow knew it at its end: sent (`estcp`) or
+    /// estimated from that phase alone (`estcp-ecn`).
+    pub g: f64,
+}
+
+/// The state of ESTCP's window controller.
+#[derive(Debug, Clone)]
+pub struct Estcp {
+    cwnd: f64,
+    ssthresh: f64,
+    signal: Signal,
+    /// A loss was found; the acknowledgment that told of it follows.
+    lost: bool,
+    /// Losses of packets before this one belong to a window that has been cut.
+    cut_until: u64,
+    /// When a loss last cut the window.
+    loss_cut: Option<Time>,
+    cuts: Vec<PhaseCut>,
+}
+
+impl Estcp {
+    pub(super) fn new(config: &EndpointConfig) -> Self {
+        Estcp {
+            cwnd: config.initial_window,
+            ssthresh: f64::INFINITY,
+            signal: Signal::new(config.estcp),
+            lost: false,
+            cut_until: 0,
+            loss_cut: None,
+            cuts: Vec::new(),
+        }
+    }
+    pub(super) fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    pub(super) fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+    pub(super) fn cuts(&self) -> &[PhaseCut] {
+        &self.cuts
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+        let lost = std::mem::take(&mut self.lost) && ack.una >= self.cut_until;
+        let now = ack.path.now;
+        if let Some(g) = self.signal.read(&ack.header, ack.packet_seq) {
+            self.cuts.push(PhaseCut { at: now, g });
+            if self.loss_cut.is_none_or(|at| now.since(at) >= ack.path.rtt) {
+                self.cut(ack);
+            }
+        } else if lost {
+            self.loss_cut = Some(now);
+            self.cut(ack);
+        } else if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
+            let alpha = match self.signal.g {
+                Some(g) => ack.path.min_rtt.as_secs_f64() / g,
+                None => 1.0,
+            };
+            let slow_start = self.cwnd < self.ssthresh;
+            self.cwnd += if slow_start { 1.0 } else { (alpha / self.cwnd).min(1.0) };
+        }
+    }
+
+    fn cut(&mut self, ack: &AckEvent) {
+        let rtt = ack.path.now.since(ack.sent).as_secs_f64();
+        let kept = self.kept(ack.path.min_rtt.as_secs_f64(), rtt);
+        self.cwnd = (self.cwnd * kept).max(1.0);
+        self.ssthresh = self.cwnd.max(2.0);
+        self.cut_until = ack.high;
+    }
+
+    /// beta.
+    fn kept(&self, min_rtt: f64, rtt: f64) -> f64 {
+        if self.signal.g.is_none() || min_rtt <= 0.0 { 0.5 } else { (min_rtt / rtt).min(1.0) }
+    }
+
+    /// What was lost and whether it belongs to a cut already made is seen in the acknowledgment.
+    pub(super) fn on_congestion(&mut self, _: &CongestionEvent) {
+        self.lost = true;
+    }
+
+    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+        if !event.repeated {
+            let (min_rtt, rtt) = (event.path.min_rtt, event.path.rtt);
+            let kept = self.kept(min_rtt.as_secs_f64(), rtt.as_secs_f64());
+            self.ssthresh = (self.cwnd * kept).max(2.0);
+        }
+        self.lost = false;
+        self.cwnd = 1.0;
+    }
+}
+
+/// What a flow has heard from traffic controllers.
+#[derive(Debug, Clone)]
+struct Signal {
+    config: EstcpConfig,
+    /// The phase, or its parity; none before a controller was heard.
+    phase: Option<u64>,
+    g: Option<f64>,
+    /// The newest packet whose echo was read.
+    newest: u64,
+    marks: Marks,
+}
+
+/// Marks counted in a phase.
+#[derive(Debug, Clone, Default)]
+struct Marks {
+    packets: f64,
+    marked: f64,
+    /// The share in the phase before.
+    before: Option<f64>,
+}
+
+impl Signal {
+    fn new(config: EstcpConfig) -> Self {
+        Signal { config, phase: None, g: None, newest: 0, marks: Marks::default() }
+    }
+
+    /// Reads the echo of packet `packet_seq`. If it tells of a shift, g of the phase that ended.
+    fn read(&mut self, header: &CongestionHeader, packet_seq: u64) -> Option<f64> {
+        if packet_seq < self.newest {
+            return None;
+        }
+        self.newest = packet_seq;
+        match *header {
+            CongestionHeader::Estcp { phase, g, .. } if phase > 0 => {
+                let shifts = self.phase.replace(phase).is_some_and(|before| before != phase);
+                let before = self.g.replace(g);
+                before.filter(|_| shifts)
+            }
+            CongestionHeader::EstcpBits { bits } if bits > 0 || self.phase.is_some() => {
+                let parity = u64::from(bits >> 1);
+                let shifts = self.phase.replace(parity).is_some_and(|before| before != parity);
+                let ended = if shifts { self.marks.end() } else { None };
+                self.marks.packets += 1.0;
+                self.marks.marked += f64::from(bits & 1);
+                self.g = self.marks.share(self.config.prior).map(g_of_probability).or(self.g);
+                shifts.then(|| ended.map_or(f64::NAN, g_of_probability))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Marks {
+    /// The phase is over; the share in it alone, if there were packets.
+    fn end(&mut self) -> Option<f64> {
+        let share = (self.packets > 0.0).then(|| self.marked / self.packets);
+        *self = Marks { before: share.or(self.before), ..Marks::default() };
+        share
+    }
+
+    /// p_e, with the phase before counted for `prior` packets.
+    fn share(&self, prior: f64) -> Option<f64> {
+        match self.before {
+            Some(before) => Some((self.marked + prior * before) / (self.packets + prior)),
+            None => (self.packets >= prior).then(|| self.marked / self.packets),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::estimator::Path;
+    use crate::network::router::estcp::marking_probability;
+    use crate::units::{Duration, Probability};
+
+    const RTT_MIN: Duration = Duration::from_millis(100);
+
+    fn law(cwnd: f64) -> Estcp {
+        Estcp::new(&EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() })
+    }
+
+    /// The acknowledgment, `at` milliseconds, of a packet that took `rtt` milliseconds.
+    fn ack(at: u64, rtt: u64, phase: u64, g: f64) -> AckEvent {
+        let now = Time::ZERO + Duration::from_millis(at);
+        let sent = Time::ZERO + Duration::from_millis(at - rtt);
+        let rtt = Duration::from_millis(rtt);
+        AckEvent {
+            path: Path { now, rtt, min_rtt: RTT_MIN, ..Path::default() },
+            newly_acked: 1,
+            cwnd_limited: true,
+            una: at,
+            high: at + 100,
+            sent,
+            packet_seq: at,
+            header: CongestionHeader::Estcp { phase, g, age: 0.0 },
+            ..AckEvent::default()
+        }
+    }
+
+    fn lose(law: &mut Estcp, ack: &AckEvent) {
+        law.on_congestion(&CongestionEvent { path: ack.path, probability: Probability::ONE });
+        law.on_ack(ack);
+    }
+
+    fn close(measured: f64, expected: f64) {
+        assert!((measured - expected).abs() < 1e-9, "{measured} for {expected}");
+    }
+
+    #[test]
+    fn the_window_grows_by_one_packet_in_g_seconds() {
+        // g = 20 ms: alpha = 100 / 20 = 5 packets an RTT, 50 a second.
+        let mut law = law(40.0);
+        law.on_ack(&ack(200, 100, 1, 0.02)); // Slow start: 41.
+        law.on_ack(&ack(210, 200, 2, 0.02)); // Cut to a half: 20.5.
+        close(law.cwnd(), 20.5);
+        law.on_ack(&ack(220, 100, 2, 0.02));
+        close(law.cwnd(), 20.5 + 5.0 / 20.5);
+    }
+
+    #[test]
+    fn a_shift_keeps_what_fills_the_pipe_without_a_queue() {
+        // beta = 100 / 160 = 0.625, whatever g is.
+        let mut law = law(79.0);
+        law.on_ack(&ack(200, 160, 7, 1.0)); // The first phase heard of is no shift.
+        close(law.cwnd(), 80.0);
+        law.on_ack(&ack(210, 160, 8, 1.0));
+        close(law.cwnd(), 50.0);
+        assert_eq!(law.cuts(), [PhaseCut { at: Time::ZERO + Duration::from_millis(210), g: 1.0 }]);
+        law.on_ack(&ack(220, 160, 8, 1.0));
+        assert!(law.cwnd() > 50.0, "one cut a shift");
+    }
+
+    #[test]
+    fn the_loss_that_belongs_to_a_shift_does_not_cut_again() {
+        let mut law = law(80.0);
+        law.on_ack(&ack(200, 160, 1, 1.0));
+        law.on_ack(&ack(210, 160, 2, 1.0)); // Everything below 310 was sent before the cut.
+        let after = law.cwnd();
+        let early = AckEvent { newly_acked: 0, una: 309, ..ack(300, 160, 2, 1.0) };
+        lose(&mut law, &early);
+        close(law.cwnd(), after);
+        // A packet sent later is another loss: beta = 100 / 125.
+        let late = AckEvent { newly_acked: 0, una: 310, ..ack(400, 125, 2, 1.0) };
+        lose(&mut law, &late);
+        close(law.cwnd(), after * 0.8);
+    }
+
+    #[test]
+    fn the_shift_that_belongs_to_a_loss_does_not_cut_again() {
+        let mut law = law(80.0);
+        law.on_ack(&ack(200, 160, 1, 1.0));
+        lose(&mut law, &ack(210, 160, 1, 1.0));
+        let after = law.cwnd();
+        law.on_ack(&AckEvent { newly_acked: 0, ..ack(300, 160, 2, 1.0) });
+        close(law.cwnd(), after);
+        law.on_ack(&AckEvent { newly_acked: 0, ..ack(400, 160, 3, 1.0) });
+        close(law.cwnd(), after * 0.625);
+    }
+
+    #[test]
+    fn without_a_controller_it_is_tcp() {
+        let mut law = law(80.0);
+        lose(&mut law, &ack(200, 160, 0, 0.0));
+        close(law.cwnd(), 40.0);
+        let next = ack(400, 160, 0, 0.0);
+        law.on_ack(&next);
+        close(law.cwnd(), 40.0 + 1.0 / 40.0);
+    }
+
+    #[test]
+    fn an_echo_of_an_older_packet_shifts_nothing() {
+        let mut law = law(80.0);
+        law.on_ack(&ack(200, 100, 1, 1.0));
+        law.on_ack(&ack(210, 100, 2, 1.0));
+        law.on_ack(&AckEvent { packet_seq: 205, ..ack(220, 100, 1, 1.0) });
+        assert_eq!(law.cuts().len(), 1);
+    }
+
+    #[test]
+    fn marks_carry_g() {
+        // g = 0.02: every packet of the phase 10 or 11, 1000 of them, marked as evenly as p allows.
+        let p = marking_probability(0.02);
+        let mut law = law(10.0);
+        let mut owed: f64 = 0.0;
+        for i in 0..1000 {
+            owed += p;
+            let mark = u8::from(owed >= 1.0);
+            owed -= f64::from(mark);
+            let header = CongestionHeader::EstcpBits { bits: 0b10 | mark };
+            law.on_ack(&AckEvent { header, ..ack(200 + i, 100, 0, 0.0) });
+        }
+        let g = law.signal.g.unwrap();
+        // A share of 1000 packets is exact to 1/1000, which is 11.7/1000 of g.
+        assert!((g / 0.02 - 1.0).abs() < 0.012, "{g}");
+        // The other parity is a shift, and the share of the old phase is still believed.
+        let header = CongestionHeader::EstcpBits { bits: 0b00 };
+        law.on_ack(&AckEvent { header, ..ack(2000, 100, 0, 0.0) });
+        assert_eq!(law.cuts().len(), 1);
+        let after = law.signal.g.unwrap();
+        // One unmarked packet beside 32: p falls by p/33.
+        let expected = g_of_probability(p - p / 33.0);
+        assert!((after / expected - 1.0).abs() < 0.02, "{after} for {expected}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The window of TCP New Jersey (Xu, Tian and Ansari, Computer Networks 47(2), 2005; its
+//! predecessor TCP-Jersey, IEEE JSAC 22(4), 2004; estcp2010, "TCP New Jersey").
+//!
+//! Reno's growth. The timestamp-based available bandwidth estimator (TABE) reads the arrival times
+//! at the receiver, which compression of acknowledgments cannot bend, and gives the optimal
+//! window:
+//!
+//! ```text
+//! R_n  = (RTT R_{n-1} + L_n) / ((t_n - t_{n-1}) + RTT)     t_n: arrival at the receiver
+//! ownd = RTTmin R_n / segment size
+//! ```
+//!
+//! A loss that comes with the routers' congestion warning sets ssthresh and cwnd to ownd; one
+//! without changes nothing (`discrimination::warning`). A timeout starts again from one packet
+//! towards ownd.
+//!
+//! estcp2010: "Window updating by MD is performed only upon confirmation from the CW signal". Read
+//! as said, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
+//! alone calls for rate control: `new_jersey.on_warning = true` does that, once an RTT.
+//!
+//! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
+//! latest sample. A window is never raised by rate control.
+
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::estimator::{ArrivalCounter, Path};
+use crate::packet::{CongestionHeader, Flags};
+use crate::units::Time;
+
+/// The parameters of TCP New Jersey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NewJerseyConfig {
+    /// Is a congestion warning without a loss a reason for rate control, once an RTT?
+    pub on_warning: bool,
+}
+
+/// The state of New Jersey's window.
+#[derive(Debug, Clone)]
+pub struct NewJersey {
+    config: NewJerseyConfig,
+    cwnd: f64,
+    ssthresh: f64,
+    arrivals: ArrivalCounter,
+    /// R: packets per second.
+    rate: f64,
+    /// t of the latest acknowledgment.
+    received: Option<Time>,
+    controlled: Option<Time>,
+}
+
+impl NewJersey {
+    pub(super) fn new(config: &EndpointConfig) -> Self {
+        NewJersey {
+            config: config.new_jersey,
+            cwnd: config.initial_window,
+            ssthresh: f64::INFINITY,
+            arrivals: ArrivalCounter::default(),
+            rate: 0.0,
+            received: None,
+            controlled: None,
+        }
+    }
+    pub(super) fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    pub(super) fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+        self.estimate(ack);
+        let path = &ack.path;
+        let recent = self.controlled.is_some_and(|at| path.now.since(at) < path.rtt);
+        if self.config.on_warning && ack.flags.contains(Flags::ECN_ECHO) && !recent {
+            self.rate_control(path);
+        } else if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
+            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        }
+    }
+
+    fn estimate(&mut self, ack: &AckEvent) {
+        let arrived = self.arrivals.on_ack(ack.newly_acked);
+        let CongestionHeader::Timestamps { received } = ack.header else { return };
+        let rtt = ack.path.rtt.as_secs_f64();
+        let Some(before) = self.received.replace(received) else { return };
+        if rtt > 0.0 {
+            let passed = received.since(before).as_secs_f64();
+            self.rate = (rtt * self.rate + arrived as f64) / (passed + rtt);
+        }
+    }
+
+    /// The optimal window.
+    fn ownd(&self, path: &Path) -> f64 {
+        (path.min_rtt.as_secs_f64() * self.rate).max(2.0)
+    }
+
+    fn rate_control(&mut self, path: &Path) {
+        self.controlled = Some(path.now);
+        self.ssthresh = self.ownd(path);
+        self.cwnd = self.cwnd.min(self.ssthresh);
+    }
+
+    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.rate_control(&event.path);
+    }
+
+    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+        if !event.repeated {
+            self.ssthresh = self.ownd(&event.path);
+        }
+        self.arrivals.on_reset();
+        self.cwnd = 1.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Duration, Probability};
+
+    fn ms(time: u64) -> Time {
+        Time::ZERO + Duration::from_millis(time)
+    }
+
+    fn ack(received: u64, flags: Flags) -> AckEvent {
+        let rtt = Duration::from_millis(100);
+        AckEvent {
+            path: Path { now: ms(received + 50), cwnd: 20.0, rtt, min_rtt: rtt, ..Path::default() },
+            newly_acked: 1,
+            header: CongestionHeader::Timestamps { received: ms(received) },
+            flags,
+            ..AckEvent::default()
+        }
+    }
+
+    fn law(on_warning: bool) -> NewJersey {
+        let new_jersey = NewJerseyConfig { on_warning };
+        let config =
+            EndpointConfig { initial_window: 20.0, new_jersey, ..EndpointConfig::default() };
+        NewJersey::new(&config)
+    }
+
+    #[test]
+    fn the_estimate_by_hand() {
+        let mut law = law(false);
+        law.on_ack(&ack(0, Flags::NONE));
+        law.on_ack(&ack(25, Flags::NONE));
+        // (0.1 x 0 + 1) / (0.025 + 0.1) = 8 packets a second.
+        assert!((law.rate - 8.0).abs() < 1e-9);
+        law.on_ack(&ack(50, Flags::NONE));
+        // (0.1 x 8 + 1) / 0.125 = 14.4.
+        assert!((law.rate - 14.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn it_settles_at_the_rate_of_arrivals() {
+        // One packet every 5 ms is 200 a second: ownd = 0.1 x 200 = 20; from a window of 20 on.
+        let mut law = law(false);
+        for i in 0..1000 {
+            law.on_ack(&ack(5 * i, Flags::NONE));
+        }
+        assert!((law.rate - 200.0).abs() < 1e-6, "{}", law.rate);
+        law.cwnd = 30.0;
+        let path = ack(5000, Flags::NONE).path;
+        law.on_congestion(&CongestionEvent { path, probability: Probability::ONE });
+        assert!((law.cwnd() - 20.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_warning_alone_counts_only_where_it_is_asked_for() {
+        for (on_warning, cwnd) in [(false, 20.0), (true, 2.0)] {
+            let mut law = law(on_warning);
+            law.on_ack(&ack(0, Flags::ECN_ECHO)); // Nothing known yet: ownd is two packets.
+            assert_eq!(law.cwnd(), cwnd);
+        }
+    }
+}

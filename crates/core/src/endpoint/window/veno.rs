@@ -1,0 +1,107 @@
+//! The window of TCP Veno (Fu and Liew, IEEE JSAC 21(2), 2003, section II; estcp2010, "TCP Veno").
+//!
+//! Reno with a softer increase: while the backlog N is at or above the threshold the pipe is taken
+//! to be full, and only every other acknowledgment of new data adds 1/cwnd. What a loss costs,
+//! four fifths or a half, is the verdict of `discrimination::backlog` in Reno's decrease.
+//!
+//! Half of 1/cwnd on every acknowledgment is the same and has no parity to keep. Linux
+//! (tcp_veno.c) is Reno up to the third RTT sample; this is not. The decrease acts on what is in
+//! flight (RFC 5681), where the paper says cwnd.
+
+use super::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::discrimination::BacklogMeter;
+
+/// The state of Veno's window.
+#[derive(Debug, Clone)]
+pub struct Veno {
+    cwnd: f64,
+    ssthresh: f64,
+    meter: BacklogMeter,
+}
+
+impl Veno {
+    pub(super) fn new(config: &EndpointConfig) -> Self {
+        let meter = BacklogMeter::new(config.veno);
+        Veno { cwnd: config.initial_window, ssthresh: f64::INFINITY, meter }
+    }
+    pub(super) fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    pub(super) fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+        self.meter.on_ack(ack);
+        if ack.newly_acked == 0 || ack.in_recovery || !ack.cwnd_limited {
+            return;
+        }
+        self.cwnd += if self.cwnd < self.ssthresh {
+            1.0
+        } else if self.meter.congested(&ack.path) {
+            0.5 / self.cwnd
+        } else {
+            1.0 / self.cwnd
+        };
+    }
+
+    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
+        let kept = 1.0 - event.probability.get() / 2.0;
+        self.ssthresh = (event.path.in_flight * kept).max(2.0);
+        self.cwnd = self.ssthresh;
+    }
+
+    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+        if !event.repeated {
+            self.ssthresh = (event.path.in_flight / 2.0).max(2.0);
+        }
+        self.cwnd = 1.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::estimator::Path;
+    use crate::units::{Duration, Probability};
+
+    fn path(cwnd: f64, rtt: u64) -> Path {
+        let (rtt, min_rtt) = (Duration::from_millis(rtt), Duration::from_millis(80));
+        Path { cwnd, in_flight: cwnd, rtt, min_rtt, ..Path::default() }
+    }
+
+    /// A window of 20 packets in congestion avoidance.
+    fn avoiding() -> Veno {
+        let mut veno = Veno::new(&EndpointConfig::default());
+        let event = CongestionEvent { path: path(40.0, 80), probability: Probability::ONE };
+        veno.on_congestion(&event);
+        assert_eq!(veno.cwnd(), 20.0);
+        veno
+    }
+
+    #[test]
+    fn growth_is_halved_at_a_backlog_of_three() {
+        let ack = |rtt| AckEvent {
+            path: path(20.0, rtt),
+            newly_acked: 1,
+            cwnd_limited: true,
+            ..AckEvent::default()
+        };
+        // RTT 90: N = 20 x 10/90 = 2.2. RTT 100: N = 20 x 20/100 = 4.
+        let mut veno = avoiding();
+        veno.on_ack(&ack(90));
+        assert!((veno.cwnd() - 20.05).abs() < 1e-12, "1/20 more");
+        let mut veno = avoiding();
+        veno.on_ack(&ack(100));
+        assert!((veno.cwnd() - 20.025).abs() < 1e-12, "half of that");
+    }
+
+    #[test]
+    fn a_random_loss_leaves_four_fifths() {
+        let mut veno = avoiding();
+        let probability = Probability::new(0.4).unwrap();
+        veno.on_congestion(&CongestionEvent { path: path(20.0, 80), probability });
+        assert!((veno.cwnd() - 16.0).abs() < 1e-12);
+    }
+}

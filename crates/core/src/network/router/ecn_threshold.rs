@@ -1,0 +1,53 @@
+//! Marking above a threshold, the switch's half of DCTCP (RFC 8257 section 3.1; Alizadeh et al.,
+//! SIGCOMM 2010, section 3.1).
+//!
+//! A packet that finds more than K packets queued is marked. What does not understand ECN is
+//! left to the queue's own limit.
+
+use crate::packet::{Flags, Packet};
+
+/// The threshold K.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EcnThreshold {
+    /// K: mark a packet that finds more than so many waiting, the one in transmission not
+    /// counted. Below C RTT / 7 the wire may idle (RFC 8257 section 4.1).
+    pub threshold: u32,
+}
+
+impl Default for EcnThreshold {
+    /// 20 packets, as Alizadeh et al. (section 3.4) choose for 1 Gbit/s.
+    fn default() -> Self {
+        EcnThreshold { threshold: 20 }
+    }
+}
+
+impl EcnThreshold {
+    /// `packet` finds `waiting` packets in the queue. Returns whether it was marked.
+    #[inline]
+    pub fn on_arrival(self, waiting: usize, packet: &mut Packet) -> bool {
+        let marks = waiting > self.threshold as usize && packet.flags.contains(Flags::ECN_CAPABLE);
+        if marks {
+            packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
+        }
+        marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_what_finds_more_than_k() {
+        let k = EcnThreshold { threshold: 3 };
+        let marked = |waiting, flags| {
+            let mut packet = Packet { flags, ..Packet::default() };
+            let said = k.on_arrival(waiting, &mut packet);
+            assert_eq!(said, packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
+            said
+        };
+        assert!(!marked(3, Flags::ECN_CAPABLE));
+        assert!(marked(4, Flags::ECN_CAPABLE));
+        assert!(!marked(4, Flags::NONE), "not ECN-capable");
+    }
+}

@@ -1,0 +1,434 @@
+//! The traffic controller of ESTCP (estcp2010, "ESTCP algorithm" and "Implementation of ESTCP").
+//!
+//! A queue that overflows begins a new phase: all flows are told to cut their windows, and the
+//! length of the phase that ended says whether windows grow too fast or too slowly.
+//!
+//! ```text
+//! g_{n+1} = g_n + gamma (D - I_n)        I_n: length of the phase, D: the length aimed at, 5 s
+//! ```
+//!
+//! One overflow is one shift, however many packets it drops. The drops that follow a shift belong
+//! to it until the queue has drained to half of its limit: the packets sent before the senders
+//! heard of it still arrive, and once the cut has shown, the queue can only overflow again by new
+//! growth. Where it does not drain, because the cut was too small (slow start doubles windows) or
+//! other traffic fills it, drops count as a new overflow after D/10, which is longer than an RTT
+//! as D must be.
+//!
+//! The first overflow ends no phase: there is no I before it. g stays positive: a phase takes at
+//! most half of it away.
+//!
+//! gamma. With N flows that grow by 1/g packets a second each, a buffer of B packets lasts I = g
+//! B/N, a little more as RTTs grow with the queue, so that the error of g is multiplied by 1 -
+//! gamma B/N each phase: stable for 0 < gamma B/N < 2, dead-beat at 1. The paper gives no value.
+//! Three are offered: [`Gamma::OneFlow`], 1/(2B), stable for a single flow even in a buffer of
+//! several BDP, hence for any number, but N/2 phases slow for N flows; a fixed one; and
+//! [`Gamma::Adaptive`], which measures dI/dg = B/N as I_n/g_n, through the origin since no growth
+//! takes for ever, and takes its inverse: g_{n+1} = g_n D/I_n, by no more than a factor of four a
+//! phase.
+//!
+//! Packets are written as they leave the queue, so that the shift overtakes what waits. With
+//! several controllers on a path the ideal field adds their phases up, so that no shift is lost,
+//! and carries the g of the one that shifted last: a link that is no bottleneck does not shift.
+//! The two bits of Fig. 4 have room for one bottleneck; a controller whose queue has never been
+//! half full leaves them alone.
+
+use crate::network::QueueLimit;
+use crate::packet::{CongestionHeader, Packet};
+use crate::rng::Stream;
+use crate::units::{Duration, Probability, Time};
+
+/// g that the lowest and the highest marking probability stand for, seconds.
+const G_RANGE: (f64, f64) = (1e-4, 10.0);
+/// The lowest and the highest marking probability: both bits of a phase are seen.
+const P_RANGE: (f64, f64) = (0.01, 0.99);
+/// g never falls below this, seconds: a thousand million packets a second.
+const LEAST_G: f64 = 1e-9;
+
+/// f, the one-to-one mapping between g and the marking probability. The paper gives none; this one
+/// is logarithmic, so that p is equally exact, in relative terms, for every g from 0.1 ms to 10 s:
+/// p = 0.01 + 0.98 ln(g / 0.1 ms) / ln(10 s / 0.1 ms).
+pub fn marking_probability(g: f64) -> f64 {
+    let (low, high) = G_RANGE;
+    let share = libm::log(g.clamp(low, high) / low) / libm::log(high / low);
+    P_RANGE.0 + (P_RANGE.1 - P_RANGE.0) * share
+}
+
+/// The inverse of [`marking_probability`]: g in seconds.
+pub fn g_of_probability(p: f64) -> f64 {
+    let (low, high) = G_RANGE;
+    let share = (p.clamp(P_RANGE.0, P_RANGE.1) - P_RANGE.0) / (P_RANGE.1 - P_RANGE.0);
+    low * libm::pow(high / low, share)
+}
+
+/// The gain of the traffic controller, per packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Gamma {
+    /// 1/(2B) with B packets of buffer.
+    OneFlow,
+    /// This one.
+    Fixed(f64),
+    /// The inverse of the measured dI/dg.
+    Adaptive,
+}
+
+/// Parameters of a traffic controller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EstcpSpec {
+    /// D: how long a phase shall be; much longer than any RTT. 5 s in the paper.
+    pub target: Duration,
+    /// gamma.
+    pub gamma: Gamma,
+    /// g before the first phase has ended, seconds, positive. Not in the paper: 0.1 is the
+    /// increase of TCP at an RTT of 100 ms.
+    pub initial_g: f64,
+    /// Bytes of a packet, for the number of packets in a queue that is limited in bytes.
+    pub packet_size: u32,
+}
+
+impl Default for EstcpSpec {
+    fn default() -> Self {
+        EstcpSpec {
+            target: Duration::from_secs(5),
+            gamma: Gamma::OneFlow,
+            initial_g: 0.1,
+            packet_size: 1000,
+        }
+    }
+}
+
+impl EstcpSpec {
+    /// B: packets that a queue of this limit holds.
+    pub fn buffer(&self, limit: QueueLimit) -> f64 {
+        match limit {
+            QueueLimit::Packets(packets) => f64::from(packets),
+            QueueLimit::Bytes(bytes) => bytes as f64 / f64::from(self.packet_size),
+        }
+    }
+
+    /// gamma before a queue of this limit; `None` if it adapts.
+    pub fn fixed_gamma(&self, limit: QueueLimit) -> Option<f64> {
+        match self.gamma {
+            Gamma::OneFlow => Some(0.5 / self.buffer(limit).max(1.0)),
+            Gamma::Fixed(gamma) => Some(gamma),
+            Gamma::Adaptive => None,
+        }
+    }
+}
+
+/// A phase that has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phase {
+    /// The shift that began it.
+    pub start: Time,
+    /// The shift that ended it.
+    pub end: Time,
+    /// g that was in force, seconds.
+    pub g: f64,
+    /// The shortest and the longest queue, as shares of the limit.
+    pub queue: (f64, f64),
+}
+
+/// The state of a traffic controller.
+#[derive(Debug, Clone)]
+pub struct TrafficController {
+    spec: EstcpSpec,
+    limit: QueueLimit,
+    gamma: Option<f64>,
+    marks: Stream,
+    /// The number of the phase, from 1.
+    phase: u64,
+    g: f64,
+    /// The latest shift.
+    shifted: Option<Time>,
+    /// Has the queue drained since?
+    drained: bool,
+    /// Has the queue ever been half full?
+    congested: bool,
+    /// The queue in this phase, in the unit of the limit.
+    shortest: u64,
+    longest: u64,
+    ended: Vec<Phase>,
+}
+
+impl TrafficController {
+    /// A controller before a queue of that limit that has seen no traffic; it marks with `marks`.
+    pub fn new(spec: EstcpSpec, limit: QueueLimit, marks: Stream) -> Self {
+        TrafficController {
+            spec,
+            limit,
+            gamma: spec.fixed_gamma(limit),
+            marks,
+            phase: 1,
+            g: spec.initial_g,
+            shifted: None,
+            drained: true,
+            congested: false,
+            shortest: u64::MAX,
+            longest: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Its parameters.
+    pub fn spec(&self) -> &EstcpSpec {
+        &self.spec
+    }
+
+    /// g, seconds.
+    pub fn g(&self) -> f64 {
+        self.g
+    }
+
+    /// The phases that have ended, in order.
+    pub fn phases(&self) -> &[Phase] {
+        &self.ended
+    }
+
+    /// The limit in its own unit.
+    fn full(&self) -> u64 {
+        match self.limit {
+            QueueLimit::Packets(packets) => u64::from(packets),
+            QueueLimit::Bytes(bytes) => bytes,
+        }
+    }
+
+    fn filled(&self, packets: usize, bytes: u64) -> u64 {
+        match self.limit {
+            QueueLimit::Packets(_) => packets as u64,
+            QueueLimit::Bytes(_) => bytes,
+        }
+    }
+
+    /// The queue, so long with it, has taken a packet.
+    #[inline]
+    pub fn on_arrival(&mut self, packets: usize, bytes: u64) {
+        let filled = self.filled(packets, bytes);
+        self.longest = self.longest.max(filled);
+        self.congested |= 2 * filled >= self.full();
+    }
+
+    /// The queue, so long, has dropped a packet.
+    pub fn on_drop(&mut self, now: Time, packets: usize, bytes: u64) {
+        let filled = self.filled(packets, bytes);
+        self.longest = self.longest.max(filled);
+        self.shortest = self.shortest.min(filled);
+        self.congested = true;
+        let hold = self.spec.target.mul_f64(0.1);
+        if self.drained || self.shifted.is_none_or(|at| now.since(at) >= hold) {
+            self.shift(now);
+            self.shortest = filled;
+            self.longest = filled;
+        }
+    }
+
+    fn shift(&mut self, now: Time) {
+        if let Some(start) = self.shifted {
+            let full = self.full().max(1) as f64;
+            let queue = (self.shortest as f64 / full, self.longest as f64 / full);
+            self.ended.push(Phase { start, end: now, g: self.g, queue });
+            let (length, target) = (now.since(start).as_secs_f64(), self.spec.target.as_secs_f64());
+            self.g = match self.gamma {
+                Some(gamma) => (self.g + gamma * (target - length)).max(self.g / 2.0),
+                None => self.g * (target / length).clamp(0.25, 4.0),
+            }
+            .max(LEAST_G);
+        }
+        self.phase += 1;
+        self.shifted = Some(now);
+        self.drained = false;
+    }
+
+    /// `packet` leaves the queue, which is so long without it.
+    #[inline]
+    pub fn on_departure(&mut self, now: Time, packet: &mut Packet, packets: usize, bytes: u64) {
+        let filled = self.filled(packets, bytes);
+        self.shortest = self.shortest.min(filled);
+        self.drained |= 2 * filled <= self.full();
+        match &mut packet.header {
+            CongestionHeader::Estcp { phase, g, age } => {
+                let own = self.shifted.map_or(f64::INFINITY, |at| now.since(at).as_secs_f64());
+                if *phase == 0 || own < *age || (own == *age && self.g > *g) {
+                    *g = self.g;
+                    *age = own;
+                }
+                *phase += self.phase;
+            }
+            CongestionHeader::EstcpBits { bits } if self.congested => {
+                let p = Probability::new(marking_probability(self.g)).unwrap_or(Probability::ONE);
+                let mark = u8::from(self.marks.chance(p));
+                *bits = ((self.phase & 1) as u8) << 1 | mark;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: QueueLimit = QueueLimit::Packets(100);
+
+    fn controller(gamma: Gamma) -> TrafficController {
+        let spec = EstcpSpec { gamma, initial_g: 0.02, ..EstcpSpec::default() };
+        TrafficController::new(spec, LIMIT, Stream::new(1, "estcp", "test"))
+    }
+
+    fn ms(time: u64) -> Time {
+        Time::ZERO + Duration::from_millis(time)
+    }
+
+    fn ideal() -> Packet {
+        let header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
+        Packet { header, ..Packet::default() }
+    }
+
+    /// Phase and g of a packet that leaves at `now`, `packets` being left.
+    fn field(controller: &mut TrafficController, now: Time, packets: usize) -> (u64, f64) {
+        let mut packet = ideal();
+        controller.on_departure(now, &mut packet, packets, 0);
+        match packet.header {
+            CongestionHeader::Estcp { phase, g, .. } => (phase, g),
+            _ => (0, f64::NAN),
+        }
+    }
+
+    /// An overflow at `at` with drops for 50 ms, after which the queue drains.
+    fn overflow(controller: &mut TrafficController, at: u64) {
+        for i in 0..10 {
+            controller.on_drop(ms(at + 5 * i), 100, 0);
+            field(controller, ms(at + 5 * i), 99);
+        }
+        field(controller, ms(at + 60), 40);
+        field(controller, ms(at + 100), 0);
+    }
+
+    #[test]
+    fn an_overflow_is_one_shift_however_many_packets_it_drops() {
+        let mut controller = controller(Gamma::Fixed(0.001));
+        assert_eq!(field(&mut controller, ms(0), 10), (1, 0.02));
+        overflow(&mut controller, 1000);
+        assert_eq!(field(&mut controller, ms(2000), 10).0, 2);
+        overflow(&mut controller, 4000);
+        assert_eq!(field(&mut controller, ms(5000), 10).0, 3);
+    }
+
+    #[test]
+    fn g_follows_its_equation() {
+        let mut controller = controller(Gamma::Fixed(0.001));
+        overflow(&mut controller, 1000);
+        overflow(&mut controller, 4000);
+        // I = 3 s, D = 5 s: 0.02 + 0.001 x 2 = 0.022.
+        let (_, g) = field(&mut controller, ms(5000), 10);
+        assert!((g - 0.022).abs() < 1e-12, "{g}");
+        overflow(&mut controller, 11_000);
+        // I = 7 s: 0.022 - 0.001 x 2.
+        let (_, g) = field(&mut controller, ms(12_000), 10);
+        assert!((g - 0.020).abs() < 1e-12, "{g}");
+        let phases = controller.phases();
+        assert_eq!(phases[0], Phase { start: ms(1000), end: ms(4000), g: 0.02, queue: (0.0, 1.0) });
+        assert_eq!(phases.len(), 2);
+    }
+
+    #[test]
+    fn g_stays_positive() {
+        let mut controller = controller(Gamma::Fixed(0.01));
+        overflow(&mut controller, 0);
+        overflow(&mut controller, 105_000);
+        // 0.02 + 0.01 (5 - 105) = -0.98: half of it instead.
+        assert_eq!(field(&mut controller, ms(106_000), 10).1, 0.01);
+    }
+
+    #[test]
+    fn the_adaptive_gain_hits_the_target_at_once_and_by_no_more_than_fourfold() {
+        let mut adaptive = controller(Gamma::Adaptive);
+        overflow(&mut adaptive, 0);
+        overflow(&mut adaptive, 2000);
+        // I = 2 s for g = 0.02: 5 s take 0.05.
+        let (_, g) = field(&mut adaptive, ms(3000), 10);
+        assert!((g - 0.05).abs() < 1e-12, "{g}");
+        overflow(&mut adaptive, 2500);
+        let (_, g) = field(&mut adaptive, ms(3000), 10);
+        assert!((g - 0.2).abs() < 1e-12, "{g}: not tenfold");
+    }
+
+    #[test]
+    fn a_queue_that_does_not_drain_shifts_again_after_a_tenth_of_the_target() {
+        let mut controller = controller(Gamma::OneFlow);
+        let mut shifts = Vec::new();
+        for i in 0..110 {
+            controller.on_drop(ms(10 * i), 100, 0);
+            shifts.push(field(&mut controller, ms(10 * i), 99).0);
+        }
+        // At 0, 0.5 and 1 s.
+        assert_eq!((shifts[0], shifts[49], shifts[50], shifts[99], shifts[100]), (2, 2, 3, 3, 4));
+    }
+
+    #[test]
+    fn the_gain_for_one_flow_is_half_of_the_buffer_inverted() {
+        let spec = EstcpSpec::default();
+        assert_eq!(spec.fixed_gamma(QueueLimit::Packets(250)), Some(0.002));
+        assert_eq!(spec.fixed_gamma(QueueLimit::Bytes(250_000)), Some(0.002));
+        assert_eq!(controller(Gamma::Adaptive).gamma, None);
+    }
+
+    #[test]
+    fn of_two_controllers_the_one_that_shifted_last_gives_g() {
+        let mut near = controller(Gamma::OneFlow);
+        let far_spec = EstcpSpec { initial_g: 3.0, ..EstcpSpec::default() };
+        let mut far = TrafficController::new(far_spec, LIMIT, Stream::new(1, "estcp", "far"));
+        let read = |near: &mut TrafficController, far: &mut TrafficController, at| {
+            let mut packet = ideal();
+            near.on_departure(ms(at), &mut packet, 10, 0);
+            far.on_departure(ms(at), &mut packet, 10, 0);
+            match packet.header {
+                CongestionHeader::Estcp { phase, g, .. } => (phase, g),
+                _ => (0, f64::NAN),
+            }
+        };
+        assert_eq!(read(&mut near, &mut far, 0), (2, 3.0), "neither has shifted: the slower one");
+        near.on_drop(ms(10), 100, 0);
+        assert_eq!(read(&mut near, &mut far, 20), (3, 0.02));
+        far.on_drop(ms(30), 100, 0);
+        assert_eq!(read(&mut near, &mut far, 40), (4, 3.0));
+    }
+
+    #[test]
+    fn the_mapping_is_one_to_one_and_logarithmic() {
+        // 0.1 ms, 10 s, and halfway in decades: sqrt(1e-4 x 10) = 31.6 ms.
+        for (g, p) in [(1e-4, 0.01), (10.0, 0.99), (0.031_622_776_6, 0.5)] {
+            assert!((marking_probability(g) - p).abs() < 1e-9);
+            assert!((g_of_probability(p) / g - 1.0).abs() < 1e-8);
+        }
+        assert_eq!(marking_probability(1e-6), 0.01);
+        assert!((g_of_probability(1.0) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bits_carry_parity_and_marks_once_the_queue_has_been_half_full() {
+        let mut controller = controller(Gamma::OneFlow);
+        let bits = |controller: &mut TrafficController, n: usize| {
+            let mut counts = [0usize; 4];
+            for _ in 0..n {
+                let header = CongestionHeader::EstcpBits { bits: 0 };
+                let mut packet = Packet { header, ..Packet::default() };
+                controller.on_departure(ms(1), &mut packet, 10, 0);
+                if let CongestionHeader::EstcpBits { bits } = packet.header {
+                    counts[usize::from(bits)] += 1;
+                }
+            }
+            counts
+        };
+        controller.on_arrival(49, 0);
+        assert_eq!(bits(&mut controller, 100), [100, 0, 0, 0]);
+        controller.on_arrival(50, 0);
+        // Phase 1 is odd: 10 and 11. g = 0.02 is ln(200)/ln(100 000) = 0.4602 of the range:
+        // p = 0.01 + 0.98 x 0.4602 = 0.461; five sigma of 10 000 packets are 0.025.
+        let odd = bits(&mut controller, 10_000);
+        assert_eq!((odd[0], odd[1]), (0, 0));
+        assert!((odd[3] as f64 / 10_000.0 - 0.461).abs() < 0.025, "{odd:?}");
+        controller.on_drop(ms(1), 100, 0);
+        let even = bits(&mut controller, 100);
+        assert_eq!(even[0] + even[1], 100);
+    }
+}

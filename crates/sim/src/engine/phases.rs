@@ -1,0 +1,125 @@
+//! The phases of ESTCP's traffic controllers: what the router and the flows know of them, put together.
+
+use windward_core::endpoint::window::PhaseCut;
+use windward_core::network::router::{Phase, TrafficController};
+use windward_core::units::Time;
+
+use super::flow::{Flow, Transport};
+use super::hop::{Hop, Link, Window};
+use crate::outcome::PhaseOutcome;
+
+/// The phases of the controller of the link with that index, if it has one and they are any.
+pub(super) fn outcome(
+    link: u32,
+    hop: &Hop,
+    flows: &[Flow],
+    transports: &[Option<Transport>],
+    window: Window,
+) -> Option<PhaseOutcome> {
+    let Link::Queued(queue) = &hop.link else { return None };
+    let controller = queue.traffic_controller()?;
+    let crosses = |flow: &Flow| flow.forward.iter().any(|step| step.link == link);
+    let crossing = flows.iter().zip(transports).filter(|(flow, _)| crosses(flow));
+    let cuts: Vec<&[PhaseCut]> = crossing
+        .filter_map(|(_, transport)| transport.as_ref().map(|t| t.sender.phase_cuts()))
+        .filter(|cuts| !cuts.is_empty())
+        .collect();
+    summary(controller, &cuts, window.from)
+}
+
+fn summary(
+    controller: &TrafficController,
+    cuts: &[&[PhaseCut]],
+    from: Time,
+) -> Option<PhaseOutcome> {
+    let all = controller.phases();
+    let length = |phase: &Phase| phase.end.since(phase.start).as_secs_f64();
+    let phases: Vec<&Phase> = all.iter().filter(|phase| phase.start >= from).collect();
+    if phases.is_empty() {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&Phase) -> f64| {
+        phases.iter().map(|phase| of(phase)).sum::<f64>() / phases.len() as f64
+    };
+    let extreme = |of: &dyn Fn(&Phase) -> f64, pick: fn(f64, f64) -> f64| {
+        phases.iter().map(|phase| of(phase)).reduce(pick).unwrap_or(0.0)
+    };
+
+    let (mut cut_spread, mut missed) = (0.0_f64, 0);
+    let (mut heard_g, mut error, mut n) = (0.0, 0.0, 0.0);
+    for phase in &phases {
+        // The cut of each flow for the shift that began the phase, and for the one that ended it.
+        let heard = |cuts: &&[PhaseCut], from: Time| {
+            let next = cuts.partition_point(|cut| cut.at < from);
+            cuts.get(next).copied()
+        };
+        let times = cuts.iter().filter_map(|cuts| heard(cuts, phase.start).map(|cut| cut.at));
+        let in_time: Vec<Time> = times.filter(|at| *at < phase.end).collect();
+        missed += (cuts.len() - in_time.len()) as u64;
+        if let (Some(first), Some(last)) = (in_time.iter().min(), in_time.iter().max()) {
+            cut_spread = cut_spread.max(last.since(*first).as_secs_f64());
+        }
+        for cut in cuts.iter().filter_map(|cuts| heard(cuts, phase.end)) {
+            if cut.g.is_finite() {
+                n += 1.0;
+                heard_g += cut.g;
+                error += (cut.g / phase.g - 1.0).abs();
+            }
+        }
+    }
+
+    let target = controller.spec().target.as_secs_f64();
+    let good = |phase: &&Phase| (length(phase) / target - 1.0).abs() <= 0.1;
+    let good_at_the_end = all.iter().rev().take_while(|phase| good(phase)).count();
+    Some(PhaseOutcome {
+        count: phases.len() as u64,
+        mean_length: mean(&length),
+        mean_g: mean(&|phase| phase.g),
+        queue_low: extreme(&|phase| phase.queue.0, f64::max),
+        queue_high: extreme(&|phase| phase.queue.1, f64::min),
+        cut_spread,
+        missed,
+        heard_g: (n > 0.0).then(|| heard_g / n),
+        g_error: (n > 0.0).then(|| error / n),
+        until_converged: (good_at_the_end >= 3).then_some((all.len() - good_at_the_end) as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windward_core::network::{EstcpSpec, Gamma, QueueLimit};
+    use windward_core::rng::Stream;
+    use windward_core::units::Duration;
+
+    fn ms(time: u64) -> Time {
+        Time::ZERO + Duration::from_millis(time)
+    }
+
+    #[test]
+    fn phases_and_cuts_are_put_together() {
+        let spec = EstcpSpec { gamma: Gamma::Fixed(1e-9), ..EstcpSpec::default() };
+        let limit = QueueLimit::Packets(100);
+        let mut controller = TrafficController::new(spec, limit, Stream::new(1, "estcp", "test"));
+        // Shifts at 1, 2, 7, 12 and 17 s: one phase of 1 s and three of 5 s, each drained to 3 packets.
+        for second in [1, 2, 7, 12, 17] {
+            controller.on_drop(ms(1000 * second), 100, 0);
+            controller.on_departure(ms(1000 * second + 100), &mut Default::default(), 3, 0);
+        }
+        // One flow hears of each shift after 20 ms, the other after 50, 60 and 70 ms, and not of the
+        // fourth; the second takes g for 0.11 instead of 0.1.
+        let cut = |at, g| PhaseCut { at: ms(at), g };
+        let near: Vec<_> = [1, 2, 7, 12, 17].map(|s| cut(1000 * s + 20, 0.1)).to_vec();
+        let far = [cut(1050, 0.11), cut(2060, 0.11), cut(7070, 0.11), cut(17_050, 0.11)];
+        let outcome = summary(&controller, &[&near, &far], ms(1500)).unwrap();
+        assert_eq!((outcome.count, outcome.missed), (3, 1));
+        assert!((outcome.mean_length - 5.0).abs() < 1e-9);
+        assert!((outcome.cut_spread - 0.05).abs() < 1e-9, "70 - 20 ms");
+        assert_eq!((outcome.queue_low, outcome.queue_high), (0.03, 1.0));
+        assert!((outcome.heard_g.unwrap() - 0.105).abs() < 1e-6);
+        // Half of what is heard is right, half a tenth too large.
+        assert!((outcome.g_error.unwrap() - 0.05).abs() < 1e-6);
+        assert_eq!(outcome.until_converged, Some(1));
+        assert_eq!(summary(&controller, &[], ms(20_000)), None);
+    }
+}
