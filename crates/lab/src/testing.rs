@@ -101,6 +101,8 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         throughput_bps: groups[spec.group].throughput_bps,
         packets_sent: 10,
         retransmissions: 1,
+        loss_estimate: 0.1,
+        true_loss: 0.1,
         timeouts: 0,
         loss_estimate: 0.0,
         true_loss: 0.0,

@@ -104,6 +104,7 @@ impl Backlog {
 mod tests {
     use super::*;
     use crate::endpoint::discrimination::LossSign;
+    use crate::endpoint::estimator::LossRate;
     use crate::units::Duration;
 
     fn path(cwnd: f64, rtt: u64) -> Path {
@@ -120,7 +121,7 @@ mod tests {
             backlog.on_ack(&AckEvent { path: latest, newly_acked: 1, ..AckEvent::default() });
         }
         let sign = LossSign::Acknowledgments;
-        backlog.judge(&LossEvent { path: latest, seq: 0, sign }).get()
+        backlog.judge(&LossEvent { path: latest, seq: 0, sign, rate: LossRate::default() }).get()
     }
 
     #[test]

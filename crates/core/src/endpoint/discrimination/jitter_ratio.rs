@@ -126,7 +126,7 @@ impl JitterRatio {
 mod tests {
     use super::*;
     use crate::endpoint::discrimination::LossSign;
-    use crate::endpoint::estimator::Path;
+    use crate::endpoint::estimator::{LossRate, Path};
     use crate::units::Duration;
 
     const CWND: f64 = 10.0;
@@ -145,7 +145,12 @@ mod tests {
             let path = Path { now: ms(received + 50), ..path };
             ratio.on_ack(&AckEvent { path, sent: ms(sent), header, ..AckEvent::default() });
         }
-        ratio.judge(&LossEvent { path, seq: 0, sign: LossSign::Acknowledgments })
+        ratio.judge(&LossEvent {
+            path,
+            seq: 0,
+            sign: LossSign::Acknowledgments,
+            rate: LossRate::default(),
+        })
     }
 
     /// Ten milliseconds a packet; number `lost` is missing behind the queue.

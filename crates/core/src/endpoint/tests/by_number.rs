@@ -20,6 +20,7 @@ impl Scheme {
             partial_deflation: true,
             loss_monitor_guard: false,
             max_ack_delay: Duration::ZERO,
+            bulk_repeat: crate::endpoint::recovery::BulkRepeatConfig::default(),
         };
         let second = Duration::from_secs(1);
         let mut rtt = RttEstimator::new(Duration::ZERO, second, Duration::from_secs(60), second);
@@ -57,7 +58,15 @@ impl Scheme {
         self.seqs.una = una;
         let sack: Vec<_> = sack.iter().map(|&(start, end)| SackBlock { start, end }).collect();
         let (rtt, trigger_seq) = (&self.rtt, 0);
-        let acked = Acked { now: ms(at), rtt, newly, trigger_seq, packet_seq: number, sack: &sack };
+        let acked = Acked {
+            now: ms(at),
+            rtt,
+            newly,
+            trigger_seq,
+            packet_seq: number,
+            sack: &sack,
+            error: false,
+        };
         self.recovery.on_ack(&self.seqs, &acked, 0.0)
     }
 

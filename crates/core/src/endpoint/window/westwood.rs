@@ -112,7 +112,12 @@ mod tests {
     #[test]
     fn a_timeout_starts_again_towards_the_pipe_and_never_below_two() {
         let mut w = westwood(40.0);
-        w.on_reset(&ResetEvent { path: path(250.0), repeated: false });
+        w.on_reset(&ResetEvent {
+            path: path(250.0),
+            repeated: false,
+            probability: Probability::ONE,
+            keeps_window: false,
+        });
         assert_eq!((w.cwnd(), w.ssthresh()), (1.0, 25.0));
         w.on_congestion(&congestion(path(5.0))); // 0.5 packets.
         assert_eq!(w.ssthresh(), 2.0);

@@ -336,7 +336,12 @@ fn precaution_after_a_probe_that_went_too_high() {
 fn persistent_congestion_starts_from_what_is_in_flight() {
     let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
     let path = crate::endpoint::estimator::Path { in_flight: 2.0, ..Default::default() };
-    law.on_reset(&ResetEvent { path, repeated: false });
+    law.on_reset(&ResetEvent {
+        path,
+        repeated: false,
+        probability: Probability::ONE,
+        keeps_window: false,
+    });
     assert_eq!((law.cwnd, law.prior_cwnd), (3.0, 200.0));
     law.restore_cwnd();
     assert_eq!(law.cwnd, 200.0);
