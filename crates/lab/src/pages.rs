@@ -106,6 +106,12 @@ impl Pages {
                 row(key, doc, doc.meaning);
             }
         }
+        if protocol.feedback.notification().is_some() {
+            page.push_str(
+                "\nIt asks for a notifier at every lossy link its data crosses, which `notifier = \
+                 \"auto\"`, the default, puts there.\n",
+            );
+        }
         let router = protocol.router;
         if router == RouterKind::Any {
             page.push_str("\nIt asks nothing of routers: any queue will do.\n");
@@ -222,10 +228,22 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         | "bulk_repeat.timeout_window" => Some(recovery == RecoveryKind::BulkRepeat),
         "spike" | "spike.a" | "spike.b" | "spike.tick" | "rate_gap" | "rate_gap.threshold"
         | "rate_gap.reading" => Some(protocol.discrimination == Discrimination::SpikeOrRateGap),
+        "notification" => Some(protocol.feedback.notification().is_some()),
+        "ceten" | "ceten.timeouts" => Some(shares_errors(protocol, None)),
+        "ceten.n" | "ceten.k" => Some(shares_errors(protocol, Some(true))),
+        "ceten.per_segment" => Some(shares_errors(protocol, Some(false))),
         "xcp_r" | "xcp_r.formula" | "xcp_r.congestion_flag" => {
             Some(protocol.feedback == Feedback::XcpR)
         }
         _ => None,
+    }
+}
+
+/// Is it CETEN, in this variant if one is given?
+fn shares_errors(protocol: &Protocol, variant: Option<bool>) -> bool {
+    match protocol.discrimination {
+        Discrimination::ErrorShare { adaptive } => variant.is_none_or(|v| v == adaptive),
+        _ => false,
     }
 }
 
