@@ -35,7 +35,7 @@ pub(super) struct LinkFields {
 }
 
 /// A link with everything known but the routers that flows ask for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Wire {
     pub(super) rate: LinkRate,
     pub(super) delay: Duration,

@@ -363,8 +363,10 @@ const HOPS: &[Key] = &[
     key("ack_path", "path backwards", "graph: nodes that acknowledgments pass"),
 ];
 
-const HOP: &[Key] =
-    &[key("shared", "false", "do all flows of the group cross one common link here?")];
+const HOP: &[Key] = &[
+    key("shared", "false", "do all flows of the group cross one common link here?"),
+    key("delay_to", "delay", "spread the delays of the flows evenly from `delay` to this"),
+];
 
 const CBR: &[Key] = &[
     key("rate", "", "sending rate on the wire"),
