@@ -3,7 +3,8 @@
 #     ns scenario.tcl topology=single protocol=reno loss=0.01 seed=1
 #
 # topology: single, lr-dumbbell, xcp (the .toml files beside this one)
-# protocol: reno, newreno, sack, xcp-dumb (Reno/XCP with Queue/XCP)
+# protocol: reno, newreno, sack, xcp-dumb (Reno/XCP with Queue/XCP), westwood+ and veno (modules
+#           tcp_westwood.c and tcp_veno.c of Linux in Agent/TCP/Linux)
 # flows:    number of flows (xcp)
 # loss:     probability of a loss on the wire, or on the last hop of the lossy group
 # extra:    more bindings of Agent/TCP, as in extra=bugFix_:false,singledup_:0
@@ -59,6 +60,8 @@ switch $arg(protocol) {
     newreno  { set source TCP/Newreno;  set sink TCPSink }
     sack     { set source TCP/Sack1;    set sink TCPSink/Sack1 }
     xcp-dumb { set source TCP/Reno/XCP; set sink TCPSink/XCPSink }
+    westwood+ { set source TCP/Linux;   set sink TCPSink/Sack1; set module westwood }
+    veno     { set source TCP/Linux;    set sink TCPSink/Sack1; set module veno }
     default  { puts stderr "unknown protocol $arg(protocol)"; exit 2 }
 }
 
@@ -95,7 +98,7 @@ proc lossy {from to rate} {
 
 set flows 0
 proc flow {from to group} {
-    global ns flows source sink tcp groups starts
+    global ns flows source sink module tcp groups starts
     set tcp($flows) [new Agent/$source]
     set receiver [new Agent/$sink]
     $tcp($flows) set fid_ $flows
@@ -104,6 +107,7 @@ proc flow {from to group} {
     $ns connect $tcp($flows) $receiver
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp($flows)
+    if {[info exists module]} { $ns at 0 "$tcp($flows) select_ca $module" }
     $ns at [$starts value] "$ftp start"
     set groups($flows) $group
     incr flows

@@ -6,8 +6,10 @@
 
 use std::fmt::Write;
 
+use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::feedback::Feedback;
 use windward_core::endpoint::recovery::RecoveryKind;
+use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::RouterKind;
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::scenario::Traffic;
@@ -205,7 +207,13 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
             Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
         }
         "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
-        _ => None,
+        _ => match key.split('.').next()? {
+            "estcp" => Some(protocol.feedback == Feedback::EstcpBits),
+            "veno" => Some(protocol.discrimination == Discrimination::Backlog),
+            "jtcp" => Some(protocol.discrimination == Discrimination::JitterRatio),
+            "new_jersey" => Some(protocol.window == WindowLaw::NewJersey),
+            _ => None,
+        },
     }
 }
 
