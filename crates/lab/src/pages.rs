@@ -235,7 +235,13 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         "xcp_r" | "xcp_r.formula" | "xcp_r.congestion_flag" => {
             Some(protocol.feedback == Feedback::XcpR)
         }
-        _ => None,
+        _ => match key.split('.').next()? {
+            "estcp" => Some(protocol.feedback == Feedback::EstcpBits),
+            "veno" => Some(protocol.discrimination == Discrimination::Backlog),
+            "jtcp" => Some(protocol.discrimination == Discrimination::JitterRatio),
+            "new_jersey" => Some(protocol.window == WindowLaw::NewJersey),
+            _ => None,
+        },
     }
 }
 
