@@ -90,7 +90,7 @@ pub enum Traffic {
         /// Row of the protocol table.
         protocol: &'static Protocol,
         /// Parameters of both endpoints.
-        config: EndpointConfig,
+        config: Box<EndpointConfig>,
         /// Packets to transfer, or `None` for bulk: data never runs out.
         packets: Option<u64>,
     },

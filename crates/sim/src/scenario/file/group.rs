@@ -120,7 +120,7 @@ fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
         let protocol = protocols::find(name)
             .ok_or_else(|| field.unknown("protocol", name, PROTOCOLS.iter().map(|p| p.name)))?;
         let packets = section.read("size", |field| size(&field, config.packet_size))?;
-        return Ok(Traffic::Transport { protocol, config, packets });
+        return Ok(Traffic::Transport { protocol, config: Box::new(config), packets });
     }
     section.forbid(&["size"], "datagrams have no size: give `stop`")?;
     datagrams(kind, field, config.packet_size)
