@@ -296,7 +296,7 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
     xcp.alpha = number("alpha", 0.0..=10.0, xcp.alpha)?;
     xcp.beta = number("beta", 0.0..=10.0, xcp.beta)?;
     xcp.shuffle = number("shuffle", 0.0..=1.0, xcp.shuffle)?;
-    let increase_limit = section.read("increase_limit", increase_limit)?;
+    let increase_limit = section.read("increase_limit", |field| increase_limit(&field))?;
     xcp.increase_limit = increase_limit.or(xcp.increase_limit);
     match &mut xcp.persistent {
         Some(queue) => {
@@ -314,7 +314,7 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
 }
 
 /// A size in bytes: routers count bytes and know no packet size.
-fn increase_limit(field: Field<'_>) -> Result<f64> {
+fn increase_limit(field: &Field<'_>) -> Result<f64> {
     match field.clone().amount()? {
         Amount::Bytes(bytes) => Ok(bytes as f64),
         Amount::Packets(_) => Err(field
