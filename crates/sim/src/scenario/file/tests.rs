@@ -399,6 +399,14 @@ fn a_link_has_one_router() {
         link(&file.build().unwrap(), "bottleneck").queue.router,
         RouterSpec::Xcp(XcpSpec { alpha: 0.2, persistent: Some(_), .. })
     ));
+    file.set("dumbbell.bottleneck.router.increase_limit", "600kB").unwrap();
+    assert!(matches!(
+        link(&file.build().unwrap(), "bottleneck").queue.router,
+        RouterSpec::Xcp(XcpSpec { increase_limit: Some(600_000.0), .. })
+    ));
+    file.set("dumbbell.bottleneck.router.increase_limit", "600p").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("expected bytes"), "{message}");
     file.set("dumbbell.bottleneck.router", "none").unwrap();
     let message = file.build().unwrap_err().to_string();
     assert!(message.contains("dumbbell.bottleneck.router = \"none\""), "{message}");
