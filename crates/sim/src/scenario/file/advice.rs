@@ -210,7 +210,7 @@ fn notices_without_notifier(
         ));
     };
     let told = |link: &&LinkSpec| link.notifier != NotifierSpec::Off;
-    (!forward.iter().filter(|link| lossy(&link)).any(|link| told(link))).then(|| {
+    (!forward.iter().filter(lossy).any(told)).then(|| {
         format!(
             "flows `{group}` ask {asked}, and no lossy link on their way has a notifier: {name} is \
              plain sack here; give link `{}` `notifier = \"configured\"`",
