@@ -24,6 +24,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 TCPS = ("reno", "newreno", "sack")
+# Beside the modules of Linux in Agent/TCP/Linux, which recovers by SACK; ours by NewReno.
+LINUX = ("westwood+", "veno")
 
 # eten2004 section 2.2: rate, delay, queue of one bandwidth-delay product in 576-byte packets.
 ETEN = {
@@ -109,6 +111,7 @@ def output_of(command):
 def full_cases():
     losses = (0, 0.001, 0.01, 0.03, 0.05)
     cases = [Case("single", tcp, loss) for loss in losses for tcp in TCPS]
+    cases += [Case("single", tcp, loss) for loss in (0, 0.001, 0.01, 0.02) for tcp in LINUX]
     cases += [Case("lr-dumbbell", tcp, loss) for loss in (0, 0.01, 0.05) for tcp in TCPS]
     cases += [Case("lr-dumbbell", "xcp-dumb", loss) for loss in (0, 0.01, 0.05)]
     cases += [Case("xcp", "xcp-dumb", loss, flows) for loss in (0, 0.01) for flows in (1, 3, 10)]
@@ -130,6 +133,9 @@ def quick_cases():
         Case("single", "reno", 0.01, bounds={"goodput": loose}),
         Case("single", "newreno", 0.01, bounds={"goodput": loose}),
         Case("single", "sack", 0.01, bounds={"goodput": loose}),
+        # The factor that recovery by NewReno instead of SACK leaves at 0.1 %: docs/validation.md.
+        Case("single", "westwood+", 0.001, bounds={"goodput": loose}),
+        Case("single", "veno", 0.001, bounds={"goodput": loose}),
         Case("lr-dumbbell", "newreno", 0, bounds={"goodput:clean": loose, "goodput:lossy": loose}),
         Case("lr-dumbbell", "reno", 0.01, bounds=groups),
         Case("lr-dumbbell", "xcp-dumb", 0.01, bounds=groups),

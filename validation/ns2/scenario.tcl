@@ -4,7 +4,8 @@
 #
 # topology: single, lr-dumbbell, xcp (the .toml files beside this one); lfn, sfn, ltn (eten.toml)
 # protocol: reno, newreno, sack, xcp-dumb (Reno/XCP with Queue/XCP); full-sack (FullTcp/Sack, on
-#           lfn, sfn and ltn)
+#           lfn, sfn and ltn); westwood+ and veno (modules tcp_westwood.c and tcp_veno.c of Linux
+#           in Agent/TCP/Linux)
 # flows:    number of flows (xcp)
 # loss:     probability of a loss on the wire, or on the last hop of the lossy group; the bit-error
 #           rate on lfn, sfn and ltn
@@ -71,6 +72,8 @@ switch $arg(protocol) {
     sack     { set source TCP/Sack1;    set sink TCPSink/Sack1 }
     xcp-dumb { set source TCP/Reno/XCP; set sink TCPSink/XCPSink }
     full-sack { set source TCP/FullTcp/Sack; set sink TCP/FullTcp/Sack }
+    westwood+ { set source TCP/Linux;   set sink TCPSink/Sack1; set module westwood }
+    veno     { set source TCP/Linux;    set sink TCPSink/Sack1; set module veno }
     default  { puts stderr "unknown protocol $arg(protocol)"; exit 2 }
 }
 
@@ -107,7 +110,7 @@ proc lossy {from to rate} {
 
 set flows 0
 proc flow {from to group} {
-    global ns arg flows source sink tcp groups starts
+    global ns arg flows source sink module tcp groups starts
     set tcp($flows) [new Agent/$source]
     set receiver [new Agent/$sink]
     $tcp($flows) set fid_ $flows
@@ -117,6 +120,7 @@ proc flow {from to group} {
     if {$arg(protocol) == "full-sack"} { $receiver listen }
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp($flows)
+    if {[info exists module]} { $ns at 0 "$tcp($flows) select_ca $module" }
     $ns at [$starts value] "$ftp start"
     set groups($flows) $group
     incr flows

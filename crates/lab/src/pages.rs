@@ -9,6 +9,7 @@ use std::fmt::Write;
 use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::feedback::Feedback;
 use windward_core::endpoint::recovery::RecoveryKind;
+use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::RouterKind;
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::scenario::Traffic;
@@ -211,10 +212,22 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         "ecn" => Some(protocol.feedback == Feedback::None && !protocol.window.is_rate_based()),
         "pacing" => Some(!protocol.window.is_rate_based()),
         "retransmission_timeout_factor" => Some(recovery.has_retransmission_timer()),
-        "partial_deflation" => {
-            Some(matches!(recovery, RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. }))
-        }
+        "partial_deflation" => Some(matches!(
+            recovery,
+            RecoveryKind::NewReno | RecoveryKind::SendOutWindow { .. } | RecoveryKind::BulkRepeat
+        )),
         "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
+        "timestamps" => Some(true),
+        "westwood" | "westwood.estimator" => {
+            Some(matches!(protocol.window, WindowLaw::Westwood { .. }))
+        }
+        "bulk_repeat"
+        | "bulk_repeat.maximum"
+        | "bulk_repeat.repeat"
+        | "bulk_repeat.fixed_timeout"
+        | "bulk_repeat.timeout_window" => Some(recovery == RecoveryKind::BulkRepeat),
+        "spike" | "spike.a" | "spike.b" | "spike.tick" | "rate_gap" | "rate_gap.threshold"
+        | "rate_gap.reading" => Some(protocol.discrimination == Discrimination::SpikeOrRateGap),
         "notification" => Some(protocol.feedback.notification().is_some()),
         "ceten" | "ceten.timeouts" => Some(shares_errors(protocol, None)),
         "ceten.n" | "ceten.k" => Some(shares_errors(protocol, Some(true))),
@@ -222,7 +235,13 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         "xcp_r" | "xcp_r.formula" | "xcp_r.congestion_flag" => {
             Some(protocol.feedback == Feedback::XcpR)
         }
-        _ => None,
+        _ => match key.split('.').next()? {
+            "estcp" => Some(protocol.feedback == Feedback::EstcpBits),
+            "veno" => Some(protocol.discrimination == Discrimination::Backlog),
+            "jtcp" => Some(protocol.discrimination == Discrimination::JitterRatio),
+            "new_jersey" => Some(protocol.window == WindowLaw::NewJersey),
+            _ => None,
+        },
     }
 }
 

@@ -104,8 +104,6 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         loss_estimate: 0.1,
         true_loss: 0.1,
         timeouts: 0,
-        loss_estimate: 0.0,
-        true_loss: 0.0,
         mean_rtt: Duration::from_millis(120),
         mean_cwnd: 4.0,
         completed: None,

@@ -1,11 +1,19 @@
 //! The paper estcp2010 and its experiments.
 
-use super::Collection;
+use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "estcp2010",
     title: "Wireless Loss-Tolerant Congestion Control Protocol Based on Dynamic AIMD Theory",
     authors: "H. Nishiyama, N. Ansari, N. Kato",
-    published: "2010",
-    files: &[],
+    published: "IEEE Wireless Communications 17(2), 2010",
+    files: &[
+        file!("papers/estcp2010/fig1"),
+        file!("papers/estcp2010/fig2"),
+        file!("papers/estcp2010/fig3a"),
+        file!("papers/estcp2010/fig3b"),
+        file!("papers/estcp2010/fig4"),
+        file!("papers/estcp2010/gamma"),
+        file!("papers/estcp2010/classes"),
+    ],
 };

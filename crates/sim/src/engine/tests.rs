@@ -422,6 +422,28 @@ fn a_single_transfer_takes_the_time_of_its_slow_start() {
 }
 
 #[test]
+fn xcp_leaves_datagrams_their_bandwidth() {
+    // 4 of 10 Mbit/s go to datagrams from 10 s on: the router counts them as input, so that XCP
+    // fills the other 6, and all of it before. The 4 Mbit/s have to be taken back within some
+    // round trips of 44 ms, of 22 packets too many each, before 200 packets wait. 2 s are plenty.
+    for protocol in ["xcp-katabi", "xcp-r"] {
+        let body = r#"
+            dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms", queue = "200p" }
+            dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "200p" }
+            flows = [{ group = "x", protocol = "PROTOCOL", count = 2 },
+                     { group = "d", schedule = [{ from = "10s", until = "20s", rate = "4Mbit" }] }]"#;
+        for (from, until, share) in [("2s", "10s", 10.0), ("12s", "20s", 6.0)] {
+            let header = format!("duration = '{until}'\nwarmup = '{from}'");
+            let outcome = run(&build(&header, body, protocol));
+            let throughput = outcome.groups[0].throughput_bps / 1e6;
+            assert!((throughput / share - 1.0).abs() < 0.05, "{protocol}: {throughput} of {share}");
+            let bottleneck = outcome.links.iter().find(|l| l.name == "bottleneck").unwrap();
+            assert_eq!(bottleneck.dropped, 0);
+        }
+    }
+}
+
+#[test]
 fn sampling_changes_nothing() {
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");

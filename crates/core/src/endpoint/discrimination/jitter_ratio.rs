@@ -12,13 +12,15 @@
 //! ```
 //!
 //! TCP adds a packet to its window each RTT, which makes one |D| of one packet time in a window of
-//! packets: 1/cwnd. The packet that the queue drops makes a second one, for its neighbours leave
-//! the queue closer than they were sent; a packet lost after the queue makes none.
+//! packets: 1/cwnd. So the threshold is a tie by its nature. The packet that the queue drops makes
+//! a second |D| where its neighbours leave the queue closer than they were sent; where it is the
+//! very packet that was added, there is none at all, and an overflow is taken for corruption.
+//! A packet lost after the queue makes none.
 //!
 //! estcp2010 gives the threshold and RTP's definition and not the sum. Two readings: the sum of
 //! absolute values, as RFC 3550 averages them (default), and the sum with signs, which is the
-//! growth of the queueing delay alone (`jtcp.jitter = "signed"`). The second stays just below
-//! 1/cwnd when a single flow overflows a queue, and takes nearly all of its losses for corruption.
+//! growth of the queueing delay alone (`jtcp.jitter = "signed"`). They err alike on a DropTail
+//! queue at k = 1; at k = 1/2 neither does.
 //!
 //! The sum covers the last one to two RTTs, kept by two reference points and no list of packets.
 //! Timeouts are TCP's.

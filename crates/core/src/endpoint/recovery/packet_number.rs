@@ -54,6 +54,8 @@ pub struct News {
     pub unattributed: u64,
     /// Lost, in the order in which they were sent.
     pub lost: Vec<u64>,
+    /// Has all that was taken for lost since the last reduction turned out to have arrived?
+    pub spurious: bool,
     /// Were they lost over so long a time that the connection is to start again?
     pub persistent_congestion: bool,
 }
@@ -78,6 +80,8 @@ pub struct PacketNumber {
     lost: VecDeque<u64>,
     /// The first number sent after the last reduction (RFC 9002: congestion_recovery_start_time).
     recovery_start: u64,
+    /// What was taken for lost since, and has not turned out to have arrived.
+    suspects: Vec<u64>,
     loss_time: Time,
     last_sent: Time,
     /// When the first RTT sample was there: only what was sent later tells of persistent
@@ -101,6 +105,7 @@ impl PacketNumber {
             arrived: RangeSet::default(),
             lost: VecDeque::new(),
             recovery_start: 1,
+            suspects: Vec::new(),
             loss_time: Time::NEVER,
             last_sent: Time::ZERO,
             first_sample: Time::NEVER,
@@ -205,6 +210,7 @@ impl PacketNumber {
         self.news.delivered.clear();
         self.news.lost.clear();
         self.news.unattributed = 0;
+        self.news.spurious = false;
         self.news.persistent_congestion = false;
     }
 
@@ -230,7 +236,13 @@ impl PacketNumber {
 
     /// The transmission that triggered the acknowledgment.
     fn deliver_echoed(&mut self, number: u64) {
-        let Some(transmission) = self.resolve(number) else { return };
+        let Some(transmission) = self.resolve(number) else {
+            if let Some(at) = self.suspects.iter().position(|suspect| *suspect == number) {
+                self.suspects.swap_remove(at);
+                self.news.spurious = self.suspects.is_empty();
+            }
+            return;
+        };
         self.news.delivered.push(number);
         let Some(slot) = transmission.seq.checked_sub(self.data_base) else { return };
         let latest = std::mem::replace(&mut self.data[slot as usize], ARRIVED);
@@ -296,13 +308,14 @@ impl PacketNumber {
             self.sent.pop_front();
             self.base += 1;
         }
-        match self.news.lost.last() {
-            Some(&last) if last >= self.recovery_start => {
-                self.recovery_start = self.base + self.sent.len() as u64;
-                Finding::Loss
-            }
-            _ => Finding::Nothing,
+        let last = self.news.lost.last().copied();
+        let reduces = last.is_some_and(|last| last >= self.recovery_start);
+        if reduces {
+            self.recovery_start = self.base + self.sent.len() as u64;
+            self.suspects.clear();
         }
+        self.suspects.extend_from_slice(&self.news.lost);
+        if reduces { Finding::Loss } else { Finding::Nothing }
     }
 
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {

@@ -30,6 +30,9 @@ impl Sender {
             }
         }
         let in_flight = scheme.in_flight();
+        if news.spurious {
+            self.window.on_spurious_losses();
+        }
         if news.persistent_congestion {
             let mut path = self.path(now, self.seqs.outstanding());
             path.in_flight = in_flight as f64;

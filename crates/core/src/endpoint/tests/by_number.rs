@@ -167,7 +167,29 @@ fn an_original_that_arrives_late_does_not_credit_its_retransmission() {
     s.ack(105, 1, 4, &[]);
     let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
     assert_eq!((scheme.news().unattributed, scheme.news().delivered.len()), (1, 0));
+    assert!(scheme.news().spurious, "it was the only one taken for lost");
     assert_eq!(s.in_flight(), 5, "5 to 8 and 10");
+}
+
+#[test]
+fn losses_are_spurious_when_all_of_them_arrive() {
+    let mut s = Scheme::new(100);
+    s.send(0, 8.0);
+    // 1 and 2 are late: they are taken for lost when 4 and 5 are acknowledged.
+    for number in [3, 4, 5] {
+        s.ack(100, number, 0, &[(2, number)]);
+    }
+    let spurious = |s: &Scheme| {
+        let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
+        scheme.news().spurious
+    };
+    assert_eq!(s.lost(), [2]);
+    s.ack(100, 1, 1, &[(2, 5)]); // One of two.
+    assert!(!spurious(&s));
+    s.ack(100, 2, 5, &[]);
+    assert!(spurious(&s));
+    s.ack(100, 6, 6, &[]);
+    assert!(!spurious(&s), "told once");
 }
 
 #[test]

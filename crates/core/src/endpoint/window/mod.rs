@@ -286,6 +286,12 @@ impl Window {
             law.on_lost(packet, now);
         }
     }
+    /// All losses since the last reduction were none: what they changed is undone.
+    pub fn on_spurious_losses(&mut self) {
+        if let Window::Bbr(law) = self {
+            law.on_spurious_losses();
+        }
+    }
     /// An acknowledgment gave a delivery-rate sample. Returns whether what is sent from now on is
     /// to count as limited by the application, because the law itself holds it back.
     pub fn on_rate_sample(&mut self, sample: &RateSample) -> bool {

@@ -11,8 +11,9 @@
 //! to it until the queue has drained to half of its limit: the packets sent before the senders
 //! heard of it still arrive, and once the cut has shown, the queue can only overflow again by new
 //! growth. Where it does not drain, because the cut was too small (slow start doubles windows) or
-//! other traffic fills it, drops count as a new overflow after D/10, which is longer than an RTT
-//! as D must be.
+//! other traffic fills it, the same overflow is signalled again after D/10, which is longer than
+//! an RTT as D must be: windows are cut once more, and g stays, for the time in between says
+//! nothing of growth.
 //!
 //! The first overflow ends no phase: there is no I before it. g stays positive: a phase takes at
 //! most half of it away.
@@ -215,13 +216,19 @@ impl TrafficController {
         self.congested = true;
         let hold = self.spec.target.mul_f64(0.1);
         if self.drained || self.shifted.is_none_or(|at| now.since(at) >= hold) {
-            self.shift(now);
+            if self.drained {
+                self.end_phase(now);
+            }
+            self.phase += 1;
+            self.shifted = Some(now);
+            self.drained = false;
             self.shortest = filled;
             self.longest = filled;
         }
     }
 
-    fn shift(&mut self, now: Time) {
+    /// An overflow ends the phase that the last one began.
+    fn end_phase(&mut self, now: Time) {
         if let Some(start) = self.shifted {
             let full = self.full().max(1) as f64;
             let queue = (self.shortest as f64 / full, self.longest as f64 / full);
@@ -233,9 +240,6 @@ impl TrafficController {
             }
             .max(LEAST_G);
         }
-        self.phase += 1;
-        self.shifted = Some(now);
-        self.drained = false;
     }
 
     /// `packet` leaves the queue, which is so long without it.
@@ -353,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_does_not_drain_shifts_again_after_a_tenth_of_the_target() {
+    fn an_overflow_that_does_not_drain_is_signalled_again_after_a_tenth_of_the_target() {
         let mut controller = controller(Gamma::OneFlow);
         let mut shifts = Vec::new();
         for i in 0..110 {
@@ -362,6 +366,12 @@ mod tests {
         }
         // At 0, 0.5 and 1 s.
         assert_eq!((shifts[0], shifts[49], shifts[50], shifts[99], shifts[100]), (2, 2, 3, 3, 4));
+        assert_eq!((controller.g(), controller.phases().len()), (0.02, 0), "it is no phase");
+        // Drained at 1.2 s, full again at 3 s: 2 s since the last shift.
+        field(&mut controller, ms(1200), 50);
+        controller.on_drop(ms(3000), 100, 0);
+        assert_eq!(controller.phases().len(), 1);
+        assert_eq!(controller.phases()[0].start, ms(1000));
     }
 
     #[test]

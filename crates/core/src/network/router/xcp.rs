@@ -380,6 +380,29 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_are_input_and_get_no_share() {
+        // As above with 20 datagrams of 1000 bytes more: input = 50 000 / 0.05 = 1 MB/s, so that
+        // F = 0 and all that moves is h = 0.1 x 1 MB/s, shared by the sum of x of 0.2 s and, what
+        // is taken, by all 50 000 bytes.
+        let mut router = XcpRouter::new(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
+        for _ in 0..20 {
+            router.on_arrival(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
+            router.on_arrival(Time::ZERO, &Packet { size: 1000, ..Packet::default() });
+        }
+        for _ in 0..10 {
+            router.on_arrival(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
+        }
+        router.on_timer(router.next_timer(), 0);
+        close(router.mean_rtt, 0.1);
+        close(router.positive_scale, 500_000.0);
+        close(router.negative_scale, 2.0);
+        let mut datagram = Packet { size: 1000, ..Packet::default() };
+        router.on_departure(Time::ZERO, &mut datagram, 1000);
+        assert_eq!(datagram.header, CongestionHeader::None);
+        close(router.positive_residue, 100_000.0);
+    }
+
+    #[test]
     fn a_stricter_router_before_wins() {
         let mut router = after_one_interval();
         let mut packet = xcp(0.1, 20.0, -500.0);

@@ -8,10 +8,12 @@
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use windward_core::units::Duration;
+
 use super::build::{Links, Route};
 use super::group::Group;
 use super::link::{LinkFields, Wire};
-use super::section::{Field, Result, Section};
+use super::section::{DAY, Field, Result, Section};
 use crate::scenario::LinkId;
 
 /// The most bottlenecks in a row.
@@ -141,15 +143,21 @@ impl<'a> Chain<'a> {
         };
         let there = base.with(own.as_ref());
         let reverse = LinkFields::under(&group.section, &format!("{key}_reverse"))?;
-        let shared = group.section.read(key, |field| {
-            let shared = field.section()?.read("shared", Field::bool)?;
-            Ok(shared.unwrap_or(false))
-        })?;
+        let (mut shared, mut delay_to) = (false, None);
+        if let Some(section) = group.section.read(key, Field::section)? {
+            shared = section.read("shared", Field::bool)?.unwrap_or(false);
+            delay_to = section.read("delay_to", |field| field.duration(Duration::ZERO..=DAY))?;
+            if shared {
+                section.forbid(&["delay_to"], "a shared hop has one delay")?;
+            }
+        }
         Ok(Hop {
             name: key.replace('_', "-"),
             back: there.mirrored().with(reverse.as_ref()).finish()?,
             there: there.finish()?,
-            shared: shared.unwrap_or(false),
+            shared,
+            delay_to,
+            count: group.count,
         })
     }
 
@@ -189,6 +197,26 @@ struct Hop {
     there: Rc<Wire>,
     back: Rc<Wire>,
     shared: bool,
+    /// The delay of the last flow's link, if they are spread.
+    delay_to: Option<Duration>,
+    count: usize,
+}
+
+impl Hop {
+    /// The wires of flow `number`, there and back.
+    fn wires(&self, number: usize) -> (Rc<Wire>, Rc<Wire>) {
+        let (there, back) = (Rc::clone(&self.there), Rc::clone(&self.back));
+        let Some(to) = self.delay_to else { return (there, back) };
+        let from = there.delay.as_secs_f64();
+        // A single flow has the mean.
+        let share =
+            if self.count > 1 { (number - 1) as f64 / (self.count - 1) as f64 } else { 0.5 };
+        let delay = Duration::from_secs_f64(from + (to.as_secs_f64() - from) * share);
+        let with_delay = |wire: &Wire| Rc::new(Wire { delay, ..wire.clone() });
+        // A way back with a delay of its own keeps it.
+        let mirrored = back.delay == there.delay;
+        (with_delay(&there), if mirrored { with_delay(&back) } else { back })
+    }
 }
 
 /// Makes the links of a hop: one pair a flow, or one pair for all.
@@ -214,7 +242,8 @@ impl HopLinks {
         if let (true, Some(made)) = (self.hop.shared, self.made) {
             return Ok(made);
         }
-        let Hop { name, there, back, shared } = &self.hop;
+        let Hop { name, shared, .. } = &self.hop;
+        let (there, back) = &self.hop.wires(number);
         let name =
             if *shared { format!("{group}-{name}") } else { format!("{group}-{number}-{name}") };
         let forward = links.add(&name, there)?;

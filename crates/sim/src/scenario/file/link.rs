@@ -36,7 +36,7 @@ pub(super) struct LinkFields {
 }
 
 /// A link with everything known but the routers that flows ask for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Wire {
     pub(super) rate: LinkRate,
     pub(super) delay: Duration,
@@ -354,15 +354,15 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
             }
             Some(RouterSpec::Estcp(estcp)) => {
                 estcp_parameters(estcp, section)?;
-                &["target", "gamma", "initial_g", "packet_size"]
+                &["target", "gamma", "initial_g", "mean_packet_size"]
             }
             Some(RouterSpec::Warning(warning)) => {
                 let share = |key, range, default| -> Result<f64> {
                     Ok(section.read(key, |field| field.float(range))?.unwrap_or(default))
                 };
                 warning.threshold = share("threshold", 0.0..=1.0, warning.threshold)?;
-                warning.weight = share("weight", 1e-12..=1.0, warning.weight)?;
-                &["threshold", "weight"]
+                warning.weight = share("sample_weight", 1e-12..=1.0, warning.weight)?;
+                &["threshold", "sample_weight"]
             }
             Some(RouterSpec::None | RouterSpec::Xtcp) | None => &[],
         };
@@ -381,7 +381,7 @@ fn estcp_parameters(estcp: &mut EstcpSpec, section: &Section<'_>) -> Result<()> 
     };
     estcp.target = section.read("target", |field| field.positive(DAY))?.unwrap_or(estcp.target);
     estcp.initial_g = number("initial_g", 1e-9..=1e6, estcp.initial_g)?;
-    let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
+    let size = section.read("mean_packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
     estcp.packet_size = size.unwrap_or(estcp.packet_size);
     if let Some(field) = section.get("gamma") {
         estcp.gamma = if field.is_text() {

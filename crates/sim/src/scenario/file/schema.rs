@@ -260,21 +260,19 @@ const ROUTER: &[Key] = &[
     key("shuffle", "0.1", "xcp: share of the traffic shuffled, 0 to 1"),
     key("increase_limit", "none", "xcp: most bytes windows grow by in an interval, less the queue"),
     key("target_packets", "10", "xcp-persistent: the queue aimed at"),
-    key(
-        "packet_size",
-        "1000",
-        "xcp-persistent, estcp: bytes of a packet of the target, of a buffer",
-    ),
-    key("weight", "0.9, cw 0.2", "xcp-persistent: of the old average; cw: of a sample; 0 to 1"),
+    key("packet_size", "1000", "xcp-persistent: bytes of a packet of the target"),
+    key("weight", "0.9", "xcp-persistent: weight of the old average, 0 to 1"),
     key("target", "5s", "estcp: D, the length of a phase, up to 24h"),
     key("gamma", "one-flow", "estcp: gain per packet, 1e-12 to 1e6; one-flow (1/(2B)) or adaptive"),
     key("initial_g", "0.1", "estcp: g of the first phase, seconds, 1e-9 to 1e6"),
+    key("mean_packet_size", "1000", "estcp: bytes of a packet of a queue limited in bytes"),
     key(
         "threshold",
         "20, cw 0.3333",
         "ecn-threshold: mark what finds more packets waiting, 0 to 10^9; cw: average queue that is \
          warned of, share of the limit, 0 to 1",
     ),
+    key("sample_weight", "0.2", "cw: weight of a new sample in the average, up to 1"),
 ];
 
 const CLASSES: &[Key] = &[
@@ -429,8 +427,10 @@ const HOPS: &[Key] = &[
     key("ack_path", "path backwards", "graph: nodes that acknowledgments pass"),
 ];
 
-const HOP: &[Key] =
-    &[key("shared", "false", "do all flows of the group cross one common link here?")];
+const HOP: &[Key] = &[
+    key("shared", "false", "do all flows of the group cross one common link here?"),
+    key("delay_to", "delay", "spread the delays of the flows evenly from `delay` to this"),
+];
 
 const CBR: &[Key] = &[
     key("rate", "", "sending rate on the wire"),

@@ -554,6 +554,26 @@ fn a_traffic_controller_has_parameters_and_bounds() {
 }
 
 #[test]
+fn delays_of_a_group_are_spread_evenly() {
+    let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+    file.set("flows.a.count", "5").unwrap();
+    file.set("flows.a.first_hop", r#"{ delay = "5ms", delay_to = "45ms" }"#).unwrap();
+    let scenario = file.build().unwrap();
+    for (number, ms) in [(1, 5), (2, 15), (3, 25), (4, 35), (5, 45)] {
+        for back in ["", "-reverse"] {
+            let name = format!("a-{number}-first-hop{back}");
+            assert_eq!(link(&scenario, &name).delay, Duration::from_millis(ms), "{name}");
+        }
+    }
+    file.set("flows.a.count", "1").unwrap();
+    let alone = file.build().unwrap();
+    assert_eq!(link(&alone, "a-1-first-hop").delay, Duration::from_millis(25));
+    file.set("flows.a.first_hop.shared", "true").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("a shared hop has one delay"), "{message}");
+}
+
+#[test]
 fn protocols_that_need_one_router_say_what_they_are_without() {
     let without = |protocol: &str| {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();

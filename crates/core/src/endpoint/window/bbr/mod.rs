@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Functions bear the names of the draft's pseudocode: `model` holds "Updating Network Path
-//! Model Parameters", `startup` Startup and Drain, `probe_bw` and `probe_rtt` those states.
+//! Model Parameters", `startup` Startup and Drain, `probe_bw` and `probe_rtt` those states, `undo`
+//! what follows when losses were none.
 //!
 //! Readings and deviations:
 //! - Volumes are packets, rates packets per second. There are no offload engines: the send
@@ -28,7 +29,8 @@
 //!   ranges of packet numbers lost in it. That is the draft's round trip in fast recovery.
 //! - A timeout in the draft's sense is persistent congestion (RFC 9002 section 7.6); a probe
 //!   timeout changes nothing, as in QUIC.
-//! - Loss episodes are never found spurious: links keep the order of packets.
+//! - A loss episode is spurious if every transmission found lost in it was acknowledged later, by
+//!   its number.
 //! - The draft leaves the response to ECN open; ECN is not negotiated.
 
 mod filter;
@@ -36,6 +38,7 @@ mod model;
 mod probe_bw;
 mod probe_rtt;
 mod startup;
+mod undo;
 
 #[cfg(test)]
 mod tests;
@@ -47,6 +50,7 @@ use crate::rng::Stream;
 use crate::units::{Duration, Time};
 
 use filter::WindowedMax;
+use undo::Undo;
 
 /// BBR.PacingMarginPercent: pace 1 % below bw.
 const PACING_MARGIN: f64 = 0.01;
@@ -155,6 +159,8 @@ pub struct Bbr {
     extra_acked_interval_start: Time,
     extra_acked_delivered: f64,
 
+    undo: Undo,
+
     // Startup and Drain.
     full_bw: f64,
     full_bw_count: u32,
@@ -218,6 +224,7 @@ impl Bbr {
             extra_acked_filter: WindowedMax::default(),
             extra_acked_interval_start: Time::ZERO,
             extra_acked_delivered: 0.0,
+            undo: Undo::default(),
             full_bw: 0.0,
             full_bw_count: 0,
             full_bw_now: false,
@@ -293,13 +300,13 @@ impl Bbr {
 
     /// OnEnterFastRecovery.
     pub(super) fn on_congestion(&mut self, _event: &CongestionEvent) {
-        self.save_cwnd();
+        self.save_state_upon_loss();
         self.in_recovery = true;
     }
 
     /// OnEnterRTO.
     pub(super) fn on_reset(&mut self, event: &ResetEvent) {
-        self.save_cwnd();
+        self.save_state_upon_loss();
         self.in_recovery = true;
         self.cwnd = event.path.in_flight + 1.0;
     }

@@ -123,7 +123,7 @@ impl Bbr {
     pub(super) fn note_loss(&mut self) {
         if !self.is_loss_in_round {
             self.loss_round_delivered = self.total_delivered;
-            self.save_cwnd();
+            self.save_state_upon_loss();
         }
         self.is_loss_in_round = true;
     }

@@ -24,7 +24,7 @@ impl Bbr {
         self.state = State::ProbeBwCruise;
     }
 
-    fn start_probe_bw_refill(&mut self) {
+    pub(super) fn start_probe_bw_refill(&mut self) {
         self.reset_short_term_model();
         self.bw_probe_up_rounds = 0;
         self.bw_probe_up_acked = 0.0;
@@ -183,6 +183,7 @@ impl Bbr {
             self.inflight_longterm = inflight_at_loss(packet).max(self.target_inflight() * BETA);
         }
         if self.state == State::ProbeBwUp {
+            self.undo.state = Some(State::ProbeBwUp);
             self.start_probe_bw_down(now);
         }
     }

@@ -47,6 +47,7 @@ impl Bbr {
             && ranges >= STARTUP_FULL_LOSS_COUNT
             && is_inflight_too_high(rs.lost, rs.tx_in_flight)
         {
+            self.undo.state = Some(State::Startup);
             self.full_bw_reached = true;
             // max(BBR.bdp, BBR.inflight_latest)
             self.inflight_longterm = self.bdp_multiple(self.bw, 1.0).max(self.inflight_latest);

@@ -119,8 +119,8 @@ fn probes_come_every_two_to_three_seconds_in_order() {
     assert!(waits.len() >= 6, "{waits:?}");
     // The clock, 2 to 3 s, is faster than 63 round trips of 80 ms, and drawn anew each time.
     assert!(waits.iter().all(|wait| (2.0..3.1).contains(wait)), "{waits:?}");
-    let spread = waits.iter().cloned().fold(f64::MIN, f64::max)
-        - waits.iter().cloned().fold(f64::MAX, f64::min);
+    let spread = waits.iter().copied().fold(f64::MIN, f64::max)
+        - waits.iter().copied().fold(f64::MAX, f64::min);
     assert!(spread > 0.2, "{waits:?}");
 }
 
@@ -330,6 +330,37 @@ fn precaution_after_a_probe_that_went_too_high() {
     law.round_start = true;
     law.update_probe_bw_cycle_phase(&rs);
     assert_eq!((law.state, law.prev_probe_precautionary), (State::ProbeBwRefill, false));
+}
+
+#[test]
+fn losses_that_were_none_are_undone() {
+    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    law.full_bw_reached = true;
+    law.max_bw_filter = [1000.0, 0.0];
+    law.bw = 1000.0;
+    law.min_rtt = Some(Duration::from_millis(100));
+    law.state = State::ProbeBwUp;
+    law.is_bw_probe_sample = true;
+    let lost = LostPacket {
+        number: 9,
+        total_delivered: 500,
+        tx_in_flight: 150,
+        lost: 4,
+        is_app_limited: false,
+    };
+    law.on_lost(&lost, Time::ZERO);
+    law.cwnd = 120.0;
+    assert_eq!((law.state, law.inflight_longterm.is_finite()), (State::ProbeBwDown, true));
+    law.on_spurious_losses();
+    // Back to the window and the bounds from before, and to the probe by way of a refill.
+    assert_eq!((law.state, law.cwnd), (State::ProbeBwRefill, 200.0));
+    assert!(law.inflight_longterm.is_infinite());
+
+    // In ProbeRTT the state stays; a Startup that losses ended is resumed after it.
+    law.undo.state = Some(State::Startup);
+    law.state = State::ProbeRtt;
+    law.on_spurious_losses();
+    assert_eq!((law.state, law.full_bw_reached), (State::ProbeRtt, false));
 }
 
 #[test]
