@@ -97,7 +97,9 @@ class Case:
         command += [f"duration={duration}", f"warmup={warmup}", f"extra={extra}"]
         if self.flows is not None:
             command.append(f"flows={self.flows}")
-        words = output_of(command).split()
+        # Agent/TCP/Linux has something to say of its own, before or after.
+        lines = output_of(command).splitlines()
+        words = next(line for line in lines if line.startswith("sent ")).split()
         return {key: float(value) for key, value in zip(words[::2], words[1::2])}
 
 

@@ -1,4 +1,5 @@
-//! The phases of ESTCP's traffic controllers: what the router and the flows know of them, put together.
+//! The phases of ESTCP's traffic controllers: what the router and the flows know of them, put
+//! together.
 
 use windward_core::endpoint::window::PhaseCut;
 use windward_core::network::router::{Phase, TrafficController};
@@ -101,13 +102,14 @@ mod tests {
         let spec = EstcpSpec { gamma: Gamma::Fixed(1e-9), ..EstcpSpec::default() };
         let limit = QueueLimit::Packets(100);
         let mut controller = TrafficController::new(spec, limit, Stream::new(1, "estcp", "test"));
-        // Shifts at 1, 2, 7, 12 and 17 s: one phase of 1 s and three of 5 s, each drained to 3 packets.
+        // Shifts at 1, 2, 7, 12 and 17 s: one phase of 1 s and three of 5 s, each drained to 3
+        // packets.
         for second in [1, 2, 7, 12, 17] {
             controller.on_drop(ms(1000 * second), 100, 0);
             controller.on_departure(ms(1000 * second + 100), &mut Default::default(), 3, 0);
         }
-        // One flow hears of each shift after 20 ms, the other after 50, 60 and 70 ms, and not of the
-        // fourth; the second takes g for 0.11 instead of 0.1.
+        // One flow hears of each shift after 20 ms, the other after 50, 60 and 70 ms, and not of
+        // the fourth; the second takes g for 0.11 instead of 0.1.
         let cut = |at, g| PhaseCut { at: ms(at), g };
         let near: Vec<_> = [1, 2, 7, 12, 17].map(|s| cut(1000 * s + 20, 0.1)).to_vec();
         let far = [cut(1050, 0.11), cut(2060, 0.11), cut(7070, 0.11), cut(17_050, 0.11)];

@@ -469,10 +469,10 @@ fn sampling_changes_nothing() {
 
 #[test]
 fn samples_are_exact_and_include_their_instant() {
-    // 1000-byte datagrams every millisecond reach a link that needs 1.6 ms for each, 1 ms and
-    // 0.8 ms of the first hop (10 Mbit/s) later: at 1.8 ms, 2.8 ms .. The wire takes a new one
-    // at 1.8, 3.4, 5.0, 6.6, 8.2, 9.8 ms. At 2 ms: 1 came, 1 began. 4: 3 (1.8, 2.8, 3.8), 2. 6: 5, 3.
-    // 8: 7, 4. 9.8: 9 (the last at 9.8), 6. 10: 9, 6. 19.6: 18 (the last at 18.8), 12 (at 19.4).
+    // 1000-byte datagrams every millisecond reach a link that needs 1.6 ms for each, 1 ms and 0.8
+    // ms of the first hop (10 Mbit/s) later: at 1.8 ms, 2.8 ms .. The wire takes a new one at 1.8,
+    // 3.4, 5.0, 6.6, 8.2, 9.8 ms. At 2 ms: 1 came, 1 began. 4: 3 (1.8, 2.8, 3.8), 2. 6: 5, 3. 8:
+    // 7, 4. 9.8: 9 (the last at 9.8), 6. 10: 9, 6. 19.6: 18 (the last at 18.8), 12 (at 19.4).
     let body = r#"
         dumbbell.bottleneck = { rate = "5Mbit", delay = "10ms", queue = "50p" }
         dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
