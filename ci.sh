@@ -108,9 +108,9 @@ page_is_self_contained() {
 }
 
 has_all_claims() {
-    local missing=0 n
-    for n in $(seq 1 14); do
-        grep -q "\"L$n\"" "$1" || { echo "no verdict on L$n"; missing=1; }
+    local missing=0 id
+    for id in L{1..14} R{1..6} S{1..5} E{1..7} W{1..6}; do
+        grep -q "\"$id\"" "$1" || { echo "no verdict on $id"; missing=1; }
     done
     return $missing
 }
