@@ -1,8 +1,9 @@
 //! A bar with the time left, on standard error: only on a terminal, only for long work.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::clock::Stopwatch;
 
@@ -26,9 +27,9 @@ impl Progress {
         let hidden = ProgressDrawTarget::hidden();
         let bar = ProgressBar::with_draw_target(Some(STEPS as u64), hidden);
         if let Ok(style) = ProgressStyle::with_template(
-            "{wide_bar} {percent:>3} %  {elapsed} so far, {eta} left  {msg}",
+            "{wide_bar} {percent:>3} %  {elapsed} so far, {left} left  {msg}",
         ) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("left", left));
         }
         Progress { bar, since: Stopwatch::start(), quiet }
     }
@@ -41,6 +42,17 @@ impl Progress {
         }
         self.bar.set_message(message.to_owned());
         self.bar.set_position((share * STEPS) as u64);
+    }
+}
+
+/// The time left at the mean speed so far. The speed of the last seconds, which indicatif's own
+/// estimate goes by, says little where runs take from a millisecond to minutes.
+fn left(state: &ProgressState, out: &mut dyn Write) {
+    let share = f64::from(state.fraction());
+    if share > 0.0 {
+        let left = state.elapsed().mul_f64(1.0 / share - 1.0);
+        // A bar has nowhere to report that it cannot be written.
+        let _ = write!(out, "{:#}", HumanDuration(left));
     }
 }
 
