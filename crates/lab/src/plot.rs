@@ -116,6 +116,7 @@ fn cells(
             Some(false) => Scale::Linear,
             Some(true) => Scale::Log,
         },
+        x_bounds: None,
         y: spec.y,
         y_log: spec.y_log,
         series: drawn.collect(),
@@ -137,19 +138,21 @@ fn titled(title: &str, unit: &str) -> String {
 /// Only what tells the series of a chart apart.
 fn series_label(experiment: &Experiment, keys: &[(Vec<&str>, usize)], n: usize) -> String {
     let (labels, metric) = &keys[n];
-    let mut parts: Vec<&str> = Vec::new();
-    for (i, label) in labels.iter().enumerate() {
-        if keys.iter().any(|(l, _)| l[i] != *label) {
-            parts.push(label);
-        }
-    }
+    let all: Vec<&Vec<&str>> = keys.iter().map(|(l, _)| l).collect();
+    let mut parts: Vec<String> = telling(labels, &all).into_iter().map(str::to_owned).collect();
     if keys.iter().any(|(_, m)| m != metric) {
-        parts.push(&experiment.metrics[*metric].name);
+        parts.push(experiment.metrics[*metric].name.replace('_', " "));
     }
     match parts[..] {
         [] => labels.join(", "),
         _ => parts.join(", "),
     }
+}
+
+/// Those of the labels that are not the same in all.
+fn telling<'a>(labels: &[&'a str], all: &[&Vec<&str>]) -> Vec<&'a str> {
+    let differs = |i: usize| all.iter().any(|other| other[i] != labels[i]);
+    labels.iter().enumerate().filter(|(i, _)| differs(*i)).map(|(_, label)| *label).collect()
 }
 
 /// A protocol's own colour and marker; variants of it differ in their dash.
@@ -177,6 +180,10 @@ fn time(
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
     let mut panels: Vec<Panel> =
         cells.map(|c| trace_panel(results, spec, what, names, single, c)).collect();
+    // The name of the only cell says nothing.
+    if let [only] = &mut panels[..] {
+        only.title.clone_from(&spec.title);
+    }
     let highest = panels.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks);
     let highest = highest.map(|m| if m.high.is_finite() { m.high } else { m.y });
     let highest = highest.fold(0.0, f64::max);
@@ -229,6 +236,7 @@ fn trace_panel(
         x_title: "Time (s)".to_owned(),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: Scale::Linear,
+        x_bounds: Some((0.0, scenario.duration.as_secs_f64())),
         y: spec.y,
         y_log: false,
         series: series.collect(),
@@ -246,10 +254,16 @@ fn traced(scenario: &Scenario, what: Traced, names: &[String]) -> Vec<(String, u
     match what {
         Traced::Throughput | Traced::Queue | Traced::Signal => found.collect(),
         Traced::FlowThroughput | Traced::Cwnd => {
-            let flows = |(_, group)| {
+            let flows = |(_, group): (String, usize)| {
                 let flows = scenario.flows.iter().enumerate();
                 let own = flows.filter(move |(_, flow)| flow.group == group);
-                own.map(|(index, flow)| (flow.name.clone(), index))
+                let own: Vec<(String, usize)> =
+                    own.map(|(index, flow)| (flow.name.clone(), index)).collect();
+                match own[..] {
+                    // No number where there is nothing to count.
+                    [(_, index)] => vec![(scenario.groups[group].clone(), index)],
+                    _ => own,
+                }
             };
             found.flat_map(flows).collect()
         }
@@ -330,20 +344,27 @@ fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) 
         }
         let mut distinct: Vec<Curve<'_>> = Vec::new();
         for (labels, curve) in curves {
-            if distinct.iter().all(|(_, known)| *known != curve) {
+            if distinct.iter().all(|(_, known)| !alike(known, &curve)) {
                 distinct.push((labels, curve));
             }
         }
-        let several = distinct.len() > 1;
+        let all: Vec<Vec<&str>> = distinct.iter().map(|(labels, _)| labels.clone()).collect();
+        let all: Vec<&Vec<&str>> = all.iter().collect();
         guides.extend(distinct.into_iter().map(|(labels, curve)| {
-            let label = match several {
-                true => format!("{}, {}", reference.label, labels.join(", ")),
-                false => reference.label.clone(),
-            };
-            Guide::Curve(curve, label)
+            let mut parts = vec![reference.label.as_str()];
+            parts.extend(telling(&labels, &all));
+            Guide::Curve(curve, parts.join(", "))
         }));
     }
     guides
+}
+
+/// The same but for rounding: the same loss rate can be reached in several ways.
+fn alike(a: &[(f64, f64)], b: &[(f64, f64)]) -> bool {
+    let near = |(a, b): (&(f64, f64), &(f64, f64))| {
+        a.0 == b.0 && (a.1 - b.1).abs() <= 1e-9 * a.1.abs().max(b.1.abs())
+    };
+    a.len() == b.len() && a.iter().zip(b).all(near)
 }
 
 #[cfg(test)]

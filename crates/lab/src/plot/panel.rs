@@ -8,8 +8,8 @@ use crate::palette::{Marker, Style};
 /// Width and height of a panel in its own units; a page scales it.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 400.0;
-/// About the width of a character of a series label.
-const LABEL_CHARACTER: f64 = 7.0;
+/// About the width of a character of a series label, in the wider of the fonts a reader may have.
+const LABEL_CHARACTER: f64 = 7.7;
 /// The same of a word below the axis, and the slope of words that have no room side by side.
 const WORD_CHARACTER: f64 = 7.2;
 const WORD_SLOPE: f64 = 40.0;
@@ -30,6 +30,8 @@ pub(super) struct Panel {
     pub(super) x_title: String,
     pub(super) y_title: String,
     pub(super) x: Scale,
+    /// Bounds of a linear axis, or those of the data.
+    pub(super) x_bounds: Option<(f64, f64)>,
     /// Bounds, or those of the data.
     pub(super) y: Option<(f64, f64)>,
     /// Is the vertical axis logarithmic? Then every point and bound is above zero; what
@@ -128,6 +130,7 @@ impl Panel {
             (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
         let x = match &self.x {
             Scale::Words(words) => (-0.5, words.len() as f64 - 0.5),
+            Scale::Linear if self.x_bounds.is_some() => self.x_bounds.unwrap_or((0.0, 1.0)),
             _ if low > high => (0.0, 1.0),
             Scale::Log if low == high => (low / 2.0, high * 2.0),
             Scale::Log => (low, high),
@@ -136,7 +139,7 @@ impl Panel {
             Scale::Linear if low > 0.0 && low < 0.15 * high => (0.0, high),
             Scale::Linear => (low, high),
         };
-        let (left, right) = (66.0, WIDTH - labels.clamp(30.0, 240.0));
+        let (left, right) = (66.0, WIDTH - labels.clamp(30.0, 270.0));
         let slanted = self.slanted_height(right - left);
         Frame {
             left,
@@ -160,13 +163,22 @@ impl Panel {
         touch.then(|| longest.min(180.0) * SINE_OF_SLOPE)
     }
 
-    /// Bounds around all points and intervals; from zero unless that would flatten them.
+    /// Bounds around all points and their intervals; from zero unless that would flatten them.
+    /// The interval of two or three runs can be many times as wide as all points lie apart: more
+    /// than half of that is cut off, and so is what lies below zero where no point does.
     fn data_bounds(&self) -> (f64, f64) {
         let marks = || self.series.iter().flat_map(|s| &s.marks);
+        let lowest = marks().map(|m| m.y).fold(f64::INFINITY, f64::min);
+        let highest = marks().map(|m| m.y).fold(f64::NEG_INFINITY, f64::max);
+        let reach = match highest > lowest {
+            true => 0.5 * (highest - lowest),
+            false => 0.1 * highest.abs(),
+        };
+        let floor = if lowest >= 0.0 { (lowest - reach).max(0.0) } else { lowest - reach };
         let ends = |m: &Mark| match self.y_log {
             // The lower end may be next to nothing, and is cut off then.
             true => [m.y, m.y, m.high],
-            false => [m.y, m.low, m.high],
+            false => [m.y, m.low.max(floor), m.high.min(highest + reach)],
         };
         let guides = || {
             self.references.iter().flat_map(|guide| match guide {
@@ -312,12 +324,14 @@ impl Panel {
             let x = frame.x(mark.x + 0.6 * offset);
             let y = frame.y(mark.y);
             if mark.low.is_finite() && mark.high.is_finite() {
-                let low = if frame.y_log { mark.low.max(frame.y.0) } else { mark.low };
-                let (low, high) = (frame.y(low), frame.y(mark.high));
+                let inside = |y: f64| y.clamp(frame.y.0, frame.y.1);
                 let look = format!("stroke=\"{}\" stroke-width=\"1.6\"", series.style.color);
+                let (low, high) = (frame.y(inside(mark.low)), frame.y(inside(mark.high)));
                 line(svg, (x, low), (x, high), &look);
-                for end in [low, high] {
-                    line(svg, (x - 4.0, end), (x + 4.0, end), &look);
+                // A bar that is cut off has no end.
+                for end in [mark.low, mark.high].into_iter().filter(|end| inside(*end) == *end) {
+                    let y = frame.y(end);
+                    line(svg, (x - 4.0, y), (x + 4.0, y), &look);
                 }
             }
             marker(svg, (x, y), series.style);
@@ -635,6 +649,7 @@ mod tests {
             x_title: String::new(),
             y_title: String::new(),
             x: Scale::Words(words.iter().map(|w| (*w).to_owned()).collect()),
+            x_bounds: None,
             y: None,
             y_log: false,
             series: Vec::new(),
@@ -647,6 +662,38 @@ mod tests {
         let height = many.slanted_height(500.0).unwrap();
         assert!((height - 64.8 * 0.643).abs() < 0.1, "{height}");
         assert!(many.svg().contains("rotate(-40 ") && !few.svg().contains("rotate(-40 "));
+    }
+
+    #[test]
+    fn wide_intervals_do_not_flatten_the_points() {
+        let mark = |y, low, high| Mark { x: 0.0, y, low, high };
+        let bounds = |marks| {
+            let series = Series {
+                label: String::new(),
+                style: crate::palette::style(1),
+                marks,
+                connected: false,
+            };
+            let panel = Panel {
+                title: None,
+                description: String::new(),
+                x_title: String::new(),
+                y_title: String::new(),
+                x: Scale::Linear,
+                x_bounds: None,
+                y: None,
+                y_log: false,
+                series: vec![series],
+                references: Vec::new(),
+            };
+            panel.data_bounds()
+        };
+        // Points from 20 to 100 allow 40 more: 140, and none below zero; 6 % of 140 is margin.
+        let (low, high) = bounds(vec![mark(20.0, -90.0, 130.0), mark(100.0, -50.0, 250.0)]);
+        assert!(low.abs() < 1e-9 && (high - 148.4).abs() < 1e-9, "{low} {high}");
+        // Where a point is below zero its interval is shown: -10 - 5 and 0 + 5, margin 1.2.
+        let (low, high) = bounds(vec![mark(-10.0, -90.0, 10.0), mark(0.0, -1.0, 90.0)]);
+        assert!((low + 16.2).abs() < 1e-9 && (high - 6.2).abs() < 1e-9, "{low} {high}");
     }
 
     #[test]

@@ -140,3 +140,47 @@ fn charts_of_what_is_not_recorded_are_errors() {
     let group = error("{ curve = \"capacity\" }", "{ curve = \"capacity\", group = \"udp\" }");
     assert!(group.contains("`capacity`: no group `udp` of connections"), "{group}");
 }
+
+#[test]
+fn curves_go_with_a_delay_axis_and_are_named_by_what_differs() {
+    let text = TRACED
+        .replace("name = \"ber\"\nkey = \"dumbbell.bottleneck.ber\"", "name = \"delay\"\nkey = \"dumbbell.bottleneck.delay\"")
+        .replace("values = [\"0\", \"1e-8\", \"1e-6\"]", "values = [\"300 ms\", \"500 ms\"]")
+        .replace("x = \"ber\"\nlog = true", "x = \"delay\"")
+        .replace("only = { ber = \"0\"", "only = { delay = \"300 ms\"")
+        .replace("[experiment.metrics]", "[[experiment.axes]]\nname = \"loss\"\nkey = \"dumbbell.bottleneck.loss\"\nvalues = [\"1%\", \"4%\"]\n[experiment.metrics]");
+    let plan = Experiment::parse("traced.toml", &text).unwrap().plan(&Effort::Quick).unwrap();
+    let cancel = AtomicBool::new(false);
+    let results = plan.run(&options(2, &cancel)).unwrap();
+    let spec = &results.plan.experiment.plots[0];
+    let PlotKind::Lines { x, log, metrics } = &spec.kind else { panic!("{:?}", spec.kind) };
+    let panel = cells(&results, spec, *x, metrics, Some(*log));
+    let curves: Vec<(&str, Vec<f64>)> = panel
+        .references
+        .iter()
+        .filter_map(|guide| match guide {
+            Guide::Curve(points, label) => {
+                Some((label.as_str(), points.iter().map(|p| p.1).collect()))
+            }
+            Guide::Level(..) => None,
+        })
+        .collect();
+    // RTT: 2 (5 + 300 + 5) ms of propagation, 0.8 + 8 + 0.8 ms for 1000 bytes there, 0.032 + 0.32
+    // + 0.032 ms for 40 bytes back: 629.984 ms, and 1029.984 ms. Two flows of sqrt(1.5 / 0.01)
+    // packets of 8 kbit: 195.959 kbit; at 4 % half of it. The same for both protocols.
+    let expected: [(&str, [f64; 2]); 4] = [
+        ("capacity, 1%", [990.0, 990.0]),
+        ("capacity, 4%", [960.0, 960.0]),
+        ("theory, 1%", [311.054, 190.255]),
+        ("theory, 4%", [155.527, 95.127]),
+    ];
+    assert_eq!(curves.len(), expected.len(), "{curves:?}");
+    for ((label, points), (name, by_hand)) in curves.iter().zip(&expected) {
+        assert_eq!(label, name);
+        let near = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() < 1e-4;
+        assert!(
+            points.len() == 2 && points.iter().zip(by_hand).all(near),
+            "{points:?} {by_hand:?}"
+        );
+    }
+}

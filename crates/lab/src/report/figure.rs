@@ -2,8 +2,13 @@
 
 use std::fmt::Write;
 
+use windward_core::units::Duration;
+use windward_sim::Scenario;
+
 use crate::claims::{CheckResult, ClaimResult};
+use crate::experiment::PlotKind;
 use crate::plot::escape;
+use crate::sweep::Results;
 
 use super::{Group, Section, badge};
 
@@ -88,19 +93,11 @@ fn figure(html: &mut String, section: Section<'_>, claims: &[&ClaimResult]) {
         }
         html.push_str("</div>\n");
     }
-    let scenario = plan.scenarios.first();
-    let length = scenario.map_or_else(String::new, |s| {
-        format!(
-            "{} s a run, the first {} s left out, {} runs a point.",
-            s.duration.as_secs_f64(),
-            s.warmup.as_secs_f64(),
-            plan.length.repetitions
-        )
-    });
     let _ = writeln!(
         html,
-        "<p class=\"setting\">{} {length} Bands are 95 % confidence intervals.</p>",
-        escape(&experiment.setting)
+        "<p class=\"setting\">{} {}</p>",
+        escape(&experiment.setting),
+        lengths(section.results)
     );
     for axis in &experiment.axes {
         for skipped in &axis.skipped {
@@ -133,6 +130,49 @@ fn figure(html: &mut String, section: Section<'_>, claims: &[&ClaimResult]) {
          <a href=\"{id}.csv\">{id}.csv</a> \u{b7} <a href=\"#contents\">Contents</a></p>\n\
          </section>"
     );
+}
+
+/// How long runs last, how many there are, and what the charts show of them.
+fn lengths(results: &Results) -> String {
+    let plan = &results.plan;
+    let seconds = |of: fn(&Scenario) -> Duration| {
+        let mut all: Vec<f64> = plan.scenarios.iter().map(|s| of(s).as_secs_f64()).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        match all[..] {
+            [] => String::from("0 s"),
+            [only] => format!("{only} s"),
+            [first, .., last] => format!("{first} to {last} s"),
+        }
+    };
+    let mut text = format!("{} a run", seconds(|s| s.duration));
+    match seconds(|s| s.warmup).as_str() {
+        "0 s" => {}
+        warmup => {
+            let _ = write!(text, ", the first {warmup} left out");
+        }
+    }
+    let runs = plan.length.repetitions;
+    let _ = write!(text, ", {runs} run{} a point.", if runs == 1 { "" } else { "s" });
+    let plots = || plan.experiment.plots.iter().map(|plot| &plot.kind);
+    let single = |kind: &PlotKind| matches!(kind, PlotKind::Time { single: true, .. });
+    if plots().any(single) {
+        text.push_str(" Lines over time are those of the first seed.");
+    }
+    let lines = |kind: &PlotKind| match kind {
+        PlotKind::Lines { .. } => true,
+        PlotKind::Dots { .. } => false,
+        PlotKind::Time { single, .. } => !single,
+    };
+    let interval = match (plots().any(lines), plots().any(|k| matches!(k, PlotKind::Dots { .. }))) {
+        _ if runs == 1 => return text,
+        (true, true) => "Bands and bars",
+        (true, false) => "Bands",
+        (false, true) => "Bars",
+        (false, false) => return text,
+    };
+    let _ = write!(text, " {interval} are 95 % confidence intervals.");
+    text
 }
 
 fn claim_block(html: &mut String, claim: &ClaimResult) {
