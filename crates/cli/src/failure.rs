@@ -8,6 +8,9 @@ use std::process::ExitCode;
 use windward_lab::LabError;
 use windward_sim::scenario::file::ScenarioError;
 
+/// Exit status after Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -32,7 +35,7 @@ impl Failure {
         let (message, status) = match self {
             Failure::Input(message) => (message, 2),
             Failure::Failed(message) => (message, 1),
-            Failure::Interrupted => ("interrupted".to_owned(), 130),
+            Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             Failure::ReaderLeft => return ExitCode::SUCCESS,
         };
         eprintln!("error: {message}");

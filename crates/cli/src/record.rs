@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use windward_core::units::Time;
-use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome};
+use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome};
 
 /// One run.
 #[derive(Debug, Serialize)]
@@ -39,6 +39,13 @@ struct FlowRecord<'a> {
     /// Absent unless a transfer of fixed size was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_s: Option<f64>,
+    /// Share of the packets sent that was lost, as the sender estimates it.
+    loss_estimate: f64,
+    true_loss: f64,
+    /// Sum of the times without a packet on the bottleneck longer than `idle_after`.
+    idle_s: f64,
+    longest_idle_s: f64,
+    idle_periods: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,6 +75,30 @@ struct LinkRecord<'a> {
     marked: u64,
     mean_queue_packets: f64,
     max_queue_packets: u64,
+    /// Absent unless a traffic controller had a whole phase after the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases: Option<PhaseRecord>,
+}
+
+/// The phases of a traffic controller (estcp2010).
+#[derive(Debug, Serialize)]
+struct PhaseRecord {
+    count: u64,
+    mean_length_s: f64,
+    mean_g_s: f64,
+    /// Extremes of the queue as shares of its limit.
+    queue_low: f64,
+    queue_high: f64,
+    cut_spread_s: f64,
+    missed: u64,
+    /// Absent, as `g_error`, unless a flow heard a phase out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heard_g_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    g_error: Option<f64>,
+    /// Absent if they never converge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until_converged: Option<u64>,
 }
 
 impl<'a> RunRecord<'a> {
@@ -112,6 +143,11 @@ impl<'a> FlowRecord<'a> {
             mean_rtt_s: flow.mean_rtt.as_secs_f64(),
             mean_cwnd_packets: flow.mean_cwnd,
             completed_s: flow.completed.map(Time::as_secs_f64),
+            loss_estimate: flow.loss_estimate,
+            true_loss: flow.true_loss,
+            idle_s: flow.idle.as_secs_f64(),
+            longest_idle_s: flow.longest_idle.as_secs_f64(),
+            idle_periods: flow.idle_periods,
         }
     }
 }
@@ -146,6 +182,24 @@ impl<'a> LinkRecord<'a> {
             marked: link.marked,
             mean_queue_packets: link.mean_queue_packets,
             max_queue_packets: link.max_queue_packets,
+            phases: link.phases.as_ref().map(PhaseRecord::new),
+        }
+    }
+}
+
+impl PhaseRecord {
+    fn new(phases: &PhaseOutcome) -> Self {
+        PhaseRecord {
+            count: phases.count,
+            mean_length_s: phases.mean_length,
+            mean_g_s: phases.mean_g,
+            queue_low: phases.queue_low,
+            queue_high: phases.queue_high,
+            cut_spread_s: phases.cut_spread,
+            missed: phases.missed,
+            heard_g_s: phases.heard_g,
+            g_error: phases.g_error,
+            until_converged: phases.until_converged,
         }
     }
 }

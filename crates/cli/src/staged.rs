@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::signals;
 
 /// A file being written.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct StagedFile {
 impl StagedFile {
     /// Begins the file `name` in `dir`.
     pub(crate) fn create(dir: &Path, name: &str) -> Result<Self, Failure> {
+        // From here on Ctrl-C must leave room to remove what is made.
+        signals::check()?;
         let path = dir.join(name);
         let hidden = dir.join(format!(".{name}.{}.part", std::process::id()));
         let file = File::create(&hidden).map_err(|e| Failure::file("write", &path, e))?;
@@ -77,6 +80,7 @@ pub(crate) struct OutputDir {
 impl OutputDir {
     /// Makes the folder and those above it where they are missing.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        signals::check()?;
         let made = path
             .ancestors()
             .take_while(|p| !p.as_os_str().is_empty() && !p.exists())

@@ -57,6 +57,16 @@ fn in_a_reproduction() {
     assert_eq!(sandbox.names(), ["scenario.toml"]);
 }
 
+#[test]
+fn while_a_file_does_not_come() {
+    let sandbox = Sandbox::new(SMALL);
+    let pipe = sandbox.path("pipe").display().to_string();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Nobody ever writes into it.
+    let mut child = quietly(["run", &pipe]).spawn().unwrap();
+    assert_eq!(interrupt(&mut child).code(), Some(130));
+}
+
 fn quietly<const N: usize>(args: [&str; N]) -> Command {
     let mut command = command(args);
     command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -43,6 +43,12 @@ fn json_has_every_promised_field() {
         assert_eq!(flow["protocol"], "newreno");
         assert!(sums.iter().all(|key| flow[key].is_number()), "{flow}");
         assert!(flow["goodput_bps"].as_f64().unwrap() > 0.0);
+        for key in ["loss_estimate", "true_loss"] {
+            assert!((0.0..=1.0).contains(&flow[key].as_f64().unwrap()), "{key} of {flow}");
+        }
+        let time = |key: &str| flow[key].as_f64().unwrap();
+        assert!(time("longest_idle_s") <= time("idle_s") && time("idle_s") <= 1.5, "{flow}");
+        assert_eq!(flow["idle_periods"] == 0, time("idle_s") == 0.0, "{flow}");
     }
     assert_eq!(rows("groups").len(), 2);
     for group in rows("groups") {
@@ -61,6 +67,24 @@ fn json_has_every_promised_field() {
         for key in ["utilization", "mean_queue_packets"] {
             assert!(link[key].as_f64().unwrap() >= 0.0, "{key} of {link}");
         }
+        assert!(link.get("phases").is_none(), "no traffic controller: {link}");
+    }
+}
+
+#[test]
+fn json_tells_of_the_phases_of_a_traffic_controller() {
+    let target = r#"{ kind = "estcp", target = "2s" }"#;
+    let router = format!("dumbbell.bottleneck.router={target}");
+    let more = ["--set", "flows.*.protocol=estcp", "--set", &router, "--duration", "40s"];
+    let outcome = run_json(&Sandbox::new(SMALL), &more);
+    let links = outcome["links"].as_array().unwrap();
+    let phases = &links.iter().find(|link| link["name"] == "bottleneck").unwrap()["phases"];
+    assert!(phases["count"].as_u64().unwrap() > 0, "{phases}");
+    for key in ["mean_length_s", "mean_g_s"] {
+        assert!(phases[key].as_f64().unwrap() > 0.0, "{key} of {phases}");
+    }
+    for key in ["queue_low", "queue_high", "cut_spread_s", "missed"] {
+        assert!(phases[key].is_number(), "{key} of {phases}");
     }
 }
 

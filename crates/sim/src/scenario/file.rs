@@ -3,7 +3,8 @@
 //! Text becomes a tree of values that know their line (`tree`). `schema` lists every key of
 //! the format; what it does not list is an error. `section` reads values with their units;
 //! `link`, `endpoint` and `group` read the tables; `chain` (dumbbell and parking lot) and
-//! `graph` lay routes; `build` puts a scenario together and chooses the routers.
+//! `graph` lay routes; `build` puts a scenario together and chooses the routers; `advice` warns of
+//! what is allowed and hardly meant, and `applies` knows which keys a protocol ignores.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use super::Scenario;
 
 mod advice;
+mod applies;
 mod build;
 mod chain;
 mod endpoint;
@@ -28,6 +30,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use applies::applies;
 pub use error::ScenarioError;
 pub use schema::KeyDoc;
 

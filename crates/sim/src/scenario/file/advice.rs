@@ -6,6 +6,7 @@ use windward_core::network::{
 };
 use windward_core::units::Duration;
 
+use super::applies::applies;
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
 
@@ -21,6 +22,7 @@ pub(super) fn warnings(
     for (index, group) in groups.iter().enumerate() {
         // The flows of a group have like routes.
         let Some(flow) = flows.iter().find(|flow| flow.group == index) else { continue };
+        warnings.extend(without_effect(group));
         let forward: Vec<&LinkSpec> = flow.forward.iter().map(|&link| &links[link]).collect();
         warnings.extend(ecn_without_marks(group.name, flow, &forward));
         warnings.extend(ecn_of_rate_based(group.name, flow));
@@ -32,7 +34,38 @@ pub(super) fn warnings(
         warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
     }
     warnings.extend(unstable_controllers(flows, links));
+    warnings.extend(links.iter().filter_map(unstable_xcp));
     warnings
+}
+
+/// Parameters that the flows give themselves and their protocol does not know. What `[endpoint]`
+/// says is for whom it concerns.
+fn without_effect(group: &Group<'_>) -> Option<String> {
+    let Traffic::Transport { protocol, .. } = &group.traffic else { return None };
+    let idle = |key: &str| applies(key, protocol) == Some(false);
+    let mut ignored = Vec::new();
+    for key in group.section.keys() {
+        // A protocol without a response to marks has a warning of its own.
+        if key == "ecn" && protocol.window.is_rate_based() {
+            continue;
+        }
+        if idle(key) {
+            ignored.push(format!("`{key}`"));
+        } else if let Some(table) = group.section.table(key) {
+            let keys = table.keys().map(|name| format!("{key}.{name}"));
+            ignored.extend(keys.filter(|key| idle(key)).map(|key| format!("`{key}`")));
+        }
+    }
+    let (verb, it) = if ignored.len() == 1 { ("has", "it") } else { ("have", "them") };
+    (!ignored.is_empty()).then(|| {
+        format!(
+            "flows `{}`: {} {verb} no effect on {name}; leave {it} out, or see `windward explain \
+             {name} --markdown` for the parameters that apply",
+            group.name,
+            ignored.join(", "),
+            name = protocol.name
+        )
+    })
 }
 
 /// ECN that no queue answers is a plain TCP.
@@ -185,6 +218,23 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
         })
     };
     links.iter().zip(crossing).filter_map(warning).collect()
+}
+
+/// Katabi 2002, theorem 1: stable for 0 < alpha < pi / (4 sqrt 2) and beta = alpha^2 sqrt 2.
+fn unstable_xcp(link: &LinkSpec) -> Option<String> {
+    use std::f64::consts::{PI, SQRT_2};
+    let bound = PI / (4.0 * SQRT_2);
+    let classes = link.queue.classes.iter().map(|class| &class.queue.router);
+    let mut routers = classes.chain([&link.queue.router]);
+    let alpha = routers.find_map(|router| match router {
+        RouterSpec::Xcp(spec) if spec.alpha >= bound => Some(spec.alpha),
+        _ => None,
+    })?;
+    Some(format!(
+        "the XCP router of link `{}` may be unstable: alpha = {alpha} is not less than \
+         pi / (4 sqrt 2) = {bound:.4} (Katabi 2002, theorem 1); lower it, with beta = alpha^2 sqrt 2",
+        link.name
+    ))
 }
 
 /// Notices that nobody gives: the flows are plain SACK. Nobody is told who says that no link

@@ -223,11 +223,14 @@ impl Crossing {
         let limits = own.iter().filter_map(|(_, class)| class.limit).chain([wire.limit]);
         let too_small = |limit: &QueueLimit| matches!(limit, QueueLimit::Bytes(bytes) if *bytes < u64::from(size));
         match limits.into_iter().find(too_small) {
-            Some(QueueLimit::Bytes(bytes)) => Err(wire.spot.error(format!(
-                "the queue of link `{link}` holds {bytes} bytes and the packets of flows `{}` \
+            Some(QueueLimit::Bytes(bytes)) => Err(wire
+                .spot
+                .error(format!(
+                    "the queue of link `{link}` holds {bytes} bytes and the packets of flows `{}` \
                  are {size} bytes long",
-                groups[group].name
-            ))),
+                    groups[group].name
+                ))
+                .with_help(format!("write `queue = \"{size}B\"` or more"))),
             _ => Ok(()),
         }
     }

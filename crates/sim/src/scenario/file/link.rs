@@ -454,9 +454,9 @@ fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
 
 /// A size in bytes: routers count bytes and know no packet size.
 fn increase_limit(field: &Field<'_>) -> Result<f64> {
-    match field.clone().amount()? {
-        Amount::Bytes(bytes) => Ok(bytes as f64),
-        Amount::Packets(_) => Err(field
+    match field.is_text().then(|| field.clone().amount()).transpose()? {
+        Some(Amount::Bytes(bytes)) => Ok(bytes as f64),
+        Some(Amount::Packets(_)) | None => Err(field
             .error("expected bytes")
             .with_help("write for instance increase_limit = \"600kB\", 0.6 of the buffer")),
     }

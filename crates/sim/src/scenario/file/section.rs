@@ -60,6 +60,11 @@ impl<'a> Section<'a> {
         self.table.entries.iter().map(|(key, _)| key.as_str())
     }
 
+    /// The table under `key`, if there is one.
+    pub(super) fn table(&self, key: &str) -> Option<Section<'a>> {
+        self.get(key)?.section().ok()
+    }
+
     /// The value of `key`, if it is there, as `read` reads it.
     pub(super) fn read<T>(
         &self,
@@ -187,7 +192,7 @@ impl<'a> Field<'a> {
         let name = self.clone().text()?;
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-            return Err(self.error("a name has 1 to 64 letters, digits, `-` or `_`"));
+            return Err(self.error("a name has 1 to 64 letters from a to z, digits, `-` or `_`"));
         }
         Ok(name)
     }
@@ -203,6 +208,7 @@ impl<'a> Field<'a> {
         let number = match &self.node.value {
             Value::Integer(number) => u64::try_from(*number).ok(),
             Value::Other(_) => None,
+            Value::Float(_) => return Err(self.error("must be a whole number")),
             _ => return Err(self.expected("a whole number")),
         };
         number.filter(|number| range.contains(number)).ok_or_else(|| {
@@ -227,7 +233,10 @@ impl<'a> Field<'a> {
             return Ok(number);
         }
         let (from, to) = range.into_inner();
-        Err(self.error(format!("must lie between {from} and {to}")))
+        if from == f64::MIN_POSITIVE {
+            return Err(self.error(format!("must be more than 0 and at most {}", short(to))));
+        }
+        Err(self.error(format!("must lie between {} and {}", short(from), short(to))))
     }
 
     pub(super) fn probability(self) -> Result<Probability> {
@@ -357,6 +366,11 @@ impl Spot {
         }
         ScenarioError::new(place, format!("{subject}: {message}"))
     }
+}
+
+/// A bound as people write it: `1e-12` rather than its zeros.
+fn short(bound: f64) -> String {
+    if bound != 0.0 && bound.abs() < 1e-3 { format!("{bound:e}") } else { bound.to_string() }
 }
 
 fn join(path: &str, key: &str) -> String {

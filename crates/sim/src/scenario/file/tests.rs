@@ -664,6 +664,58 @@ fn parameters_of_protocols_are_read_and_refused() {
 }
 
 #[test]
+fn parameters_that_do_nothing_are_warned_of() {
+    let warnings = |key, value| with(FIRST, &[(key, value)]).warnings;
+    let ceten = warnings("flows.clean.ceten.n", "2");
+    assert_eq!(ceten.len(), 1, "{ceten:?}");
+    assert!(ceten[0].contains("flows `clean`: `ceten` has no effect on newreno"), "{ceten:?}");
+    // A default of all flows is for those whom it concerns.
+    assert_eq!(warnings("endpoint.ceten.n", "2"), Vec::<String>::new());
+    assert_eq!(warnings("flows.*.rto_floor", "1s"), Vec::<String>::new());
+
+    // ceten-p has no n, and shares the rest of the table with ceten-a (eten2004 section 4.3).
+    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+    file.set("flows.lossy.protocol", "ceten-p").unwrap();
+    file.set("flows.lossy.ceten", r#"{ n = 2, timeouts = "window" }"#).unwrap();
+    file.set("flows.lossy.veno.threshold", "3").unwrap();
+    let both = file.build().unwrap().warnings;
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert!(both[0].contains("`ceten.n`, `veno` have no effect on ceten-p"), "{both:?}");
+}
+
+#[test]
+fn an_unstable_xcp_router_is_warned_of() {
+    // Katabi 2002, theorem 1: 3.14159 / (4 x 1.41421) = 0.5554.
+    let warnings = |alpha: &str| {
+        let router = format!("{{ kind = \"xcp\", alpha = {alpha} }}");
+        let changes = [("flows.*.protocol", "xcp"), ("dumbbell.bottleneck.router", &router)];
+        with(FIRST, &changes).warnings
+    };
+    assert_eq!(warnings("0.555"), Vec::<String>::new());
+    let unstable = warnings("0.556");
+    assert!(unstable[0].contains("link `bottleneck` may be unstable"), "{unstable:?}");
+    assert!(unstable[0].contains("= 0.5554"), "{unstable:?}");
+}
+
+#[test]
+fn bounds_are_written_as_people_write_them() {
+    let zero = error_of_set("flows.*.rate_gap.threshold", "0");
+    assert!(zero.contains("must be more than 0 and at most 1000000"), "{zero}");
+    let gamma = error_of_set("dumbbell.bottleneck.router", "{ kind = \"estcp\", gamma = 0 }");
+    assert!(gamma.contains("must lie between 1e-12 and 1000000"), "{gamma}");
+    let threshold = "{ kind = \"ecn-threshold\", threshold = 2.5 }";
+    let fraction = error_of_set("dumbbell.bottleneck.router", threshold);
+    assert!(fraction.contains("must be a whole number"), "{fraction}");
+    for limit in ["5000", "\"50p\""] {
+        let router = format!("{{ kind = \"xcp\", increase_limit = {limit} }}");
+        let bytes = error_of_set("dumbbell.bottleneck.router", &router);
+        assert!(bytes.contains("expected bytes") && bytes.contains("600kB"), "{bytes}");
+    }
+    let small = error_of_set("dumbbell.bottleneck.queue", "10B");
+    assert!(small.contains("write `queue = \"1000B\"` or more"), "{small}");
+}
+
+#[test]
 fn marks_above_a_threshold_are_asked_for_and_not_required() {
     let k = |scenario: &Scenario| match &link(scenario, "bottleneck").queue.router {
         RouterSpec::EcnThreshold(router) => Some(router.threshold),
