@@ -46,7 +46,8 @@ pub struct EndpointConfig {
     /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
     pub rto_ceiling: Duration,
     /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
-    /// back-off. Without them one packet at a time does, and no retransmission (Karn).
+    /// back-off. Without them one packet at a time does, and no retransmission (Karn), but for
+    /// recovery by packet number, which needs none.
     pub timestamps: bool,
     /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
     pub clock_granularity: Duration,
