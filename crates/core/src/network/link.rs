@@ -2,7 +2,7 @@
 //!
 //! [`FifoLink`] knows at arrival when a packet will leave, since nothing that happens later can
 //! change it: one call a packet, no event. [`QueuedLink`] holds packets until they leave, for
-//! routers whose feedback depends on the moment of departure. Both agree on every time where
+//! routers whose feedback depends on the moment of departure and for classes. Both agree on every time where
 //! both apply.
 //!
 //! A [`QueuedLink`] may keep a queue for each class of protocols, so that no class can crowd
@@ -109,9 +109,7 @@ impl Wire {
         }
         Departure { start, end, arrival: end + self.delay, destroyed }
     }
-}
 
-impl Wire {
     fn count_between(&mut self, from: Time, until: Time) {
         if let Some(trace) = &mut self.trace {
             trace.count_between(from, until);
@@ -160,7 +158,8 @@ fn fits(limit: QueueLimit, packets: usize, bytes: u64, size: u32) -> bool {
     }
 }
 
-/// A link whose departures follow from its arrivals: DropTail or RED, no router feedback.
+/// A link whose departures follow from its arrivals: DropTail, RED or marks above a threshold, no
+/// other router feedback.
 #[derive(Debug, Clone)]
 pub struct FifoLink {
     wire: Wire,

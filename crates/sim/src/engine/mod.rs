@@ -436,11 +436,11 @@ impl Simulation {
     /// A data packet has reached the notifier at the end of a link, which may owe its sender a
     /// report of its rate.
     fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
+        const ASKED: Notification =
+            Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
         let packet = &self.slab[id];
         let Some(transport) = &mut self.transports[packet.flow as usize] else { return };
         let Some(notices) = &mut transport.notices else { return };
-        const ASKED: Notification =
-            Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
         let at = departure.arrival;
         if notices.notification == ASKED
             && notices.report_is_due(usize::from(packet.hop) - 1, at)
