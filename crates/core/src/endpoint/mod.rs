@@ -46,7 +46,8 @@ pub struct EndpointConfig {
     /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
     pub rto_ceiling: Duration,
     /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
-    /// back-off. Without them one packet at a time does, and no retransmission (Karn).
+    /// back-off. Without them one packet at a time does, and no retransmission (Karn), but for
+    /// recovery by packet number, which needs none.
     pub timestamps: bool,
     /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
     pub clock_granularity: Duration,
@@ -59,7 +60,8 @@ pub struct EndpointConfig {
     /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
     /// ns-2 calls it `overhead_`. Zero sends at once.
     pub overhead: Duration,
-    /// Negotiate ECN (RFC 3168) on protocols without feedback of their own.
+    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose law
+    /// answers marks; BBR's does not.
     pub ecn: bool,
     /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) where the protocol has no
     /// pacing of its own.
@@ -79,18 +81,18 @@ pub struct EndpointConfig {
     pub jtcp: JtcpConfig,
     /// Parameters of `new-jersey`.
     pub new_jersey: NewJerseyConfig,
-    /// Of the Westwood windows.
+    /// Parameters of the Westwood windows.
     pub westwood: WestwoodConfig,
-    /// Of Bulk Repeat.
+    /// Parameters of Bulk Repeat.
     pub bulk_repeat: BulkRepeatConfig,
-    /// Of discrimination by spikes of the RTT.
+    /// Parameters of discrimination by spikes of the RTT.
     pub spike: SpikeConfig,
-    /// Of discrimination by the gap between expected and achieved rate.
+    /// Parameters of discrimination by the gap between expected and achieved rate.
     pub rate_gap: RateGapConfig,
     /// Which way notices of corruption reach the sender (eten2004 section 3.3.5): `None` as the
     /// protocol's paper has it, backward for the Oracle and forward for CETEN.
     pub notification: Option<Direction>,
-    /// CETEN's parameters (eten2004 section 4.3).
+    /// Parameters of CETEN (eten2004 section 4.3).
     pub ceten: CetenConfig,
     /// Parameters of `xcp-r`.
     pub xcp_r: XcpRConfig,

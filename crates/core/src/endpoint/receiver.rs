@@ -2,8 +2,8 @@
 //!
 //! SACK blocks (RFC 2018) tell what arrived out of order. The first block of an acknowledgment
 //! that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it lies below the
-//! cumulative acknowledgment or inside the block that follows it. Senders whose recovery is not
-//! SACK look at no blocks.
+//! cumulative acknowledgment or inside the block that follows it. Recovery from SACK and by packet
+//! number reads the blocks, the estimate of the loss rate the duplicates; nothing else does.
 
 use super::EndpointConfig;
 use super::feedback::{Echo, Feedback};

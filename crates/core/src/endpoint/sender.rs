@@ -7,7 +7,7 @@ use super::estimator::{
 };
 use super::feedback::{Feedback, Notice, Notification};
 use super::pacer::Pacer;
-use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, Sequences};
+use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, RecoveryKind, Sequences};
 use super::window::{AckEvent, CongestionEvent, PhaseCut, ResetEvent, Window};
 use crate::packet::{Flags, Packet, PacketKind, SackBlock};
 use crate::protocols::Protocol;
@@ -26,7 +26,7 @@ pub struct Sender {
     discriminator: Discriminator,
     feedback: Feedback,
     rtt: RttEstimator,
-    /// Only without timestamps.
+    /// Only without timestamps, and with recovery that cannot tell transmissions apart.
     karn: Option<Karn>,
     bandwidth: Option<BandwidthState>,
     /// Only for laws that ask for samples.
@@ -119,7 +119,9 @@ impl Sender {
             ),
             feedback: protocol.feedback.toward(config.notification),
             rtt,
-            karn: (!config.timestamps).then(Karn::default),
+            // RFC 9002 section 4.2: with a number for each transmission no sample is ambiguous.
+            karn: (!config.timestamps && protocol.recovery != RecoveryKind::PacketNumber)
+                .then(Karn::default),
             bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
                 arrivals: ArrivalCounter::default(),
@@ -189,9 +191,8 @@ impl Sender {
             header: ack.header,
         };
         self.discriminator.on_ack(&event);
-        let (seq, sign) = (self.seqs.una, LossSign::Acknowledgments);
-        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
-        let error = self.recovery.asks_for_cause(newly) && self.is_error(&loss);
+        let error =
+            self.recovery.asks_for_cause(newly) && self.is_error(path, LossSign::Acknowledgments);
         let acked = Acked {
             now,
             rtt: &self.rtt,
@@ -203,8 +204,7 @@ impl Sender {
         };
         let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
         if finding == Finding::Loss {
-            let probability = self.discriminator.judge(&loss);
-            self.reduce(path, probability);
+            self.on_loss(path);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
             self.on_ecn_echo(path);
         }
@@ -255,6 +255,18 @@ impl Sender {
         }
     }
 
+    /// The loss of the first packet that is missing.
+    fn first_loss(&self, path: Path, sign: LossSign) -> LossEvent {
+        LossEvent { path, seq: self.seqs.una, sign, rate: self.loss_rate() }
+    }
+
+    /// Recovery has found a loss in a window in which none was before.
+    fn on_loss(&mut self, path: Path) {
+        let loss = self.first_loss(path, LossSign::Acknowledgments);
+        let probability = self.discriminator.judge(&loss);
+        self.reduce(path, probability);
+    }
+
     fn reduce(&mut self, path: Path, probability: Probability) {
         if probability > Probability::ZERO {
             self.window.on_congestion(&CongestionEvent { path, probability });
@@ -266,8 +278,9 @@ impl Sender {
         }
     }
 
-    fn is_error(&mut self, loss: &LossEvent) -> bool {
-        self.discriminator.judge(loss) == Probability::ZERO
+    fn is_error(&mut self, path: Path, sign: LossSign) -> bool {
+        let loss = self.first_loss(path, sign);
+        self.discriminator.judge(&loss) == Probability::ZERO
     }
 
     fn on_ecn_echo(&mut self, path: Path) {
@@ -345,15 +358,15 @@ impl Sender {
             bandwidth.estimate.on_silence(now);
         }
         let path = self.path(now, self.seqs.outstanding());
-        let (seq, sign) = (self.seqs.una, LossSign::Timeout);
-        let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
-        let error = self.recovery.asks_for_cause_of_timeout() && self.is_error(&loss);
+        let error =
+            self.recovery.asks_for_cause_of_timeout() && self.is_error(path, LossSign::Timeout);
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
         self.partial_repairs = 0;
         if self.recovery.on_reset(&mut self.seqs, error) {
             self.window.on_error_loss(&path);
         } else {
+            let loss = self.first_loss(path, LossSign::Timeout);
             let probability = self.discriminator.judge_reset(&loss);
             let keeps_window = self.discriminator.keeps_window_on_timeout();
             self.window.on_reset(&ResetEvent { path, repeated, probability, keeps_window });
@@ -401,8 +414,7 @@ impl Sender {
             && self.recovery.deems_lost(seq)
         {
             let path = self.path(now, self.seqs.outstanding());
-            let (sign, rate) = (LossSign::Acknowledgments, self.loss_rate());
-            let loss = LossEvent { path, seq, sign, rate };
+            let loss = LossEvent { seq, ..self.first_loss(path, LossSign::Acknowledgments) };
             let probability = self.discriminator.judge_repair(&loss);
             self.reduce(path, probability);
         }

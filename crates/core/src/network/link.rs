@@ -2,7 +2,7 @@
 //!
 //! [`FifoLink`] knows at arrival when a packet will leave, since nothing that happens later can
 //! change it: one call a packet, no event. [`QueuedLink`] holds packets until they leave, for
-//! routers whose feedback depends on the moment of departure. Both agree on every time where
+//! routers whose feedback depends on the moment of departure and for classes. Both agree on every time where
 //! both apply.
 //!
 //! A [`QueuedLink`] may keep a queue for each class of protocols, so that no class can crowd
@@ -109,9 +109,7 @@ impl Wire {
         }
         Departure { start, end, arrival: end + self.delay, destroyed }
     }
-}
 
-impl Wire {
     fn count_between(&mut self, from: Time, until: Time) {
         if let Some(trace) = &mut self.trace {
             trace.count_between(from, until);
@@ -160,7 +158,8 @@ fn fits(limit: QueueLimit, packets: usize, bytes: u64, size: u32) -> bool {
     }
 }
 
-/// A link whose departures follow from its arrivals: DropTail or RED, no router feedback.
+/// A link whose departures follow from its arrivals: DropTail, RED or marks above a threshold, no
+/// other router feedback.
 #[derive(Debug, Clone)]
 pub struct FifoLink {
     wire: Wire,
@@ -540,10 +539,13 @@ impl<T> QueuedLink<T> {
         timers.min().unwrap_or(Time::NEVER)
     }
 
-    /// Lets the routers' intervals end.
+    /// Lets the routers' intervals that are due end.
     pub fn on_timer(&mut self, now: Time) {
         for queue in &mut self.queues {
-            if let Some(Router::Xcp(xcp)) = &mut queue.router {
+            // One that sleeps keeps the rhythm of its intervals.
+            if let Some(Router::Xcp(xcp)) = &mut queue.router
+                && xcp.next_timer() <= now
+            {
                 xcp.on_timer(now, queue.waiting_bytes);
             }
         }
@@ -577,6 +579,7 @@ impl<T> QueuedLink<T> {
 mod tests {
     use super::*;
     use crate::network::XcpSpec;
+    use crate::packet::CongestionHeader;
 
     fn queue(limit: u32, router: RouterSpec) -> QueueSpec {
         let limit = QueueLimit::Packets(limit);
@@ -674,5 +677,52 @@ mod tests {
         let Some(Router::Xcp(router)) = &link.queues[1].router else { panic!("an XCP router") };
         // A quarter of a million bytes a second.
         assert_eq!(router.capacity(), 250_000.0);
+    }
+
+    #[test]
+    fn a_router_that_sleeps_is_left_alone_by_the_timers_of_another_class() {
+        let xcp = |kind| ClassSpec {
+            kind,
+            weight: 1.0,
+            queue: queue(100, RouterSpec::Xcp(XcpSpec::default())),
+        };
+        let classes = vec![xcp(RouterKind::Xcp), xcp(RouterKind::XcpPersistent)];
+        let spec = QueueSpec { classes, ..queue(100, RouterSpec::None) };
+        let rate = Rate::from_bps(8_000_000).unwrap();
+        let mut link: QueuedLink<u32> =
+            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
+        let ms = |time| Time::ZERO + Duration::from_millis(time);
+        let send = |link: &mut QueuedLink<u32>, kind, now| {
+            let header = CongestionHeader::Xcp {
+                rtt: 0.03,
+                inter_packet: 0.003,
+                delta: 0.0,
+                congestion_flag: 0,
+            };
+            let mut packet = Packet { header, ..packet(kind, 1000) };
+            link.offer(now, &mut packet, 0).unwrap();
+            link.take_next().unwrap();
+            link.depart(now, &mut packet);
+        };
+        // Without traffic an interval is 50 ms, and half of that for the queue. After an empty one
+        // both routers sleep.
+        link.on_timer(ms(50));
+        assert_eq!(link.next_timer(), Time::NEVER);
+        // The first wakes. From 150 ms on its intervals are an RTT and half of it long, so that
+        // they end at 175 and 190, and at 180 ms.
+        send(&mut link, RouterKind::Xcp, ms(110));
+        for time in [125, 150] {
+            assert_eq!(link.next_timer(), ms(time));
+            link.on_timer(ms(time));
+        }
+        send(&mut link, RouterKind::Xcp, ms(170));
+        for time in [175, 180, 190] {
+            assert_eq!(link.next_timer(), ms(time));
+            link.on_timer(ms(time));
+        }
+        assert_eq!(link.next_timer(), ms(205));
+        // The second wakes with both of its intervals to end at 200 ms.
+        send(&mut link, RouterKind::XcpPersistent, ms(195));
+        assert_eq!(link.next_timer(), ms(200));
     }
 }

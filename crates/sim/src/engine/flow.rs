@@ -290,7 +290,7 @@ impl Transport {
 pub(super) struct Notices {
     pub(super) notification: Notification,
     /// When each link of the way there last reported its rate out of band.
-    pub(super) reported: Vec<Option<Time>>,
+    reported: Vec<Option<Time>>,
 }
 
 impl Notices {

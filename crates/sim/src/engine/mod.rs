@@ -346,10 +346,10 @@ impl Simulation {
         debug_assert_eq!(at, self.now, "only what has happened may be queued");
         let hop = &mut self.hops[link as usize];
         let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
-        // A router without a timer may have one from here on.
-        let wakes = queue.next_timer() == Time::NEVER;
+        let timer = queue.next_timer();
         let offered = queue.offer(at, &mut self.slab[id], id);
-        if wakes && queue.next_timer() != Time::NEVER {
+        if queue.next_timer() < timer {
+            // A router that slept has woken.
             self.schedule.set(hop.ids.router, queue.next_timer());
         }
         if let Err(id) = offered {
@@ -374,9 +374,9 @@ impl Simulation {
             return;
         };
         let packet = &mut self.slab[id];
-        let wakes = queue.next_timer() == Time::NEVER;
+        let timer = queue.next_timer();
         let departure = queue.depart(self.now, packet);
-        if wakes && queue.next_timer() != Time::NEVER {
+        if queue.next_timer() < timer {
             self.schedule.set(hop.ids.router, queue.next_timer());
         }
         let next_start = queue.next_start();
@@ -436,11 +436,11 @@ impl Simulation {
     /// A data packet has reached the notifier at the end of a link, which may owe its sender a
     /// report of its rate.
     fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
+        const ASKED: Notification =
+            Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
         let packet = &self.slab[id];
         let Some(transport) = &mut self.transports[packet.flow as usize] else { return };
         let Some(notices) = &mut transport.notices else { return };
-        const ASKED: Notification =
-            Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
         let at = departure.arrival;
         if notices.notification == ASKED
             && notices.report_is_due(usize::from(packet.hop) - 1, at)
@@ -545,7 +545,9 @@ impl Simulation {
             return;
         };
         let id = self.slab.vacant();
-        if transport.receiver.on_timer(self.now, &mut self.slab[id]) {
+        let packet = &mut self.slab[id];
+        if transport.receiver.on_timer(self.now, packet) {
+            packet.class = self.flows[index as usize].class;
             self.slab.claim();
             self.forward(id, self.now);
         }

@@ -533,6 +533,59 @@ fn idle_periods_by_hand() {
 /// One line a protocol and scenario. A change here is a change of behaviour: check that it is
 /// meant before blessing it.
 #[test]
+fn a_router_that_wakes_beside_another_class_has_its_timer() {
+    // Intervals of the long flows' class are 300 ms; those of the class that wakes at 1.01 s are
+    // 50 ms until it knows better.
+    let scenario = five_seconds(
+        r#"
+        dumbbell.bottleneck = { rate = "5Mbit", delay = "140ms", queue = "50p", classes = true }
+        dumbbell.access = { rate = "20Mbit", delay = "5ms", queue = "50p" }
+        flows = [
+            { group = "first", protocol = "lr-xcp" },
+            { group = "second", protocol = "lr-xcpq-pa", start = "1010ms" },
+        ]"#,
+        "",
+    );
+    let mut simulation = Simulation::new(&scenario);
+    for ms in 0..5000 {
+        simulation.advance(Time::ZERO + Duration::from_millis(ms));
+        for hop in &simulation.hops {
+            if let Link::Queued(queue) = &hop.link
+                && queue.next_timer() != Time::NEVER
+            {
+                let scheduled = simulation.schedule.time_of(hop.ids.router);
+                assert_eq!(scheduled, queue.next_timer(), "{ms} ms");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_delayed_acknowledgment_is_of_its_flows_class() {
+    // The data packet takes the first slot of the slab, then a datagram, then the acknowledgment
+    // that the timer sends.
+    let scenario = five_seconds(
+        r#"
+        dumbbell.bottleneck = { rate = "5Mbit", delay = "10ms", queue = "50p" }
+        dumbbell.reverse_bottleneck = { classes = true }
+        dumbbell.access = { rate = "20Mbit", delay = "5ms", queue = "50p" }
+        flows = [
+            { group = "data", protocol = "lr-xcp", size = "1p", delayed_acks = "200ms" },
+            { group = "voice", cbr = { rate = "8kbit", packet_size = 100 }, start = "100ms",
+              stop = "150ms" },
+        ]"#,
+        "",
+    );
+    let mut simulation = Simulation::new(&scenario);
+    let mut class_at = |ms| {
+        simulation.advance(Time::ZERO + Duration::from_millis(ms));
+        (simulation.slab[0].kind, simulation.slab[0].class)
+    };
+    assert_eq!(class_at(110), (PacketKind::Datagram, RouterKind::Any as u8));
+    assert_eq!(class_at(225), (PacketKind::Ack, RouterKind::Xcp as u8));
+}
+
+#[test]
 fn golden_fingerprints() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/fingerprints.csv");
     let mut lines = vec!["protocol,scenario,packets_sent,packet_hops,fingerprint".to_owned()];

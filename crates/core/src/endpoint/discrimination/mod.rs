@@ -124,11 +124,11 @@ impl Discriminator {
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvent) {
         match self {
-            Discriminator::SpikeOrRateGap(rule) => rule.on_ack(ack),
             Discriminator::AlwaysCongestion | Discriminator::Never => {}
             Discriminator::Backlog(backlog) => backlog.on_ack(ack),
             Discriminator::JitterRatio(ratio) => ratio.on_ack(ack),
             Discriminator::Warning(warning) => warning.on_ack(ack),
+            Discriminator::SpikeOrRateGap(rule) => rule.on_ack(ack),
             Discriminator::Oracle(oracle) => oracle.on_ack(ack),
             Discriminator::ErrorShare(share) => share.on_ack(ack),
         }
@@ -143,7 +143,8 @@ impl Discriminator {
         }
     }
 
-    /// The probability that a loss was due to congestion.
+    /// The probability that a loss was due to congestion. To be asked once for each loss: some
+    /// flip a coin, or remember the verdict.
     pub fn judge(&mut self, loss: &LossEvent) -> Probability {
         match self {
             Discriminator::AlwaysCongestion => Probability::ONE,
@@ -184,7 +185,12 @@ impl Discriminator {
         match self {
             Discriminator::Oracle(oracle) => oracle.judge(loss),
             Discriminator::ErrorShare(share) => share.judge(loss),
-            _ => Probability::ONE,
+            Discriminator::AlwaysCongestion
+            | Discriminator::Never
+            | Discriminator::Backlog(_)
+            | Discriminator::JitterRatio(_)
+            | Discriminator::Warning(_)
+            | Discriminator::SpikeOrRateGap(_) => Probability::ONE,
         }
     }
 

@@ -23,7 +23,8 @@ impl SpikeOrRateGap {
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.newly_acked > 0 {
+        // Without timestamps there may be no sample yet.
+        if ack.newly_acked > 0 && !ack.path.rtt.is_zero() {
             self.spike.on_rtt(ack.path.rtt);
         }
     }
@@ -31,5 +32,27 @@ impl SpikeOrRateGap {
     pub(super) fn judge(&self, loss: &LossEvent) -> Probability {
         let error = rate_gap::says_error(&self.rate_gap, &loss.path) || self.spike.in_error_mode();
         if error { Probability::ZERO } else { Probability::ONE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LossSign;
+    use super::*;
+    use crate::endpoint::estimator::{LossRate, Path};
+    use crate::units::Duration;
+
+    #[test]
+    fn an_acknowledgment_before_the_first_sample_is_no_rtt_of_zero() {
+        let mut rule = SpikeOrRateGap::new(&EndpointConfig::default());
+        let path = |ms| Path { cwnd: 10.0, rtt: Duration::from_millis(ms), ..Path::default() };
+        for ms in [0, 100, 101, 100] {
+            rule.on_ack(&AckEvent { path: path(ms), newly_acked: 1, ..AckEvent::default() });
+        }
+        // From 100 to 101 ms, the end of congestion mode is at 100.05 ms; from 0 to 101 ms it would
+        // be at 5 ms.
+        let (sign, rate) = (LossSign::Acknowledgments, LossRate::default());
+        let verdict = rule.judge(&LossEvent { path: path(100), seq: 0, sign, rate });
+        assert_eq!(verdict, Probability::ZERO);
     }
 }

@@ -44,13 +44,6 @@ impl Path {
     pub fn pipe(&self) -> f64 {
         self.bandwidth * self.min_rtt.as_secs_f64()
     }
-
-    /// Packets waiting in queues, N = cwnd (RTT - RTTmin) / RTT (Brakmo and Peterson 1995);
-    /// zero before the first sample.
-    pub fn backlog(&self) -> f64 {
-        let (rtt, min_rtt) = (self.rtt.as_secs_f64(), self.min_rtt.as_secs_f64());
-        if rtt > 0.0 { self.cwnd * (rtt - min_rtt) / rtt } else { 0.0 }
-    }
 }
 
 /// What bandwidth estimators see of an acknowledgment.
@@ -119,17 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn the_backlog_is_what_exceeds_the_pipe() {
-        // cwnd 20, RTT 100 ms of which 80 ms are propagation: 20 x 20 / 100 = 4 wait.
-        let path = Path {
-            cwnd: 20.0,
-            rtt: Duration::from_millis(100),
-            min_rtt: Duration::from_millis(80),
-            bandwidth: 200.0,
-            ..Path::default()
-        };
-        assert!((path.backlog() - 4.0).abs() < 1e-9);
+    fn the_pipe_is_what_bandwidth_and_propagation_hold() {
+        // 200 packets a second for 80 ms.
+        let min_rtt = Duration::from_millis(80);
+        let path = Path { min_rtt, bandwidth: 200.0, ..Path::default() };
         assert!((path.pipe() - 16.0).abs() < 1e-9);
-        assert_eq!(Path::default().backlog(), 0.0);
     }
 }

@@ -6,15 +6,15 @@
 mod notification;
 mod xcp_r;
 
+pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
+pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
+
 use super::EndpointConfig;
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
 
 use notification::Record;
-pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
-
 use xcp_r::ReceiverWindow;
-pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
 
 /// The congestion header a protocol uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,6 +42,7 @@
 //! transmit and the rule for duplicates of an old window are as in `fast_recovery`. The sliding
 //! window that section III A mentions is not described there and is not built.
 
+use super::fast_recovery::FastRecovery;
 use super::{Acked, Finding, RecoveryConfig, Sequences};
 use crate::endpoint::estimator::RttEstimator;
 use crate::units::Duration;
@@ -87,18 +88,12 @@ pub enum TimeoutWindow {
 /// The state of Bulk Repeat.
 #[derive(Debug, Clone)]
 pub struct BulkRepeat {
-    config: RecoveryConfig,
-    bulk_config: BulkRepeatConfig,
-    dupacks: u64,
-    /// Packets known to have left the network while `una` stood still.
-    inflation: u64,
-    /// While recovering: one past the highest packet sent when it began, or at the first bulk.
-    recovery_point: Option<u64>,
-    /// Did a timeout begin it?
+    config: BulkRepeatConfig,
+    /// What it is while discrimination says congestion. The recovery point is that of the loss, or
+    /// of the latest bulk.
+    newreno: FastRecovery,
+    /// Did a timeout begin the recovery?
     after_timeout: bool,
-    /// One past the highest packet sent at the last loss or timeout (RFC 6582: recover).
-    guard: u64,
-    retransmit: Option<u64>,
     /// The next packet of the bulk that is being sent.
     bulk: Option<u64>,
     /// Bulks of this window so far.
@@ -112,14 +107,9 @@ pub struct BulkRepeat {
 impl BulkRepeat {
     pub(super) fn new(config: RecoveryConfig) -> Self {
         BulkRepeat {
-            config,
-            bulk_config: config.bulk_repeat,
-            dupacks: 0,
-            inflation: 0,
-            recovery_point: None,
+            config: config.bulk_repeat,
+            newreno: FastRecovery::new(true, config),
             after_timeout: false,
-            guard: 0,
-            retransmit: None,
             bulk: None,
             bulks: 0,
             bulk_packet: None,
@@ -127,105 +117,72 @@ impl BulkRepeat {
         }
     }
     pub(super) fn inflation(&self) -> u64 {
-        self.inflation
+        self.newreno.inflation()
     }
     /// Fast recovery; a timeout is none, and after it cwnd grows.
     pub(super) fn in_recovery(&self) -> bool {
-        self.recovery_point.is_some() && !self.after_timeout
+        self.newreno.in_recovery() && !self.after_timeout
     }
 
     /// Does it matter now whether losses are errors?
     pub(super) fn asks_for_cause(&self, newly: u64) -> bool {
-        newly > 0 && (self.recovery_point.is_some() || self.factor > 1)
+        newly > 0 && (self.newreno.in_recovery() || self.factor > 1)
     }
 
     pub(super) fn timeout(&self, rtt: &RttEstimator) -> Duration {
-        let fixed = self.bulk_config.fixed_timeout.unwrap_or_else(|| rtt.base_rto());
+        let fixed = self.config.fixed_timeout.unwrap_or_else(|| rtt.base_rto());
         fixed.saturating_mul(self.factor).min(rtt.ceiling())
     }
 
     pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.newly == 0 {
-            return self.on_duplicate(seqs);
+        if acked.newly == 0 && self.bulks > 0 {
+            return Finding::Nothing; // A duplicate of packets sent twice, for the most part.
         }
-        self.dupacks = 0;
-        if acked.error {
-            self.factor = 1;
-        }
-        match self.recovery_point {
-            Some(point) if seqs.una < point => self.on_partial_ack(seqs, acked),
-            _ => {
+        if acked.newly > 0 {
+            if acked.error {
+                self.factor = 1;
+            }
+            let is_partial = self.newreno.recovery_point().is_some_and(|point| seqs.una < point);
+            if !is_partial {
                 self.leave();
-                Finding::Nothing
+            } else if acked.error && !self.is_exhausted() {
+                self.on_partial_ack_of_errors(seqs, acked.packet_seq);
+                return Finding::Nothing;
             }
         }
+        self.newreno.on_ack(seqs, acked)
     }
 
-    fn on_partial_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        let exhausted = self.bulk_config.maximum.is_some_and(|maximum| self.bulks >= maximum);
-        if acked.error && !exhausted {
-            let answers = self.bulk_packet.is_none_or(|first| acked.packet_seq >= first);
-            if self.bulk.is_none() && (answers || self.bulk_config.repeat == Repeat::Ack) {
-                self.begin_bulk(seqs);
-            }
-            return Finding::Nothing;
+    /// Has this window had all the bulks it may have?
+    fn is_exhausted(&self) -> bool {
+        self.config.maximum.is_some_and(|maximum| self.bulks >= maximum)
+    }
+
+    fn on_partial_ack_of_errors(&mut self, seqs: &Sequences, packet_seq: u64) {
+        let answers = self.bulk_packet.is_none_or(|first| packet_seq >= first);
+        if self.bulk.is_none() && (answers || self.config.repeat == Repeat::Ack) {
+            self.begin_bulk(seqs);
         }
-        // RFC 6582 step 3.
-        self.inflation = match self.config.partial_deflation {
-            true => (self.inflation + 1).saturating_sub(acked.newly),
-            false => 0,
-        };
-        self.retransmit = Some(seqs.una);
-        Finding::PartialRepair
     }
 
     fn begin_bulk(&mut self, seqs: &Sequences) {
-        self.inflation = 0;
-        self.retransmit = None;
-        self.recovery_point = Some(seqs.next);
-        self.guard = seqs.high;
+        self.newreno.repair(seqs, None);
         self.bulk = Some(seqs.una);
         self.bulks += 1;
         self.bulk_packet = None;
     }
 
-    fn on_duplicate(&mut self, seqs: &Sequences) -> Finding {
-        let threshold = u64::from(self.config.dupack_threshold);
-        self.dupacks += 1;
-        if self.bulks > 0 {
-            return Finding::Nothing; // Of packets sent twice, for the most part.
-        }
-        if self.recovery_point.is_some() {
-            self.inflation += 1;
-            return Finding::Nothing;
-        }
-        // RFC 3042: no more than two packets beyond cwnd.
-        self.inflation = self.dupacks.min(threshold.max(3) - 1);
-        let fresh = seqs.una > self.guard || self.guard == 0;
-        if self.dupacks != threshold || !fresh {
-            return Finding::Nothing;
-        }
-        self.inflation = self.dupacks;
-        self.recovery_point = Some(seqs.high);
-        self.guard = seqs.high;
-        self.retransmit = Some(seqs.una);
-        Finding::Loss
-    }
-
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        if let Some(seq) = self.retransmit.take() {
-            return Some(seq);
+        if self.bulks == 0 {
+            return self.newreno.next_to_send(seqs, cwnd);
         }
-        if let Some(next) = self.bulk {
+        // Nothing new before the window that was outstanding is acknowledged.
+        self.newreno.take_retransmission().or_else(|| {
             let end = seqs.next.min(seqs.una + cwnd as u64);
-            let next = next.max(seqs.una);
+            let next = self.bulk?.max(seqs.una);
             self.bulk = (next + 1 < end).then_some(next + 1);
-            if next < end {
-                return Some(next);
-            }
-        }
-        let window = if self.bulks > 0 { 0 } else { cwnd as u64 + self.inflation };
-        seqs.allows_next(window).then_some(seqs.next)
+            (next < end).then_some(next)
+        })
     }
 
     pub(super) fn on_sent(&mut self, packet_seq: u64) {
@@ -237,31 +194,25 @@ impl BulkRepeat {
     /// The timer expired. Returns whether cwnd stays.
     pub(super) fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
         self.leave();
-        self.dupacks = 0;
-        self.guard = seqs.high;
         if !error {
             self.factor = (self.factor * 2).min(LARGEST_FACTOR);
         }
-        let kept = error && self.bulk_config.timeout_window != TimeoutWindow::One;
-        if !kept {
-            seqs.next = seqs.una;
+        if !error || self.config.timeout_window == TimeoutWindow::One {
+            self.newreno.on_reset(seqs);
             return false;
         }
         self.after_timeout = true;
-        self.recovery_point = Some(seqs.next);
-        if self.bulk_config.timeout_window == TimeoutWindow::Repeated {
+        if self.config.timeout_window == TimeoutWindow::Repeated {
             self.begin_bulk(seqs);
         } else {
-            self.retransmit = Some(seqs.una);
+            self.newreno.repair(seqs, Some(seqs.una));
         }
         true
     }
 
+    /// The bulks of a window are over.
     fn leave(&mut self) {
-        self.inflation = 0;
-        self.recovery_point = None;
         self.after_timeout = false;
-        self.retransmit = None;
         self.bulk = None;
         self.bulks = 0;
         self.bulk_packet = None;

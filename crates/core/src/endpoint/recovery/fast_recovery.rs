@@ -46,6 +46,24 @@ impl FastRecovery {
         self.recovery_point.is_some()
     }
 
+    /// One past the last packet that is being repaired, while there is something to repair.
+    pub(super) fn recovery_point(&self) -> Option<u64> {
+        self.recovery_point
+    }
+    /// The packet to be sent again before anything else.
+    pub(super) fn take_retransmission(&mut self) -> Option<u64> {
+        self.retransmit.take()
+    }
+
+    /// Recovers all that is outstanding from here on, and sends `retransmit` again.
+    pub(super) fn repair(&mut self, seqs: &Sequences, retransmit: Option<u64>) {
+        self.dupacks = 0;
+        self.inflation = 0;
+        self.recovery_point = Some(seqs.next);
+        self.guard = seqs.high;
+        self.retransmit = retransmit;
+    }
+
     pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
         if acked.newly > 0 { self.on_new_ack(seqs, acked) } else { self.on_duplicate(seqs) }
     }
@@ -95,7 +113,7 @@ impl FastRecovery {
 
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         let window = cwnd as u64 + self.inflation;
-        self.retransmit.take().or_else(|| seqs.allows_next(window).then_some(seqs.next))
+        self.take_retransmission().or_else(|| seqs.allows_next(window).then_some(seqs.next))
     }
 
     pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {

@@ -2,8 +2,9 @@
 //!
 //! A scheme hears of every acknowledgment and of its two timers, detects losses, and answers
 //! "which packet next?" It knows nothing of rates: it is given cwnd and decides how much may be
-//! outstanding beside it. All but SACK do so with the send-out window of the papers: what has
-//! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
+//! outstanding beside it. SACK and recovery by packet number count what is in the network; the
+//! others do so with the send-out window of the papers: what has been sent from `una` on may not
+//! exceed cwnd plus the packets known to have left the network.
 
 mod bulk_repeat;
 mod fast_recovery;
@@ -12,6 +13,9 @@ mod packet_number;
 mod sack;
 mod send_out_window;
 
+pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
+pub use packet_number::{News, PacketNumber};
+
 use super::estimator::RttEstimator;
 use crate::packet::SackBlock;
 use crate::units::{Duration, Time};
@@ -19,11 +23,8 @@ use crate::units::{Duration, Time};
 use bulk_repeat::BulkRepeat;
 use fast_recovery::FastRecovery;
 use loss_monitor::LossMonitor;
-pub use packet_number::{News, PacketNumber};
 use sack::Sack;
 use send_out_window::SendOutWindow;
-
-pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
 
 /// The recovery schemes by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,8 +232,8 @@ impl Recovery {
             Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
             Recovery::FastRecovery(_)
             | Recovery::Sack(_)
-            | Recovery::BulkRepeat(_)
-            | Recovery::PacketNumber(_) => {}
+            | Recovery::PacketNumber(_)
+            | Recovery::BulkRepeat(_) => {}
         }
     }
 
@@ -250,8 +251,8 @@ impl Recovery {
             Recovery::Sack(scheme) => scheme.on_reset(seqs),
             Recovery::SendOutWindow(scheme) => scheme.on_reset(seqs),
             Recovery::LossMonitor(scheme) => scheme.on_reset(seqs),
-            Recovery::BulkRepeat(scheme) => return scheme.on_reset(seqs, error),
             Recovery::PacketNumber(_) => {}
+            Recovery::BulkRepeat(scheme) => return scheme.on_reset(seqs, error),
         }
         false
     }

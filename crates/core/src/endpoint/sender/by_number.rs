@@ -2,7 +2,6 @@
 //! pacing. Nothing here runs for protocols that have none of them.
 
 use super::Sender;
-use crate::endpoint::discrimination::{LossEvent, LossSign};
 use crate::endpoint::pacer::WINDOW_GAIN;
 use crate::endpoint::recovery::{Finding, Recovery};
 use crate::endpoint::window::ResetEvent;
@@ -60,10 +59,7 @@ impl Sender {
         if scheme.is_loss_due(now) {
             let finding = scheme.on_loss_timer(now, &self.rtt);
             if finding == Finding::Loss {
-                let (seq, sign) = (self.seqs.una, LossSign::Acknowledgments);
-                let loss = LossEvent { path, seq, sign, rate: self.loss_rate() };
-                let probability = self.discriminator.judge(&loss);
-                self.reduce(path, probability);
+                self.on_loss(path);
             }
             self.on_delivery_news(now);
         } else {

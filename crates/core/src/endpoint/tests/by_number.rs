@@ -230,6 +230,24 @@ fn losses_over_three_probe_timeouts_are_persistent_congestion() {
 }
 
 #[test]
+fn without_timestamps_numbers_still_tell_transmissions_apart() {
+    let config = EndpointConfig { timestamps: false, ..window(2.0) };
+    let mut line = Timeline::new("bbr", &config);
+    line.sender.offer_until(1);
+    let mut packet = Packet::default();
+    assert!(line.sender.poll_transmit(Time::ZERO, &mut packet));
+    let probe = line.sender.next_timer();
+    line.sender.on_timer(probe);
+    assert!(line.sender.poll_transmit(probe, &mut packet));
+    assert!(packet.flags.contains(Flags::RETRANSMISSION));
+    // The probe repeats the packet, and its acknowledgment is a sample (RFC 9002 section 4.2).
+    let back = probe + Duration::from_millis(100);
+    assert!(line.receiver.on_data(back, &mut packet));
+    line.sender.on_ack(back, &packet);
+    assert_eq!(line.sender.rtt().latest(), Duration::from_millis(100));
+}
+
+#[test]
 fn a_paced_sender_spreads_its_window_over_a_round_trip() {
     let config = EndpointConfig { pacing: true, ..window(8.0) };
     let mut line = Timeline::new("sack", &config);

@@ -1,8 +1,9 @@
 //! Axis 1: how the congestion window grows and shrinks.
 //!
-//! A law owns `cwnd` and what it needs to move it. It hears of acknowledgments, of congestion
-//! and of connection resets, and of nothing else: what is lost and what to send next is the
-//! business of recovery.
+//! A law owns `cwnd` and what it needs to move it. It hears of acknowledgments, of congestion, of
+//! losses that are none and of connection resets: what is lost and what to send next is the
+//! business of recovery. A law that sets the pace itself also hears of delivery-rate samples and
+//! of each transmission found lost.
 
 mod bbr;
 mod cubic;
@@ -18,6 +19,7 @@ mod xtcp;
 
 pub use estcp::{EstcpConfig, PhaseCut};
 pub use new_jersey::NewJerseyConfig;
+pub use westwood::WestwoodConfig;
 
 use super::EndpointConfig;
 use super::estimator::{BandwidthKind, LostPacket, Path, RateSample};
@@ -36,8 +38,6 @@ use westwood::Westwood;
 use xcp::Xcp;
 use xcp_r::XcpR;
 use xtcp::Xtcp;
-
-pub use westwood::WestwoodConfig;
 
 /// The window laws by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

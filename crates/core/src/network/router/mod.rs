@@ -5,6 +5,7 @@ mod ecn_threshold;
 pub mod estcp;
 mod xcp;
 mod xtcp;
+
 pub use congestion_warning::{CongestionWarning, WarningSpec};
 pub use ecn_threshold::EcnThreshold;
 pub use estcp::{EstcpSpec, Gamma, Phase, TrafficController};
@@ -91,8 +92,9 @@ pub enum RouterSpec {
 }
 
 impl RouterSpec {
-    /// Does what it writes depend on the moment at which a packet leaves? If not, a
-    /// [`super::FifoLink`] will do.
+    /// Must packets be held until they leave, because what it writes depends on that moment? If
+    /// not, a [`super::FifoLink`] will do. (New Jersey's average is kept by a
+    /// [`super::QueuedLink`] too, although its marks are made on arrival.)
     pub fn acts_on_departure(&self) -> bool {
         match self {
             RouterSpec::None | RouterSpec::EcnThreshold(_) => false,

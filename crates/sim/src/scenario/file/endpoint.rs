@@ -20,94 +20,57 @@ pub(super) const MAX_PACKET_SIZE: u32 = 1 << 20;
 /// What `delayed_acks = true` means: as long as BSD waits (RFC 5681 allows 500 ms).
 const DELAYED_ACKS: Duration = Duration::from_millis(200);
 
+/// Puts the value of a key that is there, as `$read` reads it, into the field of that name.
+macro_rules! take {
+    ($section:ident, $config:ident . $key:ident, $read:expr) => {
+        if let Some(value) = $section.read(stringify!($key), $read)? {
+            $config.$key = value;
+        }
+    };
+}
+
 /// `config` with the values that `section` gives.
-pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<EndpointConfig> {
+pub(super) fn read(mut config: EndpointConfig, section: &Section<'_>) -> Result<EndpointConfig> {
     let size = |field: Field<'_>| field.small(1..=MAX_PACKET_SIZE);
     let time = |field: Field<'_>| field.duration(Duration::ZERO..=DAY);
-    let mut config = config;
-    macro_rules! take {
-        ($key:ident, $read:expr) => {
-            if let Some(value) = section.read(stringify!($key), $read)? {
-                config.$key = value;
-            }
-        };
-    }
-    take!(packet_size, size);
-    take!(ack_size, size);
-    take!(initial_window, |field| field.float(1.0..=1e6));
-    take!(rwnd, |field| field.integer(1..=1 << 30));
-    take!(dupack_threshold, |field| field.small(1..=1_000_000));
-    take!(rto_floor, time);
-    take!(rto_initial, |field| field.positive(DAY));
-    take!(rto_ceiling, |field| field.positive(MAX_DURATION));
-    take!(timestamps, Field::bool);
-    take!(clock_granularity, time);
-    take!(retransmission_timeout_factor, |field| field.float(1.0..=1000.0));
-    take!(delayed_acks, delayed_acks);
-    take!(overhead, time);
-    take!(ecn, Field::bool);
-    take!(pacing, Field::bool);
-    take!(partial_deflation, Field::bool);
-    take!(loss_monitor_guard, Field::bool);
-    take!(estcp, |field| estcp(config.estcp, &field.section()?));
-    take!(veno, |field| veno(config.veno, &field.section()?));
-    take!(jtcp, |field| jtcp(config.jtcp, &field.section()?));
-    take!(new_jersey, |field| new_jersey(config.new_jersey, &field.section()?));
-    take!(westwood, |field| westwood(config.westwood, &field.section()?));
-    take!(bulk_repeat, |field| bulk_repeat(config.bulk_repeat, &field.section()?));
-    take!(spike, |field| spike(config.spike, &field.section()?));
-    take!(rate_gap, |field| rate_gap(config.rate_gap, &field.section()?));
-    take!(notification, |field| notification(field).map(Some));
-    let standard = config.ceten;
-    take!(ceten, |field| ceten(standard, &field.section()?));
-    take!(xcp_r, |field| xcp_r(config.xcp_r, &field.section()?));
+    take!(section, config.packet_size, size);
+    take!(section, config.ack_size, size);
+    take!(section, config.initial_window, |field| field.float(1.0..=1e6));
+    take!(section, config.rwnd, |field| field.integer(1..=1 << 30));
+    take!(section, config.dupack_threshold, |field| field.small(1..=1_000_000));
+    take!(section, config.rto_floor, time);
+    take!(section, config.rto_initial, |field| field.positive(DAY));
+    take!(section, config.rto_ceiling, |field| field.positive(MAX_DURATION));
+    take!(section, config.timestamps, Field::bool);
+    take!(section, config.clock_granularity, time);
+    take!(section, config.retransmission_timeout_factor, |field| field.float(1.0..=1000.0));
+    take!(section, config.delayed_acks, delayed_acks);
+    take!(section, config.overhead, time);
+    take!(section, config.ecn, Field::bool);
+    take!(section, config.pacing, Field::bool);
+    take!(section, config.partial_deflation, Field::bool);
+    take!(section, config.loss_monitor_guard, Field::bool);
+    take!(section, config.estcp, |field| estcp(config.estcp, &field.section()?));
+    take!(section, config.veno, |field| veno(config.veno, &field.section()?));
+    take!(section, config.jtcp, |field| jtcp(config.jtcp, &field.section()?));
+    take!(section, config.new_jersey, |field| new_jersey(config.new_jersey, &field.section()?));
+    take!(section, config.westwood, |field| westwood(config.westwood, &field.section()?));
+    take!(section, config.bulk_repeat, |field| {
+        bulk_repeat(config.bulk_repeat, &field.section()?)
+    });
+    take!(section, config.spike, |field| spike(config.spike, &field.section()?));
+    take!(section, config.rate_gap, |field| rate_gap(config.rate_gap, &field.section()?));
+    take!(section, config.notification, |field| {
+        let directions = [("forward", Direction::Forward), ("backward", Direction::Backward)];
+        field.one_of(&directions).map(Some)
+    });
+    take!(section, config.ceten, |field| ceten(config.ceten, &field.section()?));
+    take!(section, config.xcp_r, |field| xcp_r(config.xcp_r, &field.section()?));
     if config.rto_ceiling < config.rto_floor {
         return Err(section.error(format!(
             "rto_ceiling ({}) is less than rto_floor ({})",
             config.rto_ceiling, config.rto_floor
         )));
-    }
-    Ok(config)
-}
-
-fn notification(field: Field<'_>) -> Result<Direction> {
-    Ok(match field.word(&["forward", "backward"])? {
-        "forward" => Direction::Forward,
-        _ => Direction::Backward,
-    })
-}
-
-/// `config` with what the table of CETEN gives.
-fn ceten(config: CetenConfig, section: &Section<'_>) -> Result<CetenConfig> {
-    let k = |field: Field<'_>| {
-        let k = field.clone().float(0.0..=1000.0)?;
-        if k > 0.0 { Ok(k) } else { Err(field.error("must be more than 0 (eten2004, Eq. 1)")) }
-    };
-    let timeouts = |field: Field<'_>| {
-        Ok(match field.word(&["standard", "threshold", "window"])? {
-            "standard" => TimeoutResponse::Standard,
-            "threshold" => TimeoutResponse::Threshold,
-            _ => TimeoutResponse::Window,
-        })
-    };
-    Ok(CetenConfig {
-        n: section.read("n", |field| field.float(1.0..=1e9))?.unwrap_or(config.n),
-        k: section.read("k", k)?.unwrap_or(config.k),
-        timeouts: section.read("timeouts", timeouts)?.unwrap_or(config.timeouts),
-        per_segment: section.read("per_segment", Field::bool)?.unwrap_or(config.per_segment),
-    })
-}
-
-fn xcp_r(mut config: XcpRConfig, section: &Section<'_>) -> Result<XcpRConfig> {
-    const FORMULAS: [&str; 2] = ["incremental", "per-window"];
-    const FLAGS: [&str; 2] = ["count", "once"];
-    if let Some(word) = section.read("formula", |field| field.word(&FORMULAS))? {
-        let incremental = word == FORMULAS[0];
-        config.formula = if incremental { Formula::Incremental } else { Formula::PerWindow };
-    }
-    if let Some(word) = section.read("congestion_flag", |field| field.word(&FLAGS))? {
-        let count = word == FLAGS[0];
-        config.congestion_flag = if count { CongestionFlag::Count } else { CongestionFlag::Once };
     }
     Ok(config)
 }
@@ -119,85 +82,58 @@ fn delayed_acks(field: Field<'_>) -> Result<Option<Duration>> {
     field.positive(DAY).map(Some)
 }
 
-fn estcp(base: EstcpConfig, section: &Section<'_>) -> Result<EstcpConfig> {
-    let prior = section.read("prior", |field| field.float(1.0..=1e6))?;
-    Ok(EstcpConfig { prior: prior.unwrap_or(base.prior) })
+fn estcp(mut config: EstcpConfig, section: &Section<'_>) -> Result<EstcpConfig> {
+    take!(section, config.prior, |field| field.float(1.0..=1e6));
+    Ok(config)
 }
 
-fn veno(base: VenoConfig, section: &Section<'_>) -> Result<VenoConfig> {
-    let threshold = section.read("threshold", |field| field.float(0.0..=1e6))?;
-    let rtt = section.read("rtt", |field| {
-        Ok(match field.word(&["smoothed", "latest"])? {
-            "latest" => VenoRtt::Latest,
-            _ => VenoRtt::Smoothed,
-        })
-    })?;
-    Ok(VenoConfig { threshold: threshold.unwrap_or(base.threshold), rtt: rtt.unwrap_or(base.rtt) })
+fn veno(mut config: VenoConfig, section: &Section<'_>) -> Result<VenoConfig> {
+    let rtts = [("smoothed", VenoRtt::Smoothed), ("latest", VenoRtt::Latest)];
+    take!(section, config.threshold, |field| field.float(0.0..=1e6));
+    take!(section, config.rtt, |field| field.one_of(&rtts));
+    Ok(config)
 }
 
-fn jtcp(base: JtcpConfig, section: &Section<'_>) -> Result<JtcpConfig> {
-    let threshold = section.read("threshold", |field| field.float(0.0..=1000.0))?;
-    let jitter = section.read("jitter", |field| {
-        Ok(match field.word(&["absolute", "signed"])? {
-            "signed" => Jitter::Signed,
-            _ => Jitter::Absolute,
-        })
-    })?;
-    Ok(JtcpConfig {
-        threshold: threshold.unwrap_or(base.threshold),
-        jitter: jitter.unwrap_or(base.jitter),
-    })
+fn jtcp(mut config: JtcpConfig, section: &Section<'_>) -> Result<JtcpConfig> {
+    let sums = [("absolute", Jitter::Absolute), ("signed", Jitter::Signed)];
+    take!(section, config.threshold, |field| field.float(0.0..=1000.0));
+    take!(section, config.jitter, |field| field.one_of(&sums));
+    Ok(config)
 }
 
-fn new_jersey(base: NewJerseyConfig, section: &Section<'_>) -> Result<NewJerseyConfig> {
-    let on_warning = section.read("on_warning", Field::bool)?;
-    Ok(NewJerseyConfig { on_warning: on_warning.unwrap_or(base.on_warning) })
+fn new_jersey(mut config: NewJerseyConfig, section: &Section<'_>) -> Result<NewJerseyConfig> {
+    take!(section, config.on_warning, Field::bool);
+    Ok(config)
 }
 
-fn westwood(config: WestwoodConfig, section: &Section<'_>) -> Result<WestwoodConfig> {
-    let estimator = section.read("estimator", |field| {
-        Ok(match field.word(&["be", "ere", "per-rtt"])? {
-            "be" => BandwidthKind::Be,
-            "ere" => BandwidthKind::Ere,
-            _ => BandwidthKind::PerRtt,
-        })
-    })?;
-    Ok(WestwoodConfig { estimator: estimator.or(config.estimator) })
+fn westwood(mut config: WestwoodConfig, section: &Section<'_>) -> Result<WestwoodConfig> {
+    let estimators = [
+        ("be", BandwidthKind::Be),
+        ("ere", BandwidthKind::Ere),
+        ("per-rtt", BandwidthKind::PerRtt),
+    ];
+    take!(section, config.estimator, |field| field.one_of(&estimators).map(Some));
+    Ok(config)
 }
 
-fn bulk_repeat(config: BulkRepeatConfig, section: &Section<'_>) -> Result<BulkRepeatConfig> {
-    let repeat = section.read("repeat", |field| {
-        Ok(match field.word(&["round", "ack"])? {
-            "round" => Repeat::Round,
-            _ => Repeat::Ack,
-        })
-    })?;
-    let timeout_window = section.read("timeout_window", |field| {
-        Ok(match field.word(&["repeated", "kept", "one"])? {
-            "repeated" => TimeoutWindow::Repeated,
-            "kept" => TimeoutWindow::Kept,
-            _ => TimeoutWindow::One,
-        })
-    })?;
-    let maximum = section.read("maximum", |field| field.small(1..=1_000_000))?;
-    let fixed_timeout = section.read("fixed_timeout", |field| field.positive(DAY))?;
-    Ok(BulkRepeatConfig {
-        maximum: maximum.or(config.maximum),
-        repeat: repeat.unwrap_or(config.repeat),
-        fixed_timeout: fixed_timeout.or(config.fixed_timeout),
-        timeout_window: timeout_window.unwrap_or(config.timeout_window),
-    })
+fn bulk_repeat(mut config: BulkRepeatConfig, section: &Section<'_>) -> Result<BulkRepeatConfig> {
+    let repeats = [("round", Repeat::Round), ("ack", Repeat::Ack)];
+    let windows = [
+        ("repeated", TimeoutWindow::Repeated),
+        ("kept", TimeoutWindow::Kept),
+        ("one", TimeoutWindow::One),
+    ];
+    take!(section, config.maximum, |field| field.small(1..=1_000_000).map(Some));
+    take!(section, config.repeat, |field| field.one_of(&repeats));
+    take!(section, config.fixed_timeout, |field| field.positive(DAY).map(Some));
+    take!(section, config.timeout_window, |field| field.one_of(&windows));
+    Ok(config)
 }
 
-fn spike(config: SpikeConfig, section: &Section<'_>) -> Result<SpikeConfig> {
-    let share = |field: Field<'_>| field.float(0.0..=1.0);
-    let config = SpikeConfig {
-        a: section.read("a", share)?.unwrap_or(config.a),
-        b: section.read("b", share)?.unwrap_or(config.b),
-        tick: section
-            .read("tick", |field| field.duration(Duration::ZERO..=DAY))?
-            .unwrap_or(config.tick),
-    };
+fn spike(mut config: SpikeConfig, section: &Section<'_>) -> Result<SpikeConfig> {
+    take!(section, config.a, |field| field.float(0.0..=1.0));
+    take!(section, config.b, |field| field.float(0.0..=1.0));
+    take!(section, config.tick, |field| field.duration(Duration::ZERO..=DAY));
     if config.b > config.a {
         return Err(section.error(format!(
             "b ({}) is greater than a ({}): congestion mode would end where it has not begun",
@@ -207,16 +143,30 @@ fn spike(config: SpikeConfig, section: &Section<'_>) -> Result<SpikeConfig> {
     Ok(config)
 }
 
-fn rate_gap(config: RateGapConfig, section: &Section<'_>) -> Result<RateGapConfig> {
-    let reading = section.read("reading", |field| {
-        Ok(match field.word(&["text", "printed"])? {
-            "text" => Reading::Text,
-            _ => Reading::Printed,
-        })
-    })?;
-    let threshold = section.read("threshold", |field| field.float(f64::MIN_POSITIVE..=1e6))?;
-    Ok(RateGapConfig {
-        threshold: threshold.unwrap_or(config.threshold),
-        reading: reading.unwrap_or(config.reading),
-    })
+fn rate_gap(mut config: RateGapConfig, section: &Section<'_>) -> Result<RateGapConfig> {
+    let readings = [("text", Reading::Text), ("printed", Reading::Printed)];
+    take!(section, config.threshold, |field| field.above_zero(1e6));
+    take!(section, config.reading, |field| field.one_of(&readings));
+    Ok(config)
+}
+
+fn ceten(mut config: CetenConfig, section: &Section<'_>) -> Result<CetenConfig> {
+    let responses = [
+        ("standard", TimeoutResponse::Standard),
+        ("threshold", TimeoutResponse::Threshold),
+        ("window", TimeoutResponse::Window),
+    ];
+    take!(section, config.n, |field| field.float(1.0..=1e9));
+    take!(section, config.k, |field| field.above_zero(1000.0));
+    take!(section, config.timeouts, |field| field.one_of(&responses));
+    take!(section, config.per_segment, Field::bool);
+    Ok(config)
+}
+
+fn xcp_r(mut config: XcpRConfig, section: &Section<'_>) -> Result<XcpRConfig> {
+    let formulas = [("incremental", Formula::Incremental), ("per-window", Formula::PerWindow)];
+    let flags = [("count", CongestionFlag::Count), ("once", CongestionFlag::Once)];
+    take!(section, config.formula, |field| field.one_of(&formulas));
+    take!(section, config.congestion_flag, |field| field.one_of(&flags));
+    Ok(config)
 }

@@ -276,10 +276,6 @@ fn aqm(field: Field<'_>) -> Result<AqmSpec> {
     let section = field.section()?;
     let kind = section.require("kind", "kind = \"red\"", |field| field.word(&KINDS))?;
     let standard = RedSpec::default();
-    let number = |key, range, default| -> Result<f64> {
-        let value = section.read(key, |field| field.float(range))?;
-        Ok(value.unwrap_or(default))
-    };
     if kind == "droptail" {
         section.forbid(
             &["min_threshold", "max_threshold", "weight", "max_probability", "gentle", "ecn"],
@@ -288,10 +284,14 @@ fn aqm(field: Field<'_>) -> Result<AqmSpec> {
         return Ok(AqmSpec::DropTail);
     }
     let red = RedSpec {
-        min_threshold: number("min_threshold", 0.0..=1e9, standard.min_threshold)?,
-        max_threshold: number("max_threshold", 0.0..=1e9, standard.max_threshold)?,
-        weight: number("weight", 1e-12..=1.0, standard.weight)?,
-        max_probability: number("max_probability", 1e-12..=1.0, standard.max_probability)?,
+        min_threshold: section.number("min_threshold", 0.0..=1e9, standard.min_threshold)?,
+        max_threshold: section.number("max_threshold", 0.0..=1e9, standard.max_threshold)?,
+        weight: section.number("weight", 1e-12..=1.0, standard.weight)?,
+        max_probability: section.number(
+            "max_probability",
+            1e-12..=1.0,
+            standard.max_probability,
+        )?,
         gentle: section.read("gentle", Field::bool)?.unwrap_or(standard.gentle),
         ecn: section.read("ecn", Field::bool)?.unwrap_or(standard.ecn),
         mean_packet_size: section
@@ -357,11 +357,8 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
                 &["target", "gamma", "initial_g", "mean_packet_size"]
             }
             Some(RouterSpec::Warning(warning)) => {
-                let share = |key, range, default| -> Result<f64> {
-                    Ok(section.read(key, |field| field.float(range))?.unwrap_or(default))
-                };
-                warning.threshold = share("threshold", 0.0..=1.0, warning.threshold)?;
-                warning.weight = share("sample_weight", 1e-12..=1.0, warning.weight)?;
+                warning.threshold = section.number("threshold", 0.0..=1.0, warning.threshold)?;
+                warning.weight = section.number("sample_weight", 1e-12..=1.0, warning.weight)?;
                 &["threshold", "sample_weight"]
             }
             Some(RouterSpec::None | RouterSpec::Xtcp) | None => &[],
@@ -375,20 +372,13 @@ fn router(field: Field<'_>) -> Result<RouterChoice> {
 }
 
 fn estcp_parameters(estcp: &mut EstcpSpec, section: &Section<'_>) -> Result<()> {
-    let number = |key, range, default| -> Result<f64> {
-        let value = section.read(key, |field| field.float(range))?;
-        Ok(value.unwrap_or(default))
-    };
     estcp.target = section.read("target", |field| field.positive(DAY))?.unwrap_or(estcp.target);
-    estcp.initial_g = number("initial_g", 1e-9..=1e6, estcp.initial_g)?;
+    estcp.initial_g = section.number("initial_g", 1e-9..=1e6, estcp.initial_g)?;
     let size = section.read("mean_packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
     estcp.packet_size = size.unwrap_or(estcp.packet_size);
     if let Some(field) = section.get("gamma") {
         estcp.gamma = if field.is_text() {
-            match field.word(&["one-flow", "adaptive"])? {
-                "adaptive" => Gamma::Adaptive,
-                _ => Gamma::OneFlow,
-            }
+            field.one_of(&[("one-flow", Gamma::OneFlow), ("adaptive", Gamma::Adaptive)])?
         } else {
             Gamma::Fixed(field.float(1e-12..=1e6)?)
         };
@@ -401,19 +391,16 @@ const XCP_KEYS: [&str; 7] =
     ["alpha", "beta", "shuffle", "increase_limit", "target_packets", "packet_size", "weight"];
 
 fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
-    let number = |key, range, default| -> Result<f64> {
-        let value = section.read(key, |field| field.float(range))?;
-        Ok(value.unwrap_or(default))
-    };
-    xcp.alpha = number("alpha", 0.0..=10.0, xcp.alpha)?;
-    xcp.beta = number("beta", 0.0..=10.0, xcp.beta)?;
-    xcp.shuffle = number("shuffle", 0.0..=1.0, xcp.shuffle)?;
+    xcp.alpha = section.number("alpha", 0.0..=10.0, xcp.alpha)?;
+    xcp.beta = section.number("beta", 0.0..=10.0, xcp.beta)?;
+    xcp.shuffle = section.number("shuffle", 0.0..=1.0, xcp.shuffle)?;
     let increase_limit = section.read("increase_limit", |field| increase_limit(&field))?;
     xcp.increase_limit = increase_limit.or(xcp.increase_limit);
     match &mut xcp.persistent {
         Some(queue) => {
-            queue.target_packets = number("target_packets", 0.0..=1e9, queue.target_packets)?;
-            queue.weight = number("weight", 0.0..=1.0, queue.weight)?;
+            queue.target_packets =
+                section.number("target_packets", 0.0..=1e9, queue.target_packets)?;
+            queue.weight = section.number("weight", 0.0..=1.0, queue.weight)?;
             let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
             queue.packet_size = size.unwrap_or(queue.packet_size);
             Ok(())
@@ -426,19 +413,18 @@ fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
 }
 
 fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
-    const KINDS: [&str; 4] = ["auto", "off", "configured", "measured"];
+    const KINDS: [(&str, NotifierChoice); 4] = [
+        ("auto", NotifierChoice::Auto),
+        ("off", NotifierChoice::Fixed(NotifierSpec::Off)),
+        ("configured", NotifierChoice::Fixed(NotifierSpec::Configured)),
+        ("measured", NotifierChoice::Fixed(NotifierSpec::MEASURED)),
+    ];
     let section = if field.is_table() { Some(field.clone().section()?) } else { None };
-    let kind = match &section {
+    let choice = match &section {
         Some(section) => {
-            section.require("kind", "kind = \"measured\"", |field| field.word(&KINDS))?
+            section.require("kind", "kind = \"measured\"", |field| field.one_of(&KINDS))?
         }
-        None => field.word(&KINDS)?,
-    };
-    let choice = match kind {
-        "auto" => NotifierChoice::Auto,
-        "off" => NotifierChoice::Fixed(NotifierSpec::Off),
-        "configured" => NotifierChoice::Fixed(NotifierSpec::Configured),
-        _ => NotifierChoice::Fixed(NotifierSpec::MEASURED),
+        None => field.one_of(&KINDS)?,
     };
     let Some(section) = section else { return Ok(choice) };
     let NotifierChoice::Fixed(NotifierSpec::Measured { window, prior }) = choice else {

@@ -74,7 +74,17 @@ impl<'a> Section<'a> {
         self.get(key).map(read).transpose()
     }
 
-    /// The same for a key that has no default.
+    /// The number under `key`, or this one.
+    pub(super) fn number(
+        &self,
+        key: &str,
+        range: RangeInclusive<f64>,
+        default: f64,
+    ) -> Result<f64> {
+        Ok(self.read(key, |field| field.float(range))?.unwrap_or(default))
+    }
+
+    /// [`Section::read`] for a key that has no default.
     pub(super) fn require<T>(
         &self,
         key: &str,
@@ -239,6 +249,12 @@ impl<'a> Field<'a> {
         Err(self.error(format!("must lie between {} and {}", short(from), short(to))))
     }
 
+    /// A number above zero, up to `highest`.
+    pub(super) fn above_zero(self, highest: f64) -> Result<f64> {
+        let number = self.clone().float(0.0..=highest)?;
+        if number > 0.0 { Ok(number) } else { Err(self.error("must be more than 0")) }
+    }
+
     pub(super) fn probability(self) -> Result<Probability> {
         let number = match &self.node.value {
             Value::Float(number) => *number,
@@ -331,6 +347,15 @@ impl<'a> Field<'a> {
             return Ok(word);
         }
         Err(self.unknown("word", word, valid.iter().copied()))
+    }
+
+    /// One of several words, by what it means.
+    pub(super) fn one_of<T: Copy>(self, meanings: &[(&str, T)]) -> Result<T> {
+        let word = self.clone().text()?;
+        match meanings.iter().find(|(known, _)| *known == word) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(self.unknown("word", word, meanings.iter().map(|(known, _)| *known))),
+        }
     }
 
     /// This value is a name of a `what` that does not exist.
