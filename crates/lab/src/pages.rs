@@ -218,7 +218,7 @@ fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         )),
         "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
         "timestamps" => Some(true),
-        "westwood" | "westwood.estimator" => {
+        "westwood" | "westwood.estimator" | "westwood.counting" => {
             Some(matches!(protocol.window, WindowLaw::Westwood { .. }))
         }
         "bulk_repeat"

@@ -26,13 +26,15 @@
 
 use super::{AckEvent, CongestionEvent, ResetEvent};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::{BandwidthKind, Path};
+use crate::endpoint::estimator::{BandwidthKind, Counting, Path};
 
 /// Parameters of the Westwood windows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WestwoodConfig {
     /// The estimate to go by; `None` for that of the protocol's row.
     pub estimator: Option<BandwidthKind>,
+    /// What it takes an acknowledgment for.
+    pub counting: Counting,
 }
 
 /// The state of a Westwood window.

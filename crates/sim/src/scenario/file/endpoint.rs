@@ -5,7 +5,7 @@ use windward_core::endpoint::discrimination::{
     CetenConfig, Jitter, JtcpConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
     VenoConfig, VenoRtt,
 };
-use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::estimator::{BandwidthKind, Counting};
 use windward_core::endpoint::feedback::{CongestionFlag, Direction, Formula, XcpRConfig};
 use windward_core::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
 use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
@@ -162,7 +162,16 @@ fn westwood(config: WestwoodConfig, section: &Section<'_>) -> Result<WestwoodCon
             _ => BandwidthKind::PerRtt,
         })
     })?;
-    Ok(WestwoodConfig { estimator: estimator.or(config.estimator) })
+    let counting = section.read("counting", |field| {
+        Ok(match field.word(&["acked-count", "exact"])? {
+            "exact" => Counting::Exact,
+            _ => Counting::AckedCount,
+        })
+    })?;
+    Ok(WestwoodConfig {
+        estimator: estimator.or(config.estimator),
+        counting: counting.unwrap_or(config.counting),
+    })
 }
 
 fn bulk_repeat(config: BulkRepeatConfig, section: &Section<'_>) -> Result<BulkRepeatConfig> {
