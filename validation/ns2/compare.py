@@ -7,7 +7,9 @@
                                                  if a ratio of goodputs leaves its bounds
 
 WINDWARD names another binary than target/release/windward, which is built if it is not given.
-`--extra bugFix_:false,singledup_:0` changes bindings of Agent/TCP to look into a difference.
+`--extra bugFix_:false,singledup_:0` changes bindings of Agent/TCP in ns-2, `--set KEY=VALUE` a key
+of the scenario in Windward, to look into a difference. Exit code 2: bad arguments, or a program
+that fails. Runs of ns-2 that do not end (Agent/TCP/Linux has such) are stopped, left out and named.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,10 @@ ROOT = HERE.parent.parent
 TCPS = ("reno", "newreno", "sack")
 # Beside the modules of Linux in Agent/TCP/Linux, which recovers by SACK; ours by NewReno.
 LINUX = ("westwood+", "veno")
+TOPOLOGIES = ("single", "lr-dumbbell", "xcp", "eten")
+
+# CPU seconds after which a run of ns-2 is taken for endless. The longest take about ten.
+NS2_LIMIT = 60
 
 # eten2004 section 2.2: rate, delay, queue of one bandwidth-delay product in 576-byte packets.
 ETEN = {
@@ -38,20 +45,23 @@ ETEN = {
 class Case:
     """One scenario, one protocol, one loss rate, one number of flows."""
 
-    def __init__(self, topology, protocol, loss, flows=None, bounds=None):
+    def __init__(self, topology, protocol, loss, flows=None, bounds=None, theirs=None):
         self.topology, self.protocol, self.loss = topology, protocol, loss
         self.flows, self.bounds = flows, bounds
+        # The name in scenario.tcl, where it is another.
+        self.theirs = theirs or protocol
 
     def label(self):
         flows = "" if self.flows is None else f", {self.flows} flow{'s' * (self.flows > 1)}"
+        name = self.protocol + ("" if self.theirs == self.protocol else f" / {self.theirs}")
         if self.topology in ETEN:
-            return f"{self.topology}: {self.protocol}, bit-error rate {self.loss:g}"
-        return f"{self.topology}: {self.protocol}{flows}, loss {self.loss * 100:g} %"
+            return f"{self.topology}: {name}, bit-error rate {self.loss:g}"
+        return f"{self.topology}: {name}{flows}, loss {self.loss * 100:g} %"
 
     def file(self):
         return "eten" if self.topology in ETEN else self.topology
 
-    def windward(self, binary, seed, short, _extra):
+    def windward(self, binary, seed, short, changes):
         loss_key = {
             "single": "links.wire.loss",
             "lr-dumbbell": "flows.lossy.last_hop.loss",
@@ -67,9 +77,9 @@ class Case:
             sets += [f"duration={short[0]}s", f"warmup={short[1]}s"]
         command = [binary, "run", str(HERE / f"{self.file()}.toml"), "--json"]
         command += ["--seed", str(seed)]
-        for change in sets:
+        for change in sets + changes:
             command += ["--set", change]
-        result = json.loads(output_of(command))
+        result = json.loads(output_of(command).stdout)
         link = "wire" if self.file() in ("single", "eten") else "bottleneck"
         link = next(row for row in result["links"] if row["name"] == link)
         row = {f"goodput:{group['name']}": group["goodput_bps"] for group in result["groups"]}
@@ -86,6 +96,7 @@ class Case:
         return row
 
     def ns2(self, seed, short, extra):
+        """The figures of one run, or None if it did not end."""
         duration, warmup = short or {
             "single": (300, 20),
             "lr-dumbbell": (300, 50),
@@ -93,21 +104,35 @@ class Case:
             "eten": (600, 0),
         }[self.file()]
         command = ["ns", str(HERE / "scenario.tcl"), f"topology={self.topology}"]
-        command += [f"protocol={self.protocol}", f"loss={self.loss}", f"seed={seed}"]
+        command += [f"protocol={self.theirs}", f"loss={self.loss}", f"seed={seed}"]
         command += [f"duration={duration}", f"warmup={warmup}", f"extra={extra}"]
         if self.flows is not None:
             command.append(f"flows={self.flows}")
+        done = output_of(["sh", "-c", f'ulimit -t {NS2_LIMIT}; exec "$@"', "sh", *command], True)
+        if done is None:
+            return None
         # Agent/TCP/Linux has something to say of its own, before or after.
-        lines = output_of(command).splitlines()
-        words = next(line for line in lines if line.startswith("sent ")).split()
-        return {key: float(value) for key, value in zip(words[::2], words[1::2])}
+        for line in done.stdout.splitlines():
+            if line.startswith("sent "):
+                words = line.split()
+                return {key: float(value) for key, value in zip(words[::2], words[1::2])}
+        raise Failed(f"{' '.join(command)} printed no figures:\n{done.stdout}{done.stderr}")
 
 
-def output_of(command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+class Failed(Exception):
+    """A program did not do what it was asked to."""
+
+
+def output_of(command, may_be_endless=False):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Failed(f"cannot run {command[0]}: {error.strerror}") from error
+    if may_be_endless and done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return None
     if done.returncode != 0:
-        sys.exit(f"compare.py: {' '.join(command)} failed:\n{done.stderr}")
-    return done.stdout
+        raise Failed(f"{' '.join(command)} failed:\n{done.stderr}")
+    return done
 
 
 def full_cases():
@@ -122,6 +147,8 @@ def full_cases():
         for link in ETEN
         for ber in (0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
     ]
+    # The paper's own agent.
+    cases += [Case("lfn", "sack", ber, theirs="full-sack") for ber in (1e-7, 1e-6, 1e-5)]
     return cases
 
 
@@ -135,9 +162,11 @@ def quick_cases():
         Case("single", "reno", 0.01, bounds={"goodput": loose}),
         Case("single", "newreno", 0.01, bounds={"goodput": loose}),
         Case("single", "sack", 0.01, bounds={"goodput": loose}),
-        # The factor that recovery by NewReno instead of SACK leaves at 0.1 %: docs/validation.md.
-        Case("single", "westwood+", 0.001, bounds={"goodput": loose}),
-        Case("single", "veno", 0.001, bounds={"goodput": loose}),
+        Case("single", "westwood+", 0.001, bounds={"goodput": tight}),
+        Case("single", "veno", 0.01, bounds={"goodput": loose}),
+        # Not an agreement but a known difference that must not change unnoticed: 0.63 in 100 s, 0.58
+        # in 280. The recovery under it is the cause (docs/validation.md).
+        Case("single", "westwood+", 0.01, bounds={"goodput": (0.5, 0.75)}),
         Case("lr-dumbbell", "newreno", 0, bounds={"goodput:clean": loose, "goodput:lossy": loose}),
         Case("lr-dumbbell", "reno", 0.01, bounds=groups),
         Case("lr-dumbbell", "xcp-dumb", 0.01, bounds=groups),
@@ -195,47 +224,66 @@ HEAD = """\
 def main():
     parser = argparse.ArgumentParser(description="Windward beside ns-2; W / ns-2 in each cell.")
     parser.add_argument("--quick", action="store_true", help="a check for CI")
-    parser.add_argument("--only", choices=("single", "lr-dumbbell", "xcp", "eten"))
+    parser.add_argument("--only", choices=TOPOLOGIES, help="only this part")
     parser.add_argument("--protocol", help="only this one")
-    parser.add_argument("--loss", type=float, help="only this loss rate")
+    parser.add_argument("--loss", type=float, help="only this loss rate, or bit-error rate")
     parser.add_argument("--seeds", type=int, help="runs a program and case, at least 3")
     parser.add_argument("--extra", default="", help="bindings of Agent/TCP in ns-2")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                        help="a key of the scenario in Windward")
     args = parser.parse_args()
+    if args.seeds is not None and args.seeds < 3:
+        parser.error(f"--seeds {args.seeds}: a confidence interval needs at least 3")
     if shutil.which("ns") is None:
         print("compare.py: skipped, there is no ns on the PATH (on Debian: apt-get install ns2)")
         return 0
     binary = os.environ.get("WINDWARD")
     if binary is None:
-        subprocess.run(["cargo", "build", "--release", "-q", "-p", "windward"], cwd=ROOT, check=True)
+        build = ["cargo", "build", "--release", "-q", "-p", "windward"]
+        if subprocess.run(build, cwd=ROOT, check=False).returncode != 0:
+            return 2
         binary = str(ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "windward")
 
     cases = quick_cases() if args.quick else full_cases()
     cases = [case for case in cases if args.only in (None, case.file())]
     cases = [case for case in cases if args.protocol in (None, case.protocol)]
     cases = [case for case in cases if args.loss in (None, case.loss)]
+    if not cases:
+        parser.error("no case is left: see full_cases and quick_cases for what there is")
     short = (120, 20) if args.quick else None
     seeds = range(1, 1 + (args.seeds or (8 if args.quick else 20)))
     outside = []
     print(HEAD)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+    try:
         pending = [
             (
                 case,
-                [pool.submit(case.windward, binary, seed, short, args.extra) for seed in seeds],
+                [pool.submit(case.windward, binary, seed, short, args.set) for seed in seeds],
                 [pool.submit(case.ns2, seed, short, args.extra) for seed in seeds],
             )
             for case in cases
         ]
         for case, *runs in pending:
             ours, theirs = ([run.result() for run in column] for column in runs)
+            endless = [str(seed) for seed, row in zip(seeds, theirs) if row is None]
+            if endless:
+                print(f"compare.py: {case.label()}: ns-2 does not end with seed "
+                      f"{', '.join(endless)}, which is left out of its means", file=sys.stderr)
+                theirs = [row for row in theirs if row is not None]
+                if len(theirs) < 3:
+                    raise Failed(f"{case.label()}: fewer than 3 runs of ns-2 are left")
             print("\n".join(rows_of(case, ours, theirs)), flush=True)
-            if case.bounds is None:
-                continue
-            for key, (low, high) in case.bounds.items():
+            for key, (low, high) in (case.bounds or {}).items():
                 value, _ = ratio(ours, theirs, key)
                 if not low <= value <= high:
                     outside.append(f"{case.label()}: {key} is {value:.3f} of ns-2's, "
                                    f"not within {low} to {high}")
+    except Failed as failure:
+        print(f"compare.py: {failure}", file=sys.stderr)
+        return 2
+    finally:
+        pool.shutdown(cancel_futures=True)
     for line in outside:
         print(f"compare.py: {line}", file=sys.stderr)
     return 1 if outside else 0

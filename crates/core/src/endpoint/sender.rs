@@ -124,7 +124,7 @@ impl Sender {
                 .then(Karn::default),
             bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
                 estimate: Bandwidth::new(kind),
-                arrivals: ArrivalCounter::default(),
+                arrivals: ArrivalCounter::new(config.westwood.counting),
             }),
             delivery_rate: rate_based.then(Box::default),
             pacer: (rate_based || config.pacing).then(Pacer::default),

@@ -64,15 +64,33 @@ pub struct Sample {
     pub cwnd: f64,
 }
 
-/// Counts what each acknowledgment shows to have arrived (Casetti et al. 2001, AckedCount): a
+/// How much of a cumulative acknowledgment duplicates are taken to have announced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// All but the hole: each packet counts once, "properly", as tcpwbr2003 section II has it.
+    #[default]
+    Exact,
+    /// All of it if they are as many, as in the procedure AckedCount (Casetti et al. 2001, section
+    /// 2.3; Linux, westwood_acked_count), although the first of the packets, the hole, caused no
+    /// duplicate. Each hole beyond the first in a window counts one packet twice.
+    AckedCount,
+}
+
+/// Counts what each acknowledgment shows to have arrived (Casetti et al. 2001, section 2.3): a
 /// duplicate stands for one packet, and a cumulative acknowledgment for what it covers less what
 /// duplicates stood for. Retransmissions and lost duplicates make it an estimate.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ArrivalCounter {
+    counting: Counting,
     announced: u64,
 }
 
 impl ArrivalCounter {
+    /// A counter that has seen nothing.
+    pub fn new(counting: Counting) -> Self {
+        ArrivalCounter { counting, announced: 0 }
+    }
+
     /// Packets that an acknowledgment of `newly` packets shows to have arrived; 0 for a
     /// duplicate.
     pub fn on_ack(&mut self, newly: u64) -> u64 {
@@ -84,10 +102,13 @@ impl ArrivalCounter {
             // Nothing was jumped over: in order, or the hole that keeps others back.
             return 1;
         }
-        // The first of them triggered this acknowledgment or a lost one; the rest came before.
-        let known = self.announced.min(newly - 1);
+        let most = match self.counting {
+            Counting::AckedCount => newly,
+            Counting::Exact => newly - 1,
+        };
+        let known = self.announced.min(most);
         self.announced -= known;
-        newly - known
+        (newly - known).max(1)
     }
 
     /// The count of announced packets begins anew: what is outstanding is sent again.
@@ -100,15 +121,28 @@ impl ArrivalCounter {
 mod tests {
     use super::*;
 
+    fn counts(counting: Counting, acks: &[u64]) -> Vec<u64> {
+        let mut counter = ArrivalCounter::new(counting);
+        acks.iter().map(|newly| counter.on_ack(*newly)).collect()
+    }
+
     #[test]
     fn each_packet_is_counted_once() {
-        let mut counter = ArrivalCounter::default();
-        // 0 arrives; 1 is lost; 2, 3 and 4 cause duplicates; 1 again acknowledges 1 to 4.
-        let counts: Vec<u64> =
-            [1, 0, 0, 0, 4, 1].into_iter().map(|newly| counter.on_ack(newly)).collect();
-        assert_eq!(counts, [1, 1, 1, 1, 1, 1]);
-        // A delayed acknowledgment covers two.
-        assert_eq!(counter.on_ack(2), 2);
+        for counting in [Counting::AckedCount, Counting::Exact] {
+            // 0 arrives; 1 is lost; 2, 3 and 4 cause duplicates; 1 again acknowledges 1 to 4. Then a
+            // delayed acknowledgment covers two.
+            assert_eq!(counts(counting, &[1, 0, 0, 0, 4, 1, 2]), [1, 1, 1, 1, 1, 1, 2]);
+        }
+    }
+
+    #[test]
+    fn acked_count_counts_one_twice_for_each_further_hole() {
+        // 1 and 4 are lost; 2, 3, 5, 6 and 7 cause duplicates; 1 again acknowledges 1 to 3, 4
+        // again 4 to 7. Seven packets arrive.
+        let acks = [0, 0, 0, 0, 0, 3, 4];
+        assert_eq!(counts(Counting::Exact, &acks), [1, 1, 1, 1, 1, 1, 1]);
+        // AckedCount: 5 >= 3 announced, so 1, and 2 of the 5 are left; 4 - 2 = 2. Eight.
+        assert_eq!(counts(Counting::AckedCount, &acks), [1, 1, 1, 1, 1, 1, 2]);
     }
 
     #[test]

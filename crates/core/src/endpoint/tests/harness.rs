@@ -124,7 +124,7 @@ fn tcpw_br() -> impl Strategy<Value = EndpointConfig> {
     );
     parts.prop_map(|(estimator, maximum, fixed, [ack, one, printed], (x, y, threshold))| {
         EndpointConfig {
-            westwood: WestwoodConfig { estimator },
+            westwood: WestwoodConfig { estimator, ..WestwoodConfig::default() },
             bulk_repeat: BulkRepeatConfig {
                 maximum,
                 repeat: if ack { Repeat::Ack } else { Repeat::Round },

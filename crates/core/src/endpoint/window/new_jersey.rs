@@ -23,7 +23,7 @@
 
 use super::{AckEvent, CongestionEvent, ResetEvent};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::{ArrivalCounter, Path};
+use crate::endpoint::estimator::{ArrivalCounter, Counting, Path};
 use crate::packet::{CongestionHeader, Flags};
 use crate::units::Time;
 
@@ -54,7 +54,7 @@ impl NewJersey {
             config: config.new_jersey,
             cwnd: config.initial_window,
             ssthresh: f64::INFINITY,
-            arrivals: ArrivalCounter::default(),
+            arrivals: ArrivalCounter::new(Counting::Exact),
             rate: 0.0,
             received: None,
             controlled: None,

@@ -18,7 +18,7 @@
 //! section 2.2), Westwood+ and Linux assign without the condition; here a loss never raises cwnd.
 //! The two differ only where the window is still below the pipe, in slow start after a timeout:
 //! there `ssthresh` is raised and the window stays. At 1 and 2 % random loss, where it could
-//! matter, goodput is the same within 3 %. A timeout sets ssthresh each time, also where Reno keeps
+//! matter, goodput is the same within 3 % (docs/validation.md). A timeout sets ssthresh each time, also where Reno keeps
 //! it because the timer expires again: the papers' algorithm has no condition.
 //!
 //! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
@@ -26,13 +26,15 @@
 
 use super::{AckEvent, CongestionEvent, ResetEvent};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::{BandwidthKind, Path};
+use crate::endpoint::estimator::{BandwidthKind, Counting, Path};
 
 /// Parameters of the Westwood windows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WestwoodConfig {
     /// The estimate to go by; `None` for that of the protocol's row.
     pub estimator: Option<BandwidthKind>,
+    /// How many packets an acknowledgment counts for in the estimate.
+    pub counting: Counting,
 }
 
 /// The state of a Westwood window.

@@ -25,7 +25,7 @@ pub fn applies(key: &str, protocol: &Protocol) -> Option<bool> {
         )),
         "loss_monitor_guard" => Some(recovery == RecoveryKind::LossMonitor),
         "timestamps" => Some(true),
-        "westwood" | "westwood.estimator" => {
+        "westwood" | "westwood.estimator" | "westwood.counting" => {
             Some(matches!(protocol.window, WindowLaw::Westwood { .. }))
         }
         "bulk_repeat"

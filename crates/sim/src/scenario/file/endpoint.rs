@@ -5,7 +5,7 @@ use windward_core::endpoint::discrimination::{
     CetenConfig, Jitter, JtcpConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
     VenoConfig, VenoRtt,
 };
-use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::estimator::{BandwidthKind, Counting};
 use windward_core::endpoint::feedback::{CongestionFlag, Direction, Formula, XcpRConfig};
 use windward_core::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
 use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
@@ -112,7 +112,9 @@ fn westwood(mut config: WestwoodConfig, section: &Section<'_>) -> Result<Westwoo
         ("ere", BandwidthKind::Ere),
         ("per-rtt", BandwidthKind::PerRtt),
     ];
+    let countings = [("exact", Counting::Exact), ("acked-count", Counting::AckedCount)];
     take!(section, config.estimator, |field| field.one_of(&estimators).map(Some));
+    take!(section, config.counting, |field| field.one_of(&countings));
     Ok(config)
 }
 

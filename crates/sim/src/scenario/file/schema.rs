@@ -351,8 +351,10 @@ const CETEN: &[Key] = &[
     key("per_segment", "true", "ceten-p: a coin for each lost segment, not for each window"),
 ];
 
-const WESTWOOD: &[Key] =
-    &[key("estimator", "that of the protocol", "be, ere or per-rtt: which rate estimate")];
+const WESTWOOD: &[Key] = &[
+    key("estimator", "that of the protocol", "be, ere or per-rtt: which rate estimate"),
+    key("counting", "exact", "what ACKs count for: exact, or acked-count (Casetti 2001, Linux)"),
+];
 
 const BULK_REPEAT: &[Key] = &[
     key("maximum", "no limit", "bulk retransmissions of one window, 1 to 1000000"),

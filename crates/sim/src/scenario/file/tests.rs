@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use windward_core::endpoint::discrimination::{Jitter, Reading, VenoRtt};
-use windward_core::endpoint::estimator::BandwidthKind;
+use windward_core::endpoint::estimator::{BandwidthKind, Counting};
 use windward_core::endpoint::feedback::{CongestionFlag, Formula, XcpRConfig};
 use windward_core::endpoint::recovery::Repeat;
 use windward_core::network::{
@@ -889,6 +889,7 @@ fn parameters_of_westwood_are_checked() {
     assert!(error("{ bulk_repeat = { timeout_window = 1 } }").contains("expected a string"));
     assert!(error("{ westwood = { estimator = 'eer' } }").contains("ere"));
     assert!(error("{ westwood = { estimate = 'ere' } }").contains("unknown key"));
+    assert!(error("{ westwood = { counting = 'exakt' } }").contains("exact"));
 }
 
 #[test]
@@ -897,6 +898,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
         FIRST,
         &[
             ("endpoint.westwood.estimator", "be"),
+            ("flows.lossy.westwood.counting", "acked-count"),
             ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
             ("flows.lossy.bulk_repeat.repeat", "ack"),
             ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
@@ -908,6 +910,10 @@ fn parameters_of_westwood_reach_the_endpoints() {
     };
     let (clean, lossy) = (config("clean-1"), config("lossy-1"));
     assert_eq!(lossy.westwood.estimator, Some(BandwidthKind::Be));
+    assert_eq!(
+        (clean.westwood.counting, lossy.westwood.counting),
+        (Counting::Exact, Counting::AckedCount)
+    );
     assert_eq!(lossy.bulk_repeat.maximum, Some(3), "what [endpoint] says stays");
     assert_eq!(lossy.bulk_repeat.fixed_timeout, Some(Duration::from_secs(1)));
     assert_eq!((clean.bulk_repeat.repeat, lossy.bulk_repeat.repeat), (Repeat::Round, Repeat::Ack));

@@ -10,7 +10,9 @@
 //! ```
 //!
 //! As in Linux: an interval is at least 50 ms long, the first sample is taken as it is, and the
-//! first acknowledgment only opens the first interval.
+//! first acknowledgment only opens the first interval. Linux smooths twice, with the same filter,
+//! and takes the smoothed RTT for T; goodput under random losses is the same within 4 %
+//! (docs/validation.md).
 
 use crate::endpoint::estimator::Sample;
 use crate::units::{Duration, Time};
