@@ -243,16 +243,17 @@ impl<'a> Field<'a> {
             return Ok(number);
         }
         let (from, to) = range.into_inner();
-        if from == f64::MIN_POSITIVE {
-            return Err(self.error(format!("must be more than 0 and at most {}", short(to))));
-        }
         Err(self.error(format!("must lie between {} and {}", short(from), short(to))))
     }
 
     /// A number above zero, up to `highest`.
     pub(super) fn above_zero(self, highest: f64) -> Result<f64> {
         let number = self.clone().float(0.0..=highest)?;
-        if number > 0.0 { Ok(number) } else { Err(self.error("must be more than 0")) }
+        if number > 0.0 {
+            Ok(number)
+        } else {
+            Err(self.error(format!("must be more than 0 and at most {}", short(highest))))
+        }
     }
 
     pub(super) fn probability(self) -> Result<Probability> {

@@ -502,7 +502,7 @@ fn what_is_no_trace_says_where() {
         ("{ opportunities = [1, 5, 3] }", "opportunities[2] = 3: 3 ms is earlier than the 5 ms"),
         ("{ opportunities = [0] }", "opportunities[0] = 0: the last opportunity is at 0 ms"),
         ("{ opportunities = [] }", "there is no opportunity at all"),
-        ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: expected a whole number"),
+        ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: must be a whole number"),
         ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
         ("{ opportunities = 5 }", "expected an array, found a number"),
         ("{ opportunities = [1], trace = 'x' }", "say the same: give one of them"),
