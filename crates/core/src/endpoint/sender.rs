@@ -109,8 +109,7 @@ impl Sender {
         // BBR does not specify what it makes of a mark (its draft, section "ECN").
         let uses_ecn = config.ecn && protocol.feedback == Feedback::None && !rate_based;
         Sender {
-            window: Window::new(protocol.window, config)
-                .with_stream(Stream::new(seed, "window", name)),
+            window: Window::new(protocol.window, config, Stream::new(seed, "window", name)),
             recovery: Recovery::new(protocol.recovery, recovery),
             discriminator: Discriminator::new(
                 protocol.discrimination,

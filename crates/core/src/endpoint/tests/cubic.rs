@@ -3,12 +3,14 @@
 use super::super::window::{AckEvent, CongestionEvent, ResetEvent, Window, WindowLaw};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::Path;
+use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
 const RTT: u64 = 100;
 
 fn cubic(initial_window: f64) -> Window {
-    Window::new(WindowLaw::Cubic, &EndpointConfig { initial_window, ..EndpointConfig::default() })
+    let config = EndpointConfig { initial_window, ..EndpointConfig::default() };
+    Window::new(WindowLaw::Cubic, &config, Stream::new(1, "window", "test"))
 }
 
 fn seconds(s: f64) -> Time {

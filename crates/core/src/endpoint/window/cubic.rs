@@ -60,7 +60,7 @@ impl Cubic {
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.newly_acked == 0 || ack.in_recovery || !ack.cwnd_limited {
+        if !ack.allows_growth() {
             return;
         }
         if self.cwnd < self.ssthresh {

@@ -110,7 +110,7 @@ impl Estcp {
         } else if lost {
             self.loss_cut = Some(now);
             self.cut(ack);
-        } else if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
+        } else if ack.allows_growth() {
             let alpha = match self.signal.g {
                 Some(g) => ack.path.min_rtt.as_secs_f64() / g,
                 None => 1.0,

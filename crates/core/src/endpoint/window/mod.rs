@@ -126,6 +126,15 @@ pub struct AckEvent {
     pub header: CongestionHeader,
 }
 
+impl AckEvent {
+    /// May a window grow on it as TCP's does: on new data, outside loss recovery, and only where
+    /// cwnd is what limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661)?
+    #[inline]
+    pub fn allows_growth(&self) -> bool {
+        self.newly_acked > 0 && !self.in_recovery && self.cwnd_limited
+    }
+}
+
 /// Congestion, as a window law hears of it; at most once per window.
 #[derive(Debug, Clone, Copy)]
 pub struct CongestionEvent {
@@ -195,8 +204,8 @@ macro_rules! each {
 }
 
 impl Window {
-    /// The law's state at the start of a connection.
-    pub fn new(law: WindowLaw, config: &EndpointConfig) -> Self {
+    /// The law's state at the start of a connection. `stream` is for those that flip coins.
+    pub fn new(law: WindowLaw, config: &EndpointConfig, stream: Stream) -> Self {
         match law {
             WindowLaw::Reno => Window::Reno(Reno::new(config)),
             WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
@@ -208,17 +217,8 @@ impl Window {
             WindowLaw::XcpR => Window::XcpR(XcpR::new(config)),
             WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
             WindowLaw::Dctcp => Window::Dctcp(Dctcp::new(config)),
-            WindowLaw::Bbr => Window::Bbr(Box::new(Bbr::new(config))),
+            WindowLaw::Bbr => Window::Bbr(Box::new(Bbr::new(config, stream))),
         }
-    }
-
-    /// The same, drawing from `stream` where the law flips coins.
-    #[must_use]
-    pub fn with_stream(mut self, stream: Stream) -> Self {
-        if let Window::Bbr(law) = &mut self {
-            law.set_stream(stream);
-        }
-        self
     }
 
     /// The congestion window, packets; at least 1.

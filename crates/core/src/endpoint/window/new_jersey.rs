@@ -21,7 +21,7 @@
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{AckEvent, CongestionEvent, ResetEvent, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{ArrivalCounter, Counting, Path};
 use crate::packet::{CongestionHeader, Flags};
@@ -73,8 +73,8 @@ impl NewJersey {
         let recent = self.controlled.is_some_and(|at| path.now.since(at) < path.rtt);
         if self.config.on_warning && ack.flags.contains(Flags::ECN_ECHO) && !recent {
             self.rate_control(path);
-        } else if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
-            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        } else if ack.allows_growth() {
+            self.cwnd += reno::increase(self.cwnd, self.ssthresh);
         }
     }
 

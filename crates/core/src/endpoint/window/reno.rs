@@ -14,6 +14,12 @@ pub struct Reno {
     ssthresh: f64,
 }
 
+/// What an acknowledgment adds to cwnd, whatever it covers (RFC 5681 equations (2) and (3)).
+#[inline]
+pub(super) fn increase(cwnd: f64, ssthresh: f64) -> f64 {
+    if cwnd < ssthresh { 1.0 } else { 1.0 / cwnd }
+}
+
 impl Reno {
     pub(super) fn new(config: &EndpointConfig) -> Self {
         Reno { cwnd: config.initial_window, ssthresh: f64::INFINITY }
@@ -26,9 +32,8 @@ impl Reno {
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
-            // RFC 5681 equations (2) and (3): per acknowledgment, whatever it covers.
-            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        if ack.allows_growth() {
+            self.cwnd += increase(self.cwnd, self.ssthresh);
         }
     }
 

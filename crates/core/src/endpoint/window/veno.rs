@@ -34,7 +34,7 @@ impl Veno {
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
         self.meter.on_ack(ack);
-        if ack.newly_acked == 0 || ack.in_recovery || !ack.cwnd_limited {
+        if !ack.allows_growth() {
             return;
         }
         self.cwnd += if self.cwnd < self.ssthresh {

@@ -24,7 +24,7 @@
 //! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
 //! intelligent window adjustment).
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{AckEvent, CongestionEvent, ResetEvent, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{BandwidthKind, Counting, Path};
 
@@ -56,8 +56,8 @@ impl Westwood {
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.newly_acked > 0 && !ack.in_recovery && ack.cwnd_limited {
-            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        if ack.allows_growth() {
+            self.cwnd += reno::increase(self.cwnd, self.ssthresh);
         }
     }
 

@@ -8,7 +8,7 @@
 //! dupackthreshold, or that comes less than one RTT after another, cwnd becomes 1 and does not
 //! grow before everything sent so far is acknowledged. `nextseq` is left alone.
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{AckEvent, CongestionEvent, ResetEvent, reno};
 use crate::endpoint::EndpointConfig;
 use crate::packet::Flags;
 use crate::units::Time;
@@ -52,7 +52,7 @@ impl Xtcp {
         if ack.flags.contains(Flags::CONGESTION) {
             self.on_flag(ack);
         } else if ack.cwnd_limited && !self.in_recovery_phase(ack) {
-            self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+            self.cwnd += reno::increase(self.cwnd, self.ssthresh);
         }
     }
 

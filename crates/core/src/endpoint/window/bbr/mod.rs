@@ -195,11 +195,11 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// OnInit.
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+    /// OnInit. `stream` is for PickProbeWait.
+    pub(super) fn new(config: &EndpointConfig, stream: Stream) -> Self {
         Bbr {
             initial_window: config.initial_window,
-            stream: Stream::new(0, "window", ""),
+            stream,
             state: State::Startup,
             cwnd: config.initial_window,
             prior_cwnd: 0.0,
@@ -251,11 +251,6 @@ impl Bbr {
             probe_rtt_round_done: false,
             idle_restart: false,
         }
-    }
-
-    /// The random numbers of PickProbeWait.
-    pub(super) fn set_stream(&mut self, stream: Stream) {
-        self.stream = stream;
     }
 
     pub(super) fn cwnd(&self) -> f64 {

@@ -265,9 +265,15 @@ fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
     }
 }
 
+/// A law in Startup with a window of 200 packets.
+fn law_of_200() -> Bbr {
+    let config = EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() };
+    Bbr::new(&config, Stream::new(0, "window", ""))
+}
+
 #[test]
 fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
-    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    let mut law = law_of_200();
     law.state = State::ProbeBwCruise;
     law.full_bw_reached = true;
     law.max_bw_filter = [1000.0, 0.0];
@@ -302,7 +308,7 @@ fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
 
 #[test]
 fn precaution_after_a_probe_that_went_too_high() {
-    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    let mut law = law_of_200();
     law.full_bw_reached = true;
     law.max_bw_filter = [1000.0, 0.0];
     law.bw = 1000.0;
@@ -334,7 +340,7 @@ fn precaution_after_a_probe_that_went_too_high() {
 
 #[test]
 fn losses_that_were_none_are_undone() {
-    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    let mut law = law_of_200();
     law.full_bw_reached = true;
     law.max_bw_filter = [1000.0, 0.0];
     law.bw = 1000.0;
@@ -365,7 +371,7 @@ fn losses_that_were_none_are_undone() {
 
 #[test]
 fn persistent_congestion_starts_from_what_is_in_flight() {
-    let mut law = Bbr::new(&EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() });
+    let mut law = law_of_200();
     let path = crate::endpoint::estimator::Path { in_flight: 2.0, ..Default::default() };
     law.on_reset(&ResetEvent {
         path,
