@@ -177,7 +177,7 @@ impl BulkRepeat {
             return self.newreno.next_to_send(seqs, cwnd);
         }
         // Nothing new before the window that was outstanding is acknowledged.
-        self.newreno.take_retransmission().or_else(|| {
+        self.newreno.take_retransmission(seqs).or_else(|| {
             let end = seqs.next.min(seqs.una + cwnd as u64);
             let next = self.bulk?.max(seqs.una);
             self.bulk = (next + 1 < end).then_some(next + 1);

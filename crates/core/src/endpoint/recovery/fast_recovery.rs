@@ -50,9 +50,10 @@ impl FastRecovery {
     pub(super) fn recovery_point(&self) -> Option<u64> {
         self.recovery_point
     }
-    /// The packet to be sent again before anything else.
-    pub(super) fn take_retransmission(&mut self) -> Option<u64> {
-        self.retransmit.take()
+    /// The packet to be sent again before anything else, unless it was acknowledged while pacing
+    /// held it back.
+    pub(super) fn take_retransmission(&mut self, seqs: &Sequences) -> Option<u64> {
+        self.retransmit.take().filter(|seq| *seq >= seqs.una)
     }
 
     /// Recovers all that is outstanding from here on, and sends `retransmit` again.
@@ -113,7 +114,7 @@ impl FastRecovery {
 
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         let window = cwnd as u64 + self.inflation;
-        self.take_retransmission().or_else(|| seqs.allows_next(window).then_some(seqs.next))
+        self.take_retransmission(seqs).or_else(|| seqs.allows_next(window).then_some(seqs.next))
     }
 
     pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
