@@ -6,11 +6,13 @@
 //!
 //! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] is what travels;
 //! [`network`] is what a packet meets on its way (queues, routers, channels); [`endpoint`] is
-//! where it is sent and received, along four axes; [`protocols`] composes them by name.
+//! where it is sent and received, along four axes; [`protocols`] composes them by name. What a
+//! part tells of itself, [`part`] says.
 
 pub mod endpoint;
 pub mod network;
 pub mod packet;
+pub mod part;
 pub mod protocols;
 pub mod rng;
 pub mod units;

@@ -99,7 +99,7 @@ impl Pages {
         };
         for (key, doc) in endpoint_keys(&self.keys) {
             if applies(key, protocol).unwrap_or(true) {
-                row(key, doc, doc.meaning);
+                row(key, doc, &doc.meaning);
             }
         }
         if protocol.feedback.notification().is_some() {

@@ -22,6 +22,7 @@ mod error;
 mod graph;
 mod group;
 mod link;
+mod parameter;
 mod schema;
 mod section;
 mod set;

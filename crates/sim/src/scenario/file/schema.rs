@@ -1,5 +1,9 @@
 //! Every key of the format, in one table: what is not here is an error.
 
+use std::borrow::Cow;
+
+use KeyList::Fixed;
+
 use super::error::{ScenarioError, suggest};
 use super::section::Result;
 use super::tree::{Node, Table, Value};
@@ -9,12 +13,36 @@ use super::tree::{Node, Table, Value};
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    default: &'static str,
-    meaning: &'static str,
+    default: Cow<'static, str>,
+    meaning: Cow<'static, str>,
 }
 
 /// Keys of one table, in parts because tables share some.
-pub(super) type Keys = &'static [&'static [Key]];
+pub(super) type Keys = &'static [KeyList];
+
+/// A part of the keys of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum KeyList {
+    /// Written here.
+    Fixed(&'static [Key]),
+    /// Made of what parts tell of themselves; always the same.
+    #[allow(dead_code)]
+    Made(fn() -> &'static [Key]),
+}
+
+impl KeyList {
+    fn keys(&self) -> &'static [Key] {
+        match self {
+            KeyList::Fixed(keys) => keys,
+            KeyList::Made(make) => make(),
+        }
+    }
+}
+
+/// All keys of a table.
+fn all(keys: Keys) -> impl Iterator<Item = &'static Key> {
+    keys.iter().flat_map(KeyList::keys)
+}
 
 /// What stands under a key.
 #[derive(Debug, Clone, Copy)]
@@ -39,19 +67,19 @@ pub struct KeyDoc {
     /// The dotted key, as `--set` takes it.
     pub key: String,
     /// What it is when the file does not say; empty if it must be given or is simply absent.
-    pub default: &'static str,
+    pub default: String,
     /// Meaning, unit and range in one line.
-    pub meaning: &'static str,
+    pub meaning: String,
 }
 
 /// The key called `name`.
 pub(super) fn find(keys: Keys, name: &str) -> Option<&'static Key> {
-    keys.iter().copied().flatten().find(|key| key.name == name)
+    all(keys).find(|key| key.name == name)
 }
 
 /// The names of all keys.
 pub(super) fn names(keys: Keys) -> impl Iterator<Item = &'static str> {
-    keys.iter().copied().flatten().map(|key| key.name)
+    all(keys).map(|key| key.name)
 }
 
 /// The name of the table at `index` of an array, by the value of its key `by`.
@@ -110,9 +138,13 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
 
 /// Every key of the format with its documentation.
 pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
-    for key in keys.iter().copied().flatten() {
+    for key in all(keys) {
         let path = format!("{prefix}{}", key.name);
-        into.push(KeyDoc { key: path.clone(), default: key.default, meaning: key.meaning });
+        into.push(KeyDoc {
+            key: path.clone(),
+            default: key.default.clone().into_owned(),
+            meaning: key.meaning.clone().into_owned(),
+        });
         match key.kind {
             Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys) => {
                 describe(&format!("{path}."), keys, into);
@@ -133,11 +165,17 @@ const fn nested(
     default: &'static str,
     meaning: &'static str,
 ) -> Key {
-    Key { name, kind, default, meaning }
+    Key { name, kind, default: Cow::Borrowed(default), meaning: Cow::Borrowed(meaning) }
+}
+
+/// A key whose words are made of what a part tells of itself.
+#[allow(dead_code)]
+pub(super) fn made(name: &'static str, default: String, meaning: String) -> Key {
+    Key { name, kind: Kind::Value, default: Cow::Owned(default), meaning: Cow::Owned(meaning) }
 }
 
 /// The whole file.
-pub(super) const FILE: Keys = &[&[
+pub(super) const FILE: Keys = &[Fixed(&[
     key("duration", "", "how long the run lasts, up to 2400h"),
     key("warmup", "0s", "results count from here; less than duration"),
     key("seed", "1", "all random streams derive from it; 0 to 2^64 - 1"),
@@ -145,47 +183,52 @@ pub(super) const FILE: Keys = &[&[
     key("flow_bins", "false", "keep throughput bins of every flow too"),
     key("sample", "", "record windows and queues at the multiples of this"),
     key("idle_after", "200ms", "a connection silent for longer at its bottleneck is idle"),
-    nested("dumbbell", Kind::Table(&[DUMBBELL]), "", "one bottleneck shared by all flows"),
-    nested("parking_lot", Kind::Table(&[PARKING_LOT]), "", "bottlenecks in a row"),
+    nested("dumbbell", Kind::Table(&[Fixed(DUMBBELL)]), "", "one bottleneck shared by all flows"),
+    nested("parking_lot", Kind::Table(&[Fixed(PARKING_LOT)]), "", "bottlenecks in a row"),
     key("nodes", "those of the links", "names of the nodes of a general graph"),
-    nested("links", Kind::Tables(&[GRAPH_LINK, LINK], "name"), "", "links of a general graph"),
-    nested("endpoint", Kind::Table(&[ENDPOINT]), "", "defaults of every flow"),
+    nested(
+        "links",
+        Kind::Tables(&[Fixed(GRAPH_LINK), Fixed(LINK)], "name"),
+        "",
+        "links of a general graph",
+    ),
+    nested("endpoint", Kind::Table(&[Fixed(ENDPOINT)]), "", "defaults of every flow"),
     nested(
         "flows",
-        Kind::Tables(&[FLOW, HOPS, ENDPOINT], "group"),
+        Kind::Tables(&[Fixed(FLOW), Fixed(HOPS), Fixed(ENDPOINT)], "group"),
         "",
         "groups of flows that have all in common",
     ),
     nested("experiment", Kind::Foreign, "", "reserved for sweeps, plots and claims"),
-]];
+])];
 
 const DUMBBELL: &[Key] = &[
-    nested("bottleneck", Kind::Table(&[LINK]), "", "the shared link, data direction"),
+    nested("bottleneck", Kind::Table(&[Fixed(LINK)]), "", "the shared link, data direction"),
     nested(
         "reverse_bottleneck",
-        Kind::Table(&[LINK]),
+        Kind::Table(&[Fixed(LINK)]),
         "mirror without loss",
         "the shared link, direction of acknowledgments",
     ),
-    nested("access", Kind::Table(&[LINK]), "", "first and last hop of every flow"),
+    nested("access", Kind::Table(&[Fixed(LINK)]), "", "first and last hop of every flow"),
 ];
 
 const PARKING_LOT: &[Key] = &[
     key("hops", "the number of bottlenecks", "number of bottlenecks, 1 to 1000"),
-    nested("bottleneck", Kind::Table(&[LINK]), "", "what every bottleneck is like"),
+    nested("bottleneck", Kind::Table(&[Fixed(LINK)]), "", "what every bottleneck is like"),
     nested(
         "bottlenecks",
-        Kind::Tables(&[LINK], ""),
+        Kind::Tables(&[Fixed(LINK)], ""),
         "",
         "one table a bottleneck, over `bottleneck`",
     ),
     nested(
         "reverse_bottleneck",
-        Kind::Table(&[LINK]),
+        Kind::Table(&[Fixed(LINK)]),
         "mirror without loss",
         "every bottleneck in the direction of acknowledgments",
     ),
-    nested("access", Kind::Table(&[LINK]), "", "first and last hop of every flow"),
+    nested("access", Kind::Table(&[Fixed(LINK)]), "", "first and last hop of every flow"),
 ];
 
 const GRAPH_LINK: &[Key] = &[
@@ -193,39 +236,39 @@ const GRAPH_LINK: &[Key] = &[
     key("from", "", "node the link leaves"),
     key("to", "", "node the link reaches"),
     key("both_ways", "true", "is there a link back?"),
-    nested("reverse", Kind::Table(&[LINK]), "mirror without loss", "the link back"),
+    nested("reverse", Kind::Table(&[Fixed(LINK)]), "mirror without loss", "the link back"),
 ];
 
 const LINK: &[Key] = &[
-    nested("rate", Kind::ValueOrTable(&[RATE_TRACE]), "", "1bit to 100Tbit, or a trace"),
+    nested("rate", Kind::ValueOrTable(&[Fixed(RATE_TRACE)]), "", "1bit to 100Tbit, or a trace"),
     key("delay", "", "propagation delay, 0 to 24h"),
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
-    nested("aqm", Kind::WordOrTable(&[AQM]), "droptail", "droptail or red"),
+    nested("aqm", Kind::WordOrTable(&[Fixed(AQM)]), "droptail", "droptail or red"),
     nested(
         "router",
-        Kind::WordOrTable(&[ROUTER]),
+        Kind::WordOrTable(&[Fixed(ROUTER)]),
         "auto",
         "auto (what the protocols ask for), none, xcp, xcp-persistent, xtcp, ecn-threshold, estcp \
          or cw",
     ),
     nested(
         "classes",
-        Kind::Table(&[CLASSES]),
+        Kind::Table(&[Fixed(CLASSES)]),
         "false",
         "true or a table: a queue for each class of protocols, by the router that they ask for",
     ),
     key("loss", "0", "probability that a packet is lost"),
     key("ber", "0", "probability that a bit is inverted"),
-    nested("burst", Kind::Table(&[BURST]), "", "losses of consecutive packets"),
+    nested("burst", Kind::Table(&[Fixed(BURST)]), "", "losses of consecutive packets"),
     nested(
         "gilbert_elliott",
-        Kind::Table(&[GILBERT_ELLIOTT]),
+        Kind::Table(&[Fixed(GILBERT_ELLIOTT)]),
         "",
         "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)",
     ),
     nested(
         "notifier",
-        Kind::WordOrTable(&[NOTIFIER]),
+        Kind::WordOrTable(&[Fixed(NOTIFIER)]),
         "auto",
         "what knows of corruption: auto (where asked for), off, configured or measured",
     ),
@@ -276,20 +319,30 @@ const ROUTER: &[Key] = &[
 ];
 
 const CLASSES: &[Key] = &[
-    nested("none", Kind::Table(&[CLASS]), "", "plain TCP and datagrams"),
-    nested("xcp", Kind::Table(&[CLASS]), "", "protocols that ask for xcp"),
-    nested("xcp-persistent", Kind::Table(&[CLASS]), "", "protocols that ask for xcp-persistent"),
-    nested("xtcp", Kind::Table(&[CLASS]), "", "protocols that ask for xtcp"),
-    nested("ecn-threshold", Kind::Table(&[CLASS]), "", "protocols that ask for ecn-threshold"),
-    nested("estcp", Kind::Table(&[CLASS]), "", "protocols that ask for estcp"),
-    nested("cw", Kind::Table(&[CLASS]), "", "protocols that ask for cw"),
+    nested("none", Kind::Table(&[Fixed(CLASS)]), "", "plain TCP and datagrams"),
+    nested("xcp", Kind::Table(&[Fixed(CLASS)]), "", "protocols that ask for xcp"),
+    nested(
+        "xcp-persistent",
+        Kind::Table(&[Fixed(CLASS)]),
+        "",
+        "protocols that ask for xcp-persistent",
+    ),
+    nested("xtcp", Kind::Table(&[Fixed(CLASS)]), "", "protocols that ask for xtcp"),
+    nested(
+        "ecn-threshold",
+        Kind::Table(&[Fixed(CLASS)]),
+        "",
+        "protocols that ask for ecn-threshold",
+    ),
+    nested("estcp", Kind::Table(&[Fixed(CLASS)]), "", "protocols that ask for estcp"),
+    nested("cw", Kind::Table(&[Fixed(CLASS)]), "", "protocols that ask for cw"),
 ];
 
 const CLASS: &[Key] = &[
     key("weight", "1", "share of the wire beside those of other classes, 0.001 to 1000"),
     key("queue", "that of the link", "what may wait of this class"),
-    nested("aqm", Kind::WordOrTable(&[AQM]), "that of the link", "droptail or red"),
-    nested("router", Kind::WordOrTable(&[ROUTER]), "what the class asks for", "its router"),
+    nested("aqm", Kind::WordOrTable(&[Fixed(AQM)]), "that of the link", "droptail or red"),
+    nested("router", Kind::WordOrTable(&[Fixed(ROUTER)]), "what the class asks for", "its router"),
 ];
 
 const BURST: &[Key] = &[
@@ -326,17 +379,22 @@ const ENDPOINT: &[Key] = &[
     key("pacing", "false", "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so"),
     key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
     key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
-    nested("estcp", Kind::Table(&[ESTCP]), "", "parameters of estcp-ecn"),
-    nested("veno", Kind::Table(&[VENO]), "", "parameters of veno"),
-    nested("jtcp", Kind::Table(&[JTCP]), "", "parameters of jtcp"),
-    nested("new_jersey", Kind::Table(&[NEW_JERSEY]), "", "parameters of new-jersey"),
-    nested("westwood", Kind::Table(&[WESTWOOD]), "", "of westwood and its kin"),
-    nested("bulk_repeat", Kind::Table(&[BULK_REPEAT]), "", "of tcpw-br: recovery"),
-    nested("spike", Kind::Table(&[SPIKE]), "", "of tcpw-br: long RTTs mean congestion"),
-    nested("rate_gap", Kind::Table(&[RATE_GAP]), "", "of tcpw-br: a rate too low means congestion"),
+    nested("estcp", Kind::Table(&[Fixed(ESTCP)]), "", "parameters of estcp-ecn"),
+    nested("veno", Kind::Table(&[Fixed(VENO)]), "", "parameters of veno"),
+    nested("jtcp", Kind::Table(&[Fixed(JTCP)]), "", "parameters of jtcp"),
+    nested("new_jersey", Kind::Table(&[Fixed(NEW_JERSEY)]), "", "parameters of new-jersey"),
+    nested("westwood", Kind::Table(&[Fixed(WESTWOOD)]), "", "of westwood and its kin"),
+    nested("bulk_repeat", Kind::Table(&[Fixed(BULK_REPEAT)]), "", "of tcpw-br: recovery"),
+    nested("spike", Kind::Table(&[Fixed(SPIKE)]), "", "of tcpw-br: long RTTs mean congestion"),
+    nested(
+        "rate_gap",
+        Kind::Table(&[Fixed(RATE_GAP)]),
+        "",
+        "of tcpw-br: a rate too low means congestion",
+    ),
     key("notification", "the protocol's", "way of notices of corruption: forward or backward"),
-    nested("ceten", Kind::Table(&[CETEN]), "", "the response of ceten-p and ceten-a"),
-    nested("xcp_r", Kind::Table(&[XCP_R]), "", "xcp-r: how the receiver keeps the window"),
+    nested("ceten", Kind::Table(&[Fixed(CETEN)]), "", "the response of ceten-p and ceten-a"),
+    nested("xcp_r", Kind::Table(&[Fixed(XCP_R)]), "", "xcp-r: how the receiver keeps the window"),
 ];
 
 const XCP_R: &[Key] = &[
@@ -398,9 +456,14 @@ const FLOW: &[Key] = &[
     key("group", "", "unique name of the group"),
     key("count", "1", "number of flows, 1 to 100000 in all groups"),
     key("protocol", "", "a name of the protocol table; or cbr, on_off, schedule"),
-    nested("cbr", Kind::Table(&[CBR]), "", "datagrams at a constant rate"),
-    nested("on_off", Kind::Table(&[ON_OFF]), "", "datagrams, exponential on and off times"),
-    nested("schedule", Kind::Tables(&[INTERVAL], ""), "", "datagrams during given intervals"),
+    nested("cbr", Kind::Table(&[Fixed(CBR)]), "", "datagrams at a constant rate"),
+    nested("on_off", Kind::Table(&[Fixed(ON_OFF)]), "", "datagrams, exponential on and off times"),
+    nested(
+        "schedule",
+        Kind::Tables(&[Fixed(INTERVAL)], ""),
+        "",
+        "datagrams during given intervals",
+    ),
     key("size", "no end of data", "what to transfer, bytes (10MB) or packets (1000p)"),
     key("start", "0s", "an instant, or a range [\"0s\", \"1s\"] drawn from per flow"),
     key("stop", "never", "no more data from here on; after start"),
@@ -408,17 +471,27 @@ const FLOW: &[Key] = &[
 ];
 
 const HOPS: &[Key] = &[
-    nested("first_hop", Kind::Table(&[HOP, LINK]), "access", "the link of the sender"),
-    nested("last_hop", Kind::Table(&[HOP, LINK]), "access", "the link of the receiver"),
+    nested(
+        "first_hop",
+        Kind::Table(&[Fixed(HOP), Fixed(LINK)]),
+        "access",
+        "the link of the sender",
+    ),
+    nested(
+        "last_hop",
+        Kind::Table(&[Fixed(HOP), Fixed(LINK)]),
+        "access",
+        "the link of the receiver",
+    ),
     nested(
         "first_hop_reverse",
-        Kind::Table(&[LINK]),
+        Kind::Table(&[Fixed(LINK)]),
         "mirror without loss",
         "acknowledgments to the sender",
     ),
     nested(
         "last_hop_reverse",
-        Kind::Table(&[LINK]),
+        Kind::Table(&[Fixed(LINK)]),
         "mirror without loss",
         "acknowledgments from the receiver",
     ),

@@ -1,0 +1,759 @@
+//! How a part describes itself: its names, what it does, where it is described, its parameters.
+//!
+//! A part (a window law, a recovery scheme, a queue discipline, ...) tells all this once, in its
+//! own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
+//! checks, warnings, `windward explain` and the documentation iterate over it.
+//!
+//! A parameter is described by a [`Parameter`]: its key, what values it takes and how to read
+//! and write it in the part's typed configuration. The macro [`parameters!`](crate::parameters)
+//! writes the list.
+
+use std::fmt;
+
+use crate::units::Duration;
+
+/// A part: something that a protocol or a queue is composed of.
+pub trait Part {
+    /// Its parameters, [`Plain`] if it has none.
+    type Config: Parameters;
+    /// The names under which it is composed, each with the parameters that make it what the name
+    /// says. The first is the usual one; never empty.
+    const FORMS: &'static [Form<Self::Config>];
+    /// Keys shared by all endpoints ([`crate::endpoint::EndpointConfig`]) that mean something to
+    /// this part and not to every other.
+    const READS: &'static [&'static str] = &[];
+
+    /// The form that a configuration is of.
+    fn form(_config: &Self::Config) -> &'static Form<Self::Config> {
+        &Self::FORMS[0]
+    }
+}
+
+/// A name of a part with what it stands for.
+#[derive(Debug, Clone, Copy)]
+pub struct Form<C: 'static> {
+    /// Words for people.
+    pub words: Words,
+    /// The parameters of the form, before anybody changes one.
+    pub config: C,
+}
+
+/// A part in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words {
+    /// Short, as scenario files and tables have it.
+    pub name: &'static str,
+    /// What it does, in one sentence without a capital or a full stop.
+    pub what: &'static str,
+    /// Where it is described: paper, section; RFC, section.
+    pub source: &'static str,
+}
+
+/// The parameters of a part.
+pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
+    /// The table of scenario files in which the keys stand; empty where they stand with the
+    /// part's name (`aqm = { kind = "red", .. }`) or where there are none.
+    const TABLE: &'static str;
+    /// What the table is about, for documentation.
+    const ABOUT: &'static str = "";
+    /// The parameters, in the order of the documentation.
+    const KEYS: &'static [Parameter<Self>];
+
+    /// Do the values go together? Each of them is in its own range.
+    ///
+    /// # Errors
+    /// What does not, as a sentence without a capital or a full stop.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Checks every value against its range, and then [`Parameters::check`].
+    ///
+    /// # Errors
+    /// The first value that is not in its range, or what does not go together.
+    fn validate(&self) -> Result<(), String> {
+        for parameter in Self::KEYS {
+            let value = (parameter.get)(self);
+            parameter.doc.kind.check(value).map_err(|wrong| {
+                let dot = if Self::TABLE.is_empty() { "" } else { "." };
+                format!("{}{dot}{} = {value}: {wrong}", Self::TABLE, parameter.doc.key)
+            })?;
+        }
+        self.check()
+    }
+}
+
+/// The configuration of a part without parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Plain;
+
+impl Parameters for Plain {
+    const TABLE: &'static str = "";
+    const KEYS: &'static [Parameter<Self>] = &[];
+}
+
+/// One parameter of a configuration of type `C`.
+#[derive(Debug)]
+pub struct Parameter<C: 'static> {
+    /// What it is.
+    pub doc: ParameterDoc,
+    /// Its value.
+    pub get: fn(&C) -> Value,
+    /// Sets it; false if the value is of another kind than [`ParameterDoc::kind`] says. Ranges
+    /// are the business of [`Kind::check`].
+    pub set: fn(&mut C, Value) -> bool,
+}
+
+/// What a parameter is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ParameterDoc {
+    /// Its key in the table.
+    pub key: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// What it is measured in; empty for pure numbers, words and times.
+    pub unit: &'static str,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+    /// What it is where no value is given, if that is no value: `no limit`.
+    pub absent: &'static str,
+    /// Values that are allowed and hardly meant.
+    pub advice: Option<Advice>,
+}
+
+/// A bound within which a parameter should stay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Advice {
+    /// The smallest number, or seconds, that is reasonable.
+    pub least: f64,
+    /// The largest.
+    pub most: f64,
+    /// Why, and what to do, as a sentence without a capital or a full stop.
+    pub why: &'static str,
+}
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Yes or no.
+    Bool,
+    /// A number from `least` to `most`, both included.
+    Number {
+        /// The smallest.
+        least: f64,
+        /// The largest.
+        most: f64,
+    },
+    /// A number above zero, up to `most`.
+    Positive {
+        /// The largest.
+        most: f64,
+    },
+    /// A whole number from `least` to `most`.
+    Integer {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// A length of time from `least` to `most`; not zero if `least` is not.
+    Time {
+        /// The shortest.
+        least: Duration,
+        /// The longest.
+        most: Duration,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A number above zero, up to `most`, or one of these words.
+    PositiveOrWord {
+        /// The largest.
+        most: f64,
+        /// The words.
+        words: &'static [&'static str],
+    },
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// Yes or no.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A whole number.
+    Integer(u64),
+    /// A length of time.
+    Time(Duration),
+    /// A word.
+    Word(&'static str),
+    /// No value: see [`ParameterDoc::absent`].
+    Absent,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bool(value) => write!(f, "{value}"),
+            Value::Number(value) if *value != 0.0 && !(1e-4..1e7).contains(&value.abs()) => {
+                write!(f, "{value:e}")
+            }
+            Value::Number(value) => write!(f, "{value}"),
+            Value::Integer(value) => write!(f, "{value}"),
+            Value::Time(value) => write!(f, "{value}"),
+            Value::Word(value) => write!(f, "{value}"),
+            Value::Absent => write!(f, "none"),
+        }
+    }
+}
+
+impl Kind {
+    /// Is the value of this kind and in its range?
+    ///
+    /// # Errors
+    /// What it should be, as a sentence without a capital or a full stop.
+    pub fn check(&self, value: Value) -> Result<(), String> {
+        let ok = match (*self, value) {
+            (_, Value::Absent) | (Kind::Bool, Value::Bool(_)) => true,
+            (Kind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
+            (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
+                x > 0.0 && x <= most
+            }
+            (Kind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
+            (Kind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
+            (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, Value::Word(x)) => {
+                words.contains(&x)
+            }
+            _ => false,
+        };
+        if ok { Ok(()) } else { Err(format!("must be {self}")) }
+    }
+}
+
+/// What values are good, as an error or a table says it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Kind::Bool => write!(f, "true or false"),
+            Kind::Number { least, most } => {
+                write!(f, "{} to {}", Value::Number(least), Value::Number(most))
+            }
+            Kind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
+            Kind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
+            Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {most}"),
+            Kind::Time { least, most } if least == Duration::from_ps(1) => {
+                write!(f, "longer than 0, up to {most}")
+            }
+            Kind::Time { least, most } => write!(f, "{least} to {most}"),
+            Kind::Word(words) => write!(f, "{}", alternatives(words)),
+            Kind::PositiveOrWord { most, words } => {
+                write!(f, "above 0, up to {}, or {}", Value::Number(most), alternatives(words))
+            }
+        }
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+pub fn alternatives(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// A type that a parameter can have.
+pub trait ParameterValue: Sized {
+    /// As a value.
+    fn into_value(self) -> Value;
+    /// From a value of the right kind.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+macro_rules! plain_value {
+    ($type:ty, $variant:ident, $into:expr, $from:expr) => {
+        impl ParameterValue for $type {
+            fn into_value(self) -> Value {
+                let into: fn($type) -> _ = $into;
+                Value::$variant(into(self))
+            }
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::$variant(value) => {
+                        let from: fn(_) -> Option<$type> = $from;
+                        from(value)
+                    }
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+plain_value!(bool, Bool, |x| x, Some);
+plain_value!(f64, Number, |x| x, Some);
+plain_value!(u64, Integer, |x| x, Some);
+plain_value!(u32, Integer, u64::from, |x: u64| u32::try_from(x).ok());
+plain_value!(Duration, Time, |x| x, Some);
+
+impl<T: ParameterValue> ParameterValue for Option<T> {
+    fn into_value(self) -> Value {
+        self.map_or(Value::Absent, T::into_value)
+    }
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Absent => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+/// Gives an enum its words as a [`ParameterValue`], and the list of them as `WORDS`.
+#[macro_export]
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// Its words in scenario files.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+            /// The word for it.
+            pub const fn word(self) -> &'static str {
+                match self { $($type::$variant => $word),+ }
+            }
+        }
+        impl $crate::part::ParameterValue for $type {
+            fn into_value(self) -> $crate::part::Value {
+                $crate::part::Value::Word(self.word())
+            }
+            fn from_value(value: $crate::part::Value) -> Option<Self> {
+                match value {
+                    $($crate::part::Value::Word($word) => Some($type::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// Implements [`Parameters`](crate::part::Parameters) for a configuration:
+///
+/// ```
+/// use windward_core::parameters;
+/// use windward_core::part::{Kind, Parameters};
+///
+/// #[derive(Debug, Clone, Copy, PartialEq)]
+/// struct VegasConfig { alpha: f64, beta: f64 }
+///
+/// parameters! {
+///     VegasConfig in "vegas", "parameters of vegas";
+///     alpha: Kind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
+///     beta: Kind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
+///     @check(config) {
+///         if config.alpha > config.beta {
+///             return Err(format!("alpha ({}) is above beta ({})", config.alpha, config.beta));
+///         }
+///         Ok(())
+///     }
+/// }
+/// assert!(VegasConfig { alpha: 2.0, beta: 4.0 }.validate().is_ok());
+/// assert!(VegasConfig { alpha: 5.0, beta: 4.0 }.validate().is_err());
+/// assert!(VegasConfig { alpha: f64::NAN, beta: 4.0 }.validate().is_err());
+/// ```
+///
+/// After the meaning may follow `absent = "..."`, what no value means, and `advice = ...`, an
+/// [`Advice`](crate::part::Advice).
+#[macro_export]
+macro_rules! parameters {
+    (
+        $config:ident in $table:literal, $about:literal;
+        $($key:ident : $kind:expr, $unit:literal, $meaning:expr
+            $(, absent = $absent:literal)? $(, advice = $advice:expr)? ;)*
+        $(@check($it:ident) $check:block)?
+    ) => {
+        impl $crate::part::Parameters for $config {
+            const TABLE: &'static str = $table;
+            const ABOUT: &'static str = $about;
+            const KEYS: &'static [$crate::part::Parameter<Self>] = &[$(
+                $crate::part::Parameter {
+                    doc: $crate::part::ParameterDoc {
+                        key: stringify!($key),
+                        kind: $kind,
+                        unit: $unit,
+                        meaning: $meaning,
+                        absent: $crate::parameters!(@or "" $(, $absent)?),
+                        advice: $crate::parameters!(@advice $($advice)?),
+                    },
+                    get: |config| $crate::part::ParameterValue::into_value(config.$key),
+                    set: |config, value| {
+                        match $crate::part::ParameterValue::from_value(value) {
+                            Some(value) => { config.$key = value; true }
+                            None => false,
+                        }
+                    },
+                },
+            )*];
+            $(fn check(&self) -> Result<(), String> { let $it = self; $check })?
+        }
+    };
+    (@or $default:literal) => { $default };
+    (@or $default:literal, $given:literal) => { $given };
+    (@advice) => { None };
+    (@advice $given:expr) => { Some($given) };
+}
+
+/// A parameter of a composed part, without the type of its configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// The table its key stands in; empty where that is the part's own.
+    pub table: &'static str,
+    /// What it is.
+    pub doc: ParameterDoc,
+    /// The value it has.
+    pub value: Value,
+}
+
+/// The parameters of a configuration with their values.
+pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
+    let setting =
+        |p: &Parameter<C>| Setting { table: C::TABLE, doc: p.doc, value: (p.get)(config) };
+    C::KEYS.iter().map(setting).collect()
+}
+
+/// Sets the parameter `key` of `table`, if the configuration has it. The value must have passed
+/// [`Kind::check`]; returns whether it was taken.
+pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
+    table == C::TABLE
+        && C::KEYS.iter().find(|p| p.doc.key == key).is_some_and(|p| (p.set)(config, value))
+}
+
+/// A table of scenario files with the parameters that stand in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Its name; empty where the keys stand with the part's name.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// The parameters with the values of the part's first form.
+    pub settings: Vec<Setting>,
+}
+
+/// The table of a part's parameters; `None` if it has none.
+pub fn table<P: Part>() -> Option<Table> {
+    let settings = settings(&P::FORMS[0].config);
+    let (name, about) = (P::Config::TABLE, P::Config::ABOUT);
+    (!settings.is_empty()).then_some(Table { name, about, settings })
+}
+
+impl<P: Part> Part for Box<P> {
+    type Config = P::Config;
+    const FORMS: &'static [Form<P::Config>] = P::FORMS;
+    const READS: &'static [&'static str] = P::READS;
+    fn form(config: &P::Config) -> &'static Form<P::Config> {
+        P::form(config)
+    }
+}
+
+/// A part that a crate outside this one gives. What makes its states lives as long as the
+/// program: a `static` will do, and `Box::leak` makes one while the program runs.
+pub trait CustomPart: Send + Sync {
+    /// Its name and what it does.
+    fn words(&self) -> Words;
+}
+
+/// A reference to the maker of a part from outside.
+pub struct Custom<M: ?Sized + 'static>(pub &'static M);
+
+impl<M: ?Sized> Clone for Custom<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M: ?Sized> Copy for Custom<M> {}
+impl<M: ?Sized> PartialEq for Custom<M> {
+    /// Is it the very same maker?
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(self.0, other.0)
+    }
+}
+impl<M: ?Sized + CustomPart> fmt::Debug for Custom<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Custom({})", self.0.words().name)
+    }
+}
+
+/// Makes an axis of a list of parts: the enum of configurations (which part, with which
+/// parameters), the enum of states, and a macro that calls one method on whichever it is.
+///
+/// A part's line is all it takes to be in both enums, found by name, listed, explained and
+/// configured. The type of a large state is `Box`ed in the list. The first token is a `$`, for the
+/// macro that this one writes.
+#[allow(unused_macros)]
+macro_rules! axis {
+    (
+        $d:tt $each:ident;
+        $(#[$config_doc:meta])* config $config:ident;
+        $(#[$state_doc:meta])* state $state:ident;
+        custom $maker:ty => $object:ty;
+        $($name:ident: $part:ty,)+
+    ) => {
+        $(#[$config_doc])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum $config {
+            $(
+                #[doc = concat!("See `", stringify!($part), "`.")]
+                $name(<$part as $crate::part::Part>::Config),
+            )+
+            /// From another crate.
+            Custom($crate::part::Custom<$maker>),
+        }
+
+        $(#[$state_doc])*
+        #[derive(Debug)]
+        pub enum $state {
+            $(
+                #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]
+                $name($part),
+            )+
+            /// From another crate.
+            Custom($object),
+        }
+
+        impl $config {
+            /// The part in words.
+            pub fn words(&self) -> $crate::part::Words {
+                match self {
+                    $($config::$name(config) => <$part as $crate::part::Part>::form(config).words,)+
+                    $config::Custom(custom) => $crate::part::CustomPart::words(custom.0),
+                }
+            }
+            /// Its parameters with their values.
+            pub fn settings(&self) -> Vec<$crate::part::Setting> {
+                match self {
+                    $($config::$name(config) => $crate::part::settings(config),)+
+                    $config::Custom(_) => Vec::new(),
+                }
+            }
+            /// Sets a parameter that the part has; the value must have passed its check. Returns
+            /// whether it was taken.
+            pub fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
+                match self {
+                    $($config::$name(config) => $crate::part::set(config, table, key, value),)+
+                    $config::Custom(_) => false,
+                }
+            }
+            /// Checks every parameter.
+            ///
+            /// # Errors
+            /// The first that is out of its range, or what does not go together.
+            pub fn validate(&self) -> Result<(), String> {
+                match self {
+                    $($config::$name(config) => $crate::part::Parameters::validate(config),)+
+                    $config::Custom(_) => Ok(()),
+                }
+            }
+            /// The keys of endpoints that it reads and not every part does.
+            pub fn reads(&self) -> &'static [&'static str] {
+                match self {
+                    $($config::$name(_) => <$part as $crate::part::Part>::READS,)+
+                    $config::Custom(_) => &[],
+                }
+            }
+            /// Every part by its names.
+            pub fn forms() -> Vec<($crate::part::Words, $config)> {
+                let mut forms = Vec::new();
+                $(
+                    let of_part = <$part as $crate::part::Part>::FORMS.iter();
+                    forms.extend(of_part.map(|form| (form.words, $config::$name(form.config))));
+                )+
+                forms
+            }
+            /// The part of that name.
+            pub fn named(name: &str) -> Option<$config> {
+                Self::forms().into_iter().find(|(words, _)| words.name == name).map(|form| form.1)
+            }
+            /// The tables of parameters of all parts.
+            pub fn tables() -> Vec<$crate::part::Table> {
+                [$($crate::part::table::<$part>()),+].into_iter().flatten().collect()
+            }
+        }
+
+        #[allow(unused_macros)]
+        macro_rules! $each {
+            ($d self:expr, $d part:pat => $d call:expr) => {
+                match $d self {
+                    $($state::$name($d part) => $d call,)+
+                    $state::Custom($d part) => $d call,
+                }
+            };
+        }
+        #[allow(unused_imports)]
+        use $each;
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use axis;
+
+#[cfg(test)]
+#[allow(unreachable_pub, dead_code)] // A list makes what a test does not use.
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub enum Mode {
+        Fast,
+        Slow,
+    }
+    words!(Mode { Fast = "fast", Slow = "slow" });
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        gain: f64,
+        limit: Option<u32>,
+        mode: Mode,
+        pause: Duration,
+    }
+    parameters! {
+        Config in "test", "parameters of a test";
+        gain: Kind::Positive { most: 2.0 }, "", "a factor",
+            advice = Advice { least: 0.1, most: 1.0, why: "it oscillates" };
+        limit: Kind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
+        mode: Kind::Word(Mode::WORDS), "", "a choice";
+        pause: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "", "a wait";
+        @check(config) {
+            if config.mode == Mode::Slow && config.limit.is_some() {
+                return Err("slow knows no limit".to_owned());
+            }
+            Ok(())
+        }
+    }
+
+    #[derive(Debug)]
+    pub struct Counter(f64);
+    #[derive(Debug)]
+    pub struct Idler;
+    pub trait Speaks: fmt::Debug {
+        fn say(&self) -> f64;
+    }
+    impl Speaks for Counter {
+        fn say(&self) -> f64 {
+            self.0
+        }
+    }
+    impl Speaks for Idler {
+        fn say(&self) -> f64 {
+            0.0
+        }
+    }
+    impl<T: Speaks + ?Sized> Speaks for Box<T> {
+        fn say(&self) -> f64 {
+            (**self).say()
+        }
+    }
+    pub trait Maker: CustomPart {
+        fn make(&self) -> Box<dyn Speaks>;
+    }
+    const fn words(name: &'static str) -> Words {
+        Words { name, what: "", source: "" }
+    }
+    impl Part for Counter {
+        type Config = Config;
+        const FORMS: &'static [Form<Config>] = &[
+            Form { words: words("counter"), config: GOOD },
+            Form { words: words("slow-counter"), config: Config { mode: Mode::Slow, ..GOOD } },
+        ];
+        fn form(config: &Config) -> &'static Form<Config> {
+            &Self::FORMS[usize::from(config.mode == Mode::Slow)]
+        }
+    }
+    impl Part for Idler {
+        type Config = Plain;
+        const FORMS: &'static [Form<Plain>] = &[Form { words: words("idler"), config: Plain }];
+        const READS: &'static [&'static str] = &["rwnd"];
+    }
+    axis! {
+        $ each;
+        /// Test parts.
+        config Kinds;
+        /// Their states.
+        state States;
+        custom dyn Maker => Box<dyn Speaks>;
+        Counter: Counter,
+        Idler: Box<Idler>,
+    }
+    struct Outside;
+    impl CustomPart for Outside {
+        fn words(&self) -> Words {
+            words("outside")
+        }
+    }
+    impl Maker for Outside {
+        fn make(&self) -> Box<dyn Speaks> {
+            Box::new(Counter(3.0))
+        }
+    }
+
+    #[test]
+    fn a_list_makes_an_axis() {
+        let names: Vec<_> = Kinds::forms().iter().map(|(words, _)| words.name).collect();
+        assert_eq!(names, ["counter", "slow-counter", "idler"]);
+        let mut slow = Kinds::named("slow-counter").unwrap();
+        assert_eq!(slow.words().name, "slow-counter");
+        assert!(slow.set("test", "gain", Value::Number(2.0)));
+        assert_eq!(slow.settings()[0].value, Value::Number(2.0));
+        assert!(slow.set("test", "mode", Value::Word("fast")));
+        assert_eq!(slow.words().name, "counter", "the name follows the parameters");
+        assert_eq!(Kinds::named("idler").unwrap().reads(), ["rwnd"]);
+        assert_eq!(Kinds::named("nobody"), None);
+        assert_eq!(Kinds::tables().len(), 1, "the idler has no parameters");
+
+        static OUTSIDE: Outside = Outside;
+        let custom = Kinds::Custom(Custom(&OUTSIDE));
+        assert_eq!((custom.words().name, custom), ("outside", custom));
+        let say = |state: &States| each!(state, part => part.say());
+        assert_eq!(say(&States::Counter(Counter(1.5))), 1.5);
+        assert_eq!(say(&States::Idler(Box::new(Idler))), 0.0);
+        assert_eq!(say(&States::Custom(OUTSIDE.make())), 3.0);
+    }
+
+    const GOOD: Config =
+        Config { gain: 1.0, limit: None, mode: Mode::Fast, pause: Duration::from_millis(1) };
+
+    #[test]
+    fn values_are_read_and_written_by_key() {
+        let mut config = GOOD;
+        assert!(set(&mut config, "test", "limit", Value::Integer(7)));
+        assert!(set(&mut config, "test", "mode", Value::Word("slow")));
+        assert_eq!((config.limit, config.mode), (Some(7), Mode::Slow));
+        assert!(!set(&mut config, "test", "limits", Value::Integer(7)), "no such key");
+        assert!(!set(&mut config, "", "limit", Value::Integer(7)), "another table");
+        assert!(!set(&mut config, "test", "gain", Value::Bool(true)), "another kind");
+        let values: Vec<_> = settings(&config).iter().map(|s| s.value.to_string()).collect();
+        assert_eq!(values, ["1", "7", "slow", "1ms"]);
+        assert_eq!(settings(&GOOD)[1].value.to_string(), "none");
+        assert_eq!(settings(&GOOD)[1].doc.absent, "no limit");
+        assert_eq!(settings(&GOOD)[0].doc.advice.map(|a| a.most), Some(1.0));
+    }
+
+    #[test]
+    fn every_range_is_checked() {
+        assert_eq!(GOOD.validate(), Ok(()));
+        let wrong = |config: Config| config.validate().unwrap_err();
+        assert_eq!(wrong(Config { gain: 0.0, ..GOOD }), "test.gain = 0: must be above 0, up to 2");
+        assert!(wrong(Config { gain: f64::NAN, ..GOOD }).starts_with("test.gain = NaN"));
+        assert_eq!(
+            wrong(Config { limit: Some(11), ..GOOD }),
+            "test.limit = 11: must be a whole number, 1 to 10"
+        );
+        assert_eq!(
+            wrong(Config { pause: Duration::ZERO, ..GOOD }),
+            "test.pause = 0s: must be longer than 0, up to 1s"
+        );
+        let both = Config { mode: Mode::Slow, limit: Some(1), ..GOOD };
+        assert_eq!(wrong(both), "slow knows no limit");
+    }
+
+    #[test]
+    fn kinds_say_what_they_take() {
+        assert_eq!(Kind::Word(Mode::WORDS).to_string(), "fast or slow");
+        assert_eq!(Kind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
+        assert_eq!(alternatives(&["a", "b", "c"]), "a, b or c");
+    }
+}
