@@ -184,7 +184,7 @@ fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
 fn router_keys(
     keys: &[KeyDoc],
     router: RouterKind,
-) -> impl Iterator<Item = (&str, &KeyDoc, &'static str)> {
+) -> impl Iterator<Item = (&str, &KeyDoc, &str)> {
     const PREFIX: &str = "dumbbell.bottleneck.router.";
     keys.iter().filter_map(move |doc| {
         let key = doc.key.strip_prefix(PREFIX)?;
