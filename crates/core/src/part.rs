@@ -23,10 +23,73 @@ pub trait Part {
     /// this part and not to every other.
     const READS: &'static [&'static str] = &[];
 
+    /// What it cannot work without, and some other part must give.
+    const NEEDS: &'static [Need] = &[];
+
+    /// What it gives to the parts beside it.
+    fn gives(_config: &Self::Config) -> &'static [Ability] {
+        &[]
+    }
+
     /// The form that a configuration is of.
     fn form(_config: &Self::Config) -> &'static Form<Self::Config> {
         &Self::FORMS[0]
     }
+}
+
+/// What one part of a protocol gives and another may need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    /// Losses and deliveries are told transmission by transmission, by number.
+    TransmissionNumbers,
+    /// Acknowledgments carry the feedback that XCP routers granted.
+    XcpFeedback,
+    /// Acknowledgments carry the window that XCP-r's receiver computed.
+    XcpWindow,
+    /// Acknowledgments carry XTCP's congestion flag.
+    CongestionFlag,
+    /// Each ECN mark is echoed as it came.
+    EachMark,
+    /// Acknowledgments carry ESTCP's phase and g.
+    Phase,
+    /// Acknowledgments carry the time at which their data arrived.
+    ArrivalTimes,
+    /// Marks are the congestion warning of TCP New Jersey.
+    Warning,
+    /// Notices name corrupted packets.
+    CorruptedPackets,
+    /// The probability that a packet survives its path is told.
+    Survival,
+    /// The sender estimates its bandwidth.
+    Bandwidth,
+}
+
+impl Ability {
+    /// In words, as what is needed.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Ability::TransmissionNumbers => "news of each transmission by number",
+            Ability::XcpFeedback => "the feedback of XCP routers",
+            Ability::XcpWindow => "the window that the receiver computes",
+            Ability::CongestionFlag => "the congestion flag of XTCP",
+            Ability::EachMark => "an echo of each ECN mark",
+            Ability::Phase => "ESTCP's phase and g",
+            Ability::ArrivalTimes => "arrival times at the receiver",
+            Ability::Warning => "the routers' congestion warning",
+            Ability::CorruptedPackets => "notices of corrupted packets",
+            Ability::Survival => "the survival probability of the path",
+            Ability::Bandwidth => "a bandwidth estimate",
+        }
+    }
+}
+
+/// A need: one of these, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// Any of these will do.
+    pub any_of: &'static [Ability],
+    /// What happens without it, as the end of a sentence.
+    pub why: &'static str,
 }
 
 /// A name of a part with what it stands for.
@@ -51,11 +114,9 @@ pub struct Words {
 
 /// The parameters of a part.
 pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
-    /// The table of scenario files in which the keys stand; empty where they stand with the
-    /// part's name (`aqm = { kind = "red", .. }`) or where there are none.
-    const TABLE: &'static str;
-    /// What the table is about, for documentation.
-    const ABOUT: &'static str = "";
+    /// The tables of scenario files in which the keys stand, each with what it is about. The empty
+    /// name is that of the place where the part is named (`aqm = { kind = "red", .. }`).
+    const TABLES: &'static [(&'static str, &'static str)];
     /// The parameters, in the order of the documentation.
     const KEYS: &'static [Parameter<Self>];
 
@@ -75,8 +136,8 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
         for parameter in Self::KEYS {
             let value = (parameter.get)(self);
             parameter.doc.kind.check(value).map_err(|wrong| {
-                let dot = if Self::TABLE.is_empty() { "" } else { "." };
-                format!("{}{dot}{} = {value}: {wrong}", Self::TABLE, parameter.doc.key)
+                let dot = if parameter.table.is_empty() { "" } else { "." };
+                format!("{}{dot}{} = {value}: {wrong}", parameter.table, parameter.doc.key)
             })?;
         }
         self.check()
@@ -88,15 +149,19 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
 pub struct Plain;
 
 impl Parameters for Plain {
-    const TABLE: &'static str = "";
+    const TABLES: &'static [(&'static str, &'static str)] = &[];
     const KEYS: &'static [Parameter<Self>] = &[];
 }
 
 /// One parameter of a configuration of type `C`.
 #[derive(Debug)]
 pub struct Parameter<C: 'static> {
+    /// The table its key stands in: one of [`Parameters::TABLES`].
+    pub table: &'static str,
     /// What it is.
     pub doc: ParameterDoc,
+    /// Does it mean anything beside the other values?
+    pub applies: fn(&C) -> bool,
     /// Its value.
     pub get: fn(&C) -> Value,
     /// Sets it; false if the value is of another kind than [`ParameterDoc::kind`] says. Ranges
@@ -163,6 +228,13 @@ pub enum Kind {
         /// The longest.
         most: Duration,
     },
+    /// A length of time up to `most`, or `true` for `on` and `false` for none.
+    Switch {
+        /// What `true` stands for.
+        on: Duration,
+        /// The longest.
+        most: Duration,
+    },
     /// One of these words.
     Word(&'static [&'static str]),
     /// A number above zero, up to `most`, or one of these words.
@@ -221,6 +293,7 @@ impl Kind {
             }
             (Kind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
             (Kind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
+            (Kind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
             (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, Value::Word(x)) => {
                 words.contains(&x)
             }
@@ -245,6 +318,7 @@ impl fmt::Display for Kind {
                 write!(f, "longer than 0, up to {most}")
             }
             Kind::Time { least, most } => write!(f, "{least} to {most}"),
+            Kind::Switch { on, most } => write!(f, "true ({on}), false, or a time up to {most}"),
             Kind::Word(words) => write!(f, "{}", alternatives(words)),
             Kind::PositiveOrWord { most, words } => {
                 write!(f, "above 0, up to {}, or {}", Value::Number(most), alternatives(words))
@@ -358,45 +432,65 @@ macro_rules! words {
 /// assert!(VegasConfig { alpha: f64::NAN, beta: 4.0 }.validate().is_err());
 /// ```
 ///
-/// After the meaning may follow `absent = "..."`, what no value means, and `advice = ...`, an
+/// After the meaning may follow `absent = "..."`, what no value means; `when = ...`, a function of
+/// the configuration that says whether the parameter means anything; and `advice = ...`, an
 /// [`Advice`](crate::part::Advice).
 #[macro_export]
 macro_rules! parameters {
     (
         $config:ident in $table:literal, $about:literal;
         $($key:ident : $kind:expr, $unit:literal, $meaning:expr
-            $(, absent = $absent:literal)? $(, advice = $advice:expr)? ;)*
+            $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)? ;)*
         $(@check($it:ident) $check:block)?
     ) => {
         impl $crate::part::Parameters for $config {
-            const TABLE: &'static str = $table;
-            const ABOUT: &'static str = $about;
+            const TABLES: &'static [(&'static str, &'static str)] = &[($table, $about)];
             const KEYS: &'static [$crate::part::Parameter<Self>] = &[$(
-                $crate::part::Parameter {
-                    doc: $crate::part::ParameterDoc {
-                        key: stringify!($key),
-                        kind: $kind,
-                        unit: $unit,
-                        meaning: $meaning,
-                        absent: $crate::parameters!(@or "" $(, $absent)?),
-                        advice: $crate::parameters!(@advice $($advice)?),
-                    },
-                    get: |config| $crate::part::ParameterValue::into_value(config.$key),
-                    set: |config, value| {
-                        match $crate::part::ParameterValue::from_value(value) {
-                            Some(value) => { config.$key = value; true }
-                            None => false,
-                        }
-                    },
-                },
+                $crate::parameter!(
+                    $table, $key, $key, $kind, $unit, $meaning
+                    $(, absent = $absent)? $(, when = $when)? $(, advice = $advice)?
+                ),
             )*];
             $(fn check(&self) -> Result<(), String> { let $it = self; $check })?
         }
     };
-    (@or $default:literal) => { $default };
-    (@or $default:literal, $given:literal) => { $given };
+}
+
+/// One [`Parameter`](crate::part::Parameter): the table, the key, the field of the configuration
+/// (`spike.a` reaches into another), and the rest as in [`parameters!`](crate::parameters).
+#[macro_export]
+macro_rules! parameter {
+    (
+        $table:literal, $key:ident, $($field:ident).+, $kind:expr, $unit:literal, $meaning:expr
+        $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)?
+    ) => {
+        $crate::part::Parameter {
+            table: $table,
+            doc: $crate::part::ParameterDoc {
+                key: stringify!($key),
+                kind: $kind,
+                unit: $unit,
+                meaning: $meaning,
+                absent: $crate::parameter!(@absent $($absent)?),
+                advice: $crate::parameter!(@advice $($advice)?),
+            },
+            applies: $crate::parameter!(@applies $($when)?),
+            get: |config| $crate::part::ParameterValue::into_value(config.$($field).+),
+            set: |config, value| match $crate::part::ParameterValue::from_value(value) {
+                Some(value) => {
+                    config.$($field).+ = value;
+                    true
+                }
+                None => false,
+            },
+        }
+    };
+    (@absent) => { "" };
+    (@absent $given:literal) => { $given };
     (@advice) => { None };
     (@advice $given:expr) => { Some($given) };
+    (@applies) => { |_| true };
+    (@applies $given:expr) => { $given };
 }
 
 /// A parameter of a composed part, without the type of its configuration.
@@ -408,20 +502,26 @@ pub struct Setting {
     pub doc: ParameterDoc,
     /// The value it has.
     pub value: Value,
+    /// Does it mean anything beside the other values of the part?
+    pub applies: bool,
 }
 
 /// The parameters of a configuration with their values.
 pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
-    let setting =
-        |p: &Parameter<C>| Setting { table: C::TABLE, doc: p.doc, value: (p.get)(config) };
+    let setting = |p: &Parameter<C>| Setting {
+        table: p.table,
+        doc: p.doc,
+        value: (p.get)(config),
+        applies: (p.applies)(config),
+    };
     C::KEYS.iter().map(setting).collect()
 }
 
 /// Sets the parameter `key` of `table`, if the configuration has it. The value must have passed
 /// [`Kind::check`]; returns whether it was taken.
 pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
-    table == C::TABLE
-        && C::KEYS.iter().find(|p| p.doc.key == key).is_some_and(|p| (p.set)(config, value))
+    let of_key = |p: &&Parameter<C>| p.table == table && p.doc.key == key;
+    C::KEYS.iter().find(of_key).is_some_and(|p| (p.set)(config, value))
 }
 
 /// A table of scenario files with the parameters that stand in it.
@@ -435,17 +535,22 @@ pub struct Table {
     pub settings: Vec<Setting>,
 }
 
-/// The table of a part's parameters; `None` if it has none.
-pub fn table<P: Part>() -> Option<Table> {
+/// The tables of a part's parameters.
+pub fn tables<P: Part>() -> Vec<Table> {
     let settings = settings(&P::FORMS[0].config);
-    let (name, about) = (P::Config::TABLE, P::Config::ABOUT);
-    (!settings.is_empty()).then_some(Table { name, about, settings })
+    let of = |name: &str| settings.iter().filter(|s| s.table == name).copied().collect();
+    let table = |&(name, about): &(&'static str, _)| Table { name, about, settings: of(name) };
+    P::Config::TABLES.iter().map(table).collect()
 }
 
 impl<P: Part> Part for Box<P> {
     type Config = P::Config;
     const FORMS: &'static [Form<P::Config>] = P::FORMS;
     const READS: &'static [&'static str] = P::READS;
+    const NEEDS: &'static [Need] = P::NEEDS;
+    fn gives(config: &P::Config) -> &'static [Ability] {
+        P::gives(config)
+    }
     fn form(config: &P::Config) -> &'static Form<P::Config> {
         P::form(config)
     }
@@ -456,6 +561,10 @@ impl<P: Part> Part for Box<P> {
 pub trait CustomPart: Send + Sync {
     /// Its name and what it does.
     fn words(&self) -> Words;
+    /// What it cannot work without: see [`Part::NEEDS`].
+    fn needs(&self) -> &'static [Need] {
+        &[]
+    }
 }
 
 /// A reference to the maker of a part from outside.
@@ -491,7 +600,7 @@ macro_rules! axis {
         $d:tt $each:ident;
         $(#[$config_doc:meta])* config $config:ident;
         $(#[$state_doc:meta])* state $state:ident;
-        custom $maker:ty => $object:ty;
+        $(@custom $maker:ty => $object:ty;)?
         $($name:ident: $part:ty,)+
     ) => {
         $(#[$config_doc])*
@@ -501,8 +610,10 @@ macro_rules! axis {
                 #[doc = concat!("See `", stringify!($part), "`.")]
                 $name(<$part as $crate::part::Part>::Config),
             )+
-            /// From another crate.
-            Custom($crate::part::Custom<$maker>),
+            $(
+                /// From another crate.
+                Custom($crate::part::Custom<$maker>),
+            )?
         }
 
         $(#[$state_doc])*
@@ -512,8 +623,10 @@ macro_rules! axis {
                 #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]
                 $name($part),
             )+
-            /// From another crate.
-            Custom($object),
+            $(
+                /// From another crate.
+                Custom($object),
+            )?
         }
 
         impl $config {
@@ -521,14 +634,14 @@ macro_rules! axis {
             pub fn words(&self) -> $crate::part::Words {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::form(config).words,)+
-                    $config::Custom(custom) => $crate::part::CustomPart::words(custom.0),
+                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::words(custom.0),)?
                 }
             }
             /// Its parameters with their values.
             pub fn settings(&self) -> Vec<$crate::part::Setting> {
                 match self {
                     $($config::$name(config) => $crate::part::settings(config),)+
-                    $config::Custom(_) => Vec::new(),
+                    $($config::Custom($crate::part::Custom::<$maker>(_)) => Vec::new(),)?
                 }
             }
             /// Sets a parameter that the part has; the value must have passed its check. Returns
@@ -536,7 +649,7 @@ macro_rules! axis {
             pub fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
                 match self {
                     $($config::$name(config) => $crate::part::set(config, table, key, value),)+
-                    $config::Custom(_) => false,
+                    $($config::Custom($crate::part::Custom::<$maker>(_)) => false,)?
                 }
             }
             /// Checks every parameter.
@@ -546,14 +659,28 @@ macro_rules! axis {
             pub fn validate(&self) -> Result<(), String> {
                 match self {
                     $($config::$name(config) => $crate::part::Parameters::validate(config),)+
-                    $config::Custom(_) => Ok(()),
+                    $($config::Custom($crate::part::Custom::<$maker>(_)) => Ok(()),)?
                 }
             }
             /// The keys of endpoints that it reads and not every part does.
             pub fn reads(&self) -> &'static [&'static str] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::READS,)+
-                    $config::Custom(_) => &[],
+                    $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
+                }
+            }
+            /// What it cannot work without.
+            pub fn needs(&self) -> &'static [$crate::part::Need] {
+                match self {
+                    $($config::$name(_) => <$part as $crate::part::Part>::NEEDS,)+
+                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::needs(custom.0),)?
+                }
+            }
+            /// What it gives to the parts beside it.
+            pub fn gives(&self) -> &'static [$crate::part::Ability] {
+                match self {
+                    $($config::$name(config) => <$part as $crate::part::Part>::gives(config),)+
+                    $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
                 }
             }
             /// Every part by its names.
@@ -571,7 +698,7 @@ macro_rules! axis {
             }
             /// The tables of parameters of all parts.
             pub fn tables() -> Vec<$crate::part::Table> {
-                [$($crate::part::table::<$part>()),+].into_iter().flatten().collect()
+                [$($crate::part::tables::<$part>()),+].concat()
             }
         }
 
@@ -580,7 +707,10 @@ macro_rules! axis {
             ($d self:expr, $d part:pat => $d call:expr) => {
                 match $d self {
                     $($state::$name($d part) => $d call,)+
-                    $state::Custom($d part) => $d call,
+                    $($state::Custom($d part) => {
+                        let _ = std::marker::PhantomData::<$object>;
+                        $d call
+                    })?
                 }
             };
         }
@@ -674,7 +804,7 @@ mod tests {
         config Kinds;
         /// Their states.
         state States;
-        custom dyn Maker => Box<dyn Speaks>;
+        @custom dyn Maker => Box<dyn Speaks>;
         Counter: Counter,
         Idler: Box<Idler>,
     }
@@ -702,7 +832,8 @@ mod tests {
         assert_eq!(slow.words().name, "counter", "the name follows the parameters");
         assert_eq!(Kinds::named("idler").unwrap().reads(), ["rwnd"]);
         assert_eq!(Kinds::named("nobody"), None);
-        assert_eq!(Kinds::tables().len(), 1, "the idler has no parameters");
+        let tables: Vec<_> = Kinds::tables().iter().map(|table| table.name).collect();
+        assert_eq!(tables, ["test"], "the idler has no parameters");
 
         static OUTSIDE: Outside = Outside;
         let custom = Kinds::Custom(Custom(&OUTSIDE));

@@ -181,10 +181,7 @@ fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
 
 /// The keys of a router's table with what they mean, told apart by the router's name before it:
 /// `xcp: share of the spare bandwidth given out`.
-fn router_keys(
-    keys: &[KeyDoc],
-    router: RouterKind,
-) -> impl Iterator<Item = (&str, &KeyDoc, &str)> {
+fn router_keys(keys: &[KeyDoc], router: RouterKind) -> impl Iterator<Item = (&str, &KeyDoc, &str)> {
     const PREFIX: &str = "dumbbell.bottleneck.router.";
     keys.iter().filter_map(move |doc| {
         let key = doc.key.strip_prefix(PREFIX)?;

@@ -15,6 +15,10 @@ pub(super) fn value(field: Field<'_>, kind: Kind) -> Result<Value> {
         Kind::Positive { most } => field.above_zero(most).map(Value::Number),
         Kind::Integer { least, most } => field.integer(least..=most).map(Value::Integer),
         Kind::Time { least, most } => field.duration(least..=most).map(Value::Time),
+        Kind::Switch { on, .. } if field.is_bool() => {
+            field.bool().map(|yes| if yes { Value::Time(on) } else { Value::Absent })
+        }
+        Kind::Switch { most, .. } => field.positive(most).map(Value::Time),
         Kind::PositiveOrWord { most, .. } if !field.is_text() => {
             field.above_zero(most).map(Value::Number)
         }
@@ -26,10 +30,10 @@ pub(super) fn value(field: Field<'_>, kind: Kind) -> Result<Value> {
     }
 }
 
-/// Puts the values that `section` gives into `config`; other keys of the section are not looked
-/// at.
-pub(super) fn read<C: Parameters>(mut config: C, section: &Section<'_>) -> Result<C> {
-    for parameter in C::KEYS {
+/// Puts the values that `section` gives for the keys of `table` into `config`; other keys of the
+/// section are not looked at.
+pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<'_>) -> Result<C> {
+    for parameter in C::KEYS.iter().filter(|parameter| parameter.table == table) {
         if let Some(field) = section.get(parameter.doc.key) {
             let value = value(field.clone(), parameter.doc.kind)?;
             if !(parameter.set)(&mut config, value) {
