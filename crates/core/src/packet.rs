@@ -1,7 +1,8 @@
 //! What travels: data packets, acknowledgments, datagrams. Payload is counted, not stored.
 //!
-//! A packet is 128 bytes, two cache lines; the second is touched only where an acknowledgment
-//! carries SACK blocks. Sequence numbers count packets, as in the five papers.
+//! A packet is 120 bytes: with what else a simulator keeps of it, its [`Label`] and its place on
+//! the route, it fills two cache lines. What every packet needs comes first; SACK blocks come last.
+//! Sequence numbers count packets, as in the five papers.
 
 use crate::units::Time;
 
@@ -42,9 +43,22 @@ impl Flags {
     /// receiver of its corruption (eten2004 section 3.3.5, in-band forward notification).
     pub const CORRUPTED: Flags = Flags(128);
 
+    /// Identifies L4S traffic (RFC 9331: ECT(1)); only together with [`Flags::ECN_CAPABLE`].
+    pub const L4S: Flags = Flags(256);
+    /// Every bit that has a meaning.
+    pub const ALL: Flags = Flags(511);
+
     /// Are all bits of `other` set?
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
+    }
+    /// All bits as a number: those that are set here have the values of the constants above.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+    /// The flags with these bits; `None` if one of them has no meaning.
+    pub const fn from_bits(bits: u16) -> Option<Flags> {
+        if bits & !Flags::ALL.0 == 0 { Some(Flags(bits)) } else { None }
     }
     /// Sets all bits of `other`.
     pub const fn insert(&mut self, other: Flags) {
@@ -139,24 +153,28 @@ pub enum CongestionHeader {
 /// No sequence number.
 pub const NO_SEQ: u64 = u64::MAX;
 
+/// What links know of a packet beside its headers, and endpoints do not: whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Label {
+    /// Number of the flow that it belongs to, data and acknowledgments alike.
+    pub flow: u32,
+    /// The class of its flow's protocol, for queues by class: its
+    /// [`RouterKind`](crate::network::RouterKind) as a number.
+    pub class: u8,
+}
+
 /// A packet on its way.
 #[derive(Debug, Clone, Default)]
-#[repr(C, align(64))] // What every packet needs lies in the first cache line.
+#[repr(C)] // What every packet needs comes first.
 pub struct Packet {
-    /// Index of the flow it belongs to.
-    pub flow: u32,
     /// Size on the wire, bytes.
     pub size: u32,
-    /// How many links of its route it has entered.
-    pub hop: u16,
     /// What it is.
     pub kind: PacketKind,
-    /// One-bit header fields.
-    pub flags: Flags,
     /// How many entries of `sack` count.
     pub sack_len: u8,
-    /// The class of its protocol, for queues by class: its flow's `RouterKind` as a number.
-    pub class: u8,
+    /// One-bit header fields.
+    pub flags: Flags,
     /// Data: sequence number of the data. Acknowledgment: the next one expected, so that all
     /// before it have arrived (the papers' lack + 1).
     pub seq: u64,
@@ -185,7 +203,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_two_cache_lines() {
-        assert_eq!(std::mem::size_of::<Packet>(), 128);
+    fn a_packet_leaves_room_for_its_label_in_two_cache_lines() {
+        assert_eq!(std::mem::size_of::<Packet>(), 128 - 8);
+    }
+
+    #[test]
+    fn flags_are_bits() {
+        let both = Flags::ECN_CAPABLE.with(Flags::RETRANSMISSION);
+        assert_eq!(both.bits(), 1 + 64);
+        assert_eq!(Flags::from_bits(65), Some(both));
+        assert_eq!(Flags::from_bits(511), Some(Flags::ALL));
+        assert_eq!(Flags::from_bits(512), None, "no such flag");
     }
 }

@@ -30,7 +30,6 @@ pub struct Receiver {
 #[derive(Debug, Clone, Copy)]
 struct Delayed {
     due: Time,
-    flow: u32,
     seq: u64,
     packet_seq: u64,
     timestamp: Time,
@@ -100,8 +99,8 @@ impl Receiver {
             if let Some(waiting) = self.delayed.take() {
                 timestamp = waiting.timestamp; // RFC 7323 section 4.1: of the earliest.
             } else if in_order && !had_gap {
-                let (flow, packet_seq) = (packet.flow, packet.packet_seq);
-                self.delayed = Some(Delayed { due: now + wait, flow, seq, packet_seq, timestamp });
+                let packet_seq = packet.packet_seq;
+                self.delayed = Some(Delayed { due: now + wait, seq, packet_seq, timestamp });
                 return false;
             }
         }
@@ -113,7 +112,7 @@ impl Receiver {
     /// RFC 8257 section 3.2: `packet` is in order and its mark differs from that of the packet
     /// held back, which is acknowledged at once with its own; `packet` is held back instead.
     fn acknowledge_before(&mut self, now: Time, packet: &mut Packet) {
-        let Packet { flow, seq, packet_seq, timestamp, .. } = *packet;
+        let Packet { seq, packet_seq, timestamp, .. } = *packet;
         let (Some(waiting), Some(wait)) = (self.delayed, self.delayed_acks) else { return };
         let arrived = packet.clone();
         packet.seq = waiting.seq;
@@ -123,7 +122,7 @@ impl Receiver {
         self.echo.on_data(now, &arrived);
         self.stats.unique += 1;
         self.next = seq + 1;
-        self.delayed = Some(Delayed { due: now + wait, flow, seq, packet_seq, timestamp });
+        self.delayed = Some(Delayed { due: now + wait, seq, packet_seq, timestamp });
     }
 
     /// When [`Receiver::on_timer`] must be called next.
@@ -137,7 +136,6 @@ impl Receiver {
             return false;
         };
         self.delayed = None;
-        ack.flow = delayed.flow;
         ack.seq = delayed.seq;
         ack.packet_seq = delayed.packet_seq;
         ack.timestamp = delayed.timestamp;
@@ -156,7 +154,6 @@ impl Receiver {
         packet.kind = PacketKind::Ack;
         packet.size = self.ack_size;
         packet.flags = Flags::NONE;
-        packet.hop = 0;
         packet.trigger_seq = packet.seq;
         packet.seq = self.next;
         packet.sack_len = 0;

@@ -7,19 +7,19 @@ use crate::units::{Duration, Probability};
 
 pub mod aqm;
 pub mod channel;
-mod link;
+pub mod link;
 mod notifier;
 mod rate_trace;
 pub mod router;
 
 pub use aqm::{AqmSpec, RedSpec};
-pub use link::{ClassSpec, Departure, FifoLink, Offer, QueuedLink};
+pub use link::{ClassSpec, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
 pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
 pub use rate_trace::{LinkRate, RateTrace, TraceError};
 pub use router::{EcnThreshold, EstcpSpec, Gamma, RouterKind, RouterSpec, WarningSpec, XcpSpec};
 
-/// The queue before a wire.
-#[derive(Debug, Clone, PartialEq)]
+/// The queue before a wire; by default DropTail with room for 50 packets.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct QueueSpec {
     /// How much may wait, the packet in transmission not counted.
     pub limit: QueueLimit,
@@ -39,6 +39,13 @@ pub enum QueueLimit {
     Packets(u32),
     /// Bytes on the wire, at least one packet's worth.
     Bytes(u64),
+}
+
+impl Default for QueueLimit {
+    /// 50 packets, as in ns-2.
+    fn default() -> Self {
+        QueueLimit::Packets(50)
+    }
 }
 
 /// What a wire does to the packets it carries.

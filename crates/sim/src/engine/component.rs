@@ -1,9 +1,9 @@
 //! What can have events, and who goes first at one instant.
 
-use windward_core::units::Time;
+use windward_core::network::Link;
 
 use super::flow::{Flow, Transport};
-use super::hop::{Hop, Link};
+use super::hop::Hop;
 use super::schedule::{ComponentId, Tie};
 
 /// What an index of the event queue means. At one instant, queues are served before packets
@@ -62,7 +62,7 @@ pub(super) fn number(
         }
     }
     for (i, hop) in (0..).zip(&mut *hops) {
-        if matches!(&hop.link, Link::Queued(queue) if queue.next_timer() != Time::NEVER) {
+        if matches!(hop.link, Link::Queued(_)) {
             add(&mut hop.ids.router, Component::Router(i));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use windward_core::network::{Departure, FifoLink, Notifier, QueuedLink};
+use windward_core::network::{Departure, Link, Notifier, QueuedLink};
 use windward_core::units::{Duration, Probability, Time};
 
 use super::schedule::{ComponentId, Schedule};
@@ -10,17 +10,10 @@ use super::slab::PacketId;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::LinkSpec;
 
-/// The link itself, in the cheaper form where that is exact.
-#[derive(Debug)]
-pub(super) enum Link {
-    Fifo(FifoLink),
-    Queued(QueuedLink<PacketId>),
-}
-
 /// A link with what is on its wire.
 #[derive(Debug)]
 pub(super) struct Hop {
-    pub(super) link: Link,
+    pub(super) link: Link<PacketId>,
     /// Packets that will reach the far end, in order, unless the next link took them already.
     pub(super) wire: VecDeque<(Time, PacketId)>,
     pub(super) books: Books,
@@ -38,23 +31,18 @@ pub(super) struct Ids {
 }
 
 impl Hop {
-    /// `force_queued` uses a [`QueuedLink`] even where a [`FifoLink`] would do.
+    /// `force_queued` uses a [`QueuedLink`] even where a link of arithmetic would do.
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: Window, force_queued: bool) -> Self {
         let LinkSpec { name, rate, delay, queue, channel, notifier } = spec;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
-        let plain = !queue.router.acts_on_departure() && queue.classes.is_empty();
-        let link = if plain && !force_queued {
-            let mut link = FifoLink::new(rate, *delay, queue, channel, seed, name);
-            link.count_between(window.from, window.until);
-            link.set_notifier(notifier);
-            Link::Fifo(link)
+        let mut link = if force_queued {
+            Link::Queued(Box::new(QueuedLink::new(rate, *delay, queue, channel, seed, name)))
         } else {
-            let mut link = QueuedLink::new(rate, *delay, queue, channel, seed, name);
-            link.count_between(window.from, window.until);
-            link.set_notifier(notifier);
-            Link::Queued(link)
+            Link::new(rate, *delay, queue, channel, seed, name)
         };
+        link.count_between(window.from, window.until);
+        link.set_notifier(notifier);
         let none = ComponentId::MAX;
         let ids = Ids { queue: none, router: none, arrival: none };
         Hop { link, wire: VecDeque::new(), books: Books::default(), ids, notifies }
@@ -62,28 +50,20 @@ impl Hop {
 
     /// Enters the end of the router's interval, if there is a router with intervals.
     pub(super) fn schedule_router(&self, schedule: &mut Schedule) {
-        if let Link::Queued(queue) = &self.link
-            && queue.next_timer() != Time::NEVER
-        {
-            schedule.set(self.ids.router, queue.next_timer());
+        let due = self.link.next_timer();
+        if due != Time::NEVER {
+            schedule.set(self.ids.router, due);
         }
     }
 
     /// The probability that a packet of `size` bytes survives the link, as the notifier knows it.
     pub(super) fn survival(&mut self, size: u32) -> Option<Probability> {
-        let notifier = match &mut self.link {
-            Link::Fifo(link) => link.notifier(),
-            Link::Queued(link) => link.notifier(),
-        };
-        notifier.map(|notifier| notifier.survival(size))
+        self.link.notifier().map(|notifier| notifier.survival(size))
     }
 
     /// Packets waiting at `now`.
     pub(super) fn waiting(&mut self, now: Time) -> u64 {
-        match &mut self.link {
-            Link::Fifo(link) => link.waiting(now) as u64,
-            Link::Queued(link) => link.waiting() as u64,
-        }
+        self.link.waiting(now) as u64
     }
 
     /// The link's row of the outcome at the end of the run.
@@ -95,29 +75,23 @@ impl Hop {
     ) -> LinkOutcome {
         let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
         let mut in_flight = self.books.on_wire_at_end;
-        let (marked, longest_queue, of_trace) = match &self.link {
-            Link::Fifo(link) => (link.marked(), link.longest_queue(), link.trace_utilization()),
-            Link::Queued(link) => {
-                // What still waits has not been entered yet.
-                for arrived in link.arrival_times() {
-                    waited += window.overlap(arrived, window.until);
-                    in_flight += 1;
-                }
-                (link.marked(), link.longest_queue(), link.trace_utilization())
-            }
-        };
+        // What still waits has not been entered yet.
+        for arrived in self.link.arrival_times() {
+            waited += window.overlap(arrived, window.until);
+            in_flight += 1;
+        }
         let length = window.until.since(window.from).as_secs_f64();
         LinkOutcome {
             name: name.to_owned(),
-            utilization: of_trace.unwrap_or(busy.as_secs_f64() / length),
+            utilization: self.link.trace_utilization().unwrap_or(busy.as_secs_f64() / length),
             arrived,
             dropped,
             corrupted,
             delivered,
             in_flight,
-            marked,
+            marked: self.link.marked(),
             mean_queue_packets: waited.as_secs_f64() / length,
-            max_queue_packets: longest_queue as u64,
+            max_queue_packets: self.link.longest_queue() as u64,
             phases,
         }
     }
@@ -153,6 +127,12 @@ pub(super) struct Books {
 }
 
 impl Books {
+    /// Enters a packet that came at `arrived` and is dropped at `now`.
+    pub(super) fn drop(&mut self, window: Window, arrived: Time, now: Time) {
+        self.dropped += 1;
+        self.waited += window.overlap(arrived, now);
+    }
+
     /// Enters a packet that came at `arrived` and leaves as `departure` says. Returns whether
     /// it is still to be seen at the far end.
     #[inline]

@@ -23,18 +23,18 @@ mod slab;
 mod source;
 
 use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
-use windward_core::network::{Departure, Offer};
-use windward_core::packet::{Flags, Packet, PacketKind};
+use windward_core::network::{Departure, Fate, Link};
+use windward_core::packet::{Flags, Label, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
 use self::component::{Component, number};
 use self::flow::{Flow, Transport};
 use self::group::Group;
-use self::hop::{Hop, Link, Window};
+use self::hop::{Hop, Window};
 use self::route::{Onward, Step, mark_express};
 use self::sampler::Sampler;
 use self::schedule::{ComponentId, Schedule};
-use self::slab::{PacketId, Slab};
+use self::slab::{PacketId, Slab, Slot};
 use self::source::Source;
 use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
 use crate::scenario::Scenario;
@@ -262,7 +262,7 @@ impl Simulation {
         let hop = &mut self.hops[link as usize];
         let Some((_, packet)) = hop.wire.pop_front() else { unreachable!("an empty wire") };
         self.schedule.set(id, hop.wire.front().map_or(Time::NEVER, |next| next.0));
-        let Packet { flow, hop, kind, .. } = self.slab[packet];
+        let Slot { flow, hop, packet: Packet { kind, .. } } = self.slab[packet];
         let route = &self.flows[flow as usize];
         let route = if kind == PacketKind::Ack { &route.reverse } else { &route.forward };
         if usize::from(hop) < route.len() {
@@ -278,28 +278,24 @@ impl Simulation {
     fn forward(&mut self, id: PacketId, mut at: Time) {
         let window = self.window;
         loop {
-            let packet = &mut self.slab[id];
-            let flow = &mut self.flows[packet.flow as usize];
+            let Slot { flow: index, hop: entered, packet } = &mut self.slab[id];
+            let flow = &mut self.flows[*index as usize];
             let is_ack = packet.kind == PacketKind::Ack;
             let route = if is_ack { &flow.reverse } else { &flow.forward };
-            let Step { link, onward } = route[usize::from(packet.hop)];
-            packet.hop += 1;
+            let Step { link, onward } = route[usize::from(*entered)];
+            *entered += 1;
             let hop = &mut self.hops[link as usize];
             hop.books.arrived += 1;
-            let departure = match &mut hop.link {
-                Link::Fifo(fifo) => match fifo.offer(at, packet) {
-                    Offer::Accepted(departure) => departure,
-                    Offer::Dropped => {
-                        hop.books.dropped += 1;
-                        flow.lose(packet);
-                        self.slab.give_back(id);
-                        return;
-                    }
-                },
-                Link::Queued(_) => {
-                    self.enqueue(link, id, at);
-                    return;
+            let label = Label { flow: *index, class: flow.class };
+            let departure = match hop.link.offer(at, label, packet, id) {
+                Some(Fate::Sent { departure, .. }) => departure,
+                Some(Fate::Dropped { .. }) => {
+                    hop.books.dropped += 1;
+                    flow.lose(packet);
+                    self.slab.give_back(id);
+                    return self.follow_router(link);
                 }
+                None => return self.queued(link, at),
             };
             if !is_ack && flow.bottleneck == link {
                 flow.count(&mut self.groups, window, &departure, packet.size);
@@ -316,16 +312,16 @@ impl Simulation {
             match onward {
                 Onward::Link => {}
                 Onward::Receiver => {
-                    let packet = &mut self.slab[id];
-                    self.fingerprint =
-                        self.fingerprint.wrapping_add(mark(departure.arrival, packet));
-                    let Some(transport) = &mut self.transports[packet.flow as usize] else {
+                    let slot = &mut self.slab[id];
+                    self.fingerprint = self.fingerprint.wrapping_add(mark(departure.arrival, slot));
+                    let Some(transport) = &mut self.transports[slot.flow as usize] else {
                         return;
                     };
-                    if !transport.receive(departure.arrival, packet, window) {
+                    if !transport.receive(departure.arrival, &mut slot.packet, window) {
                         self.slab.give_back(id);
                         return;
                     }
+                    slot.hop = 0;
                 }
                 Onward::Event => return self.put_on_wire(link, id, departure.arrival),
             }
@@ -341,63 +337,81 @@ impl Simulation {
         }
     }
 
-    /// A packet joins a queue that is served by events.
-    fn enqueue(&mut self, link: u32, id: PacketId, at: Time) {
+    /// A packet has joined a queue that is served by events.
+    fn queued(&mut self, link: u32, at: Time) {
         debug_assert_eq!(at, self.now, "only what has happened may be queued");
-        let hop = &mut self.hops[link as usize];
-        let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
-        let timer = queue.next_timer();
-        let offered = queue.offer(at, &mut self.slab[id], id);
-        if queue.next_timer() < timer {
-            // A router that slept has woken.
-            self.schedule.set(hop.ids.router, queue.next_timer());
+        self.follow_router(link);
+        self.follow_queue(link);
+    }
+
+    /// Serves the queue of a link, or sets its event, if something waits that did not.
+    fn follow_queue(&mut self, link: u32) {
+        let hop = &self.hops[link as usize];
+        let next = hop.link.next_service();
+        if next >= self.schedule.time_of(hop.ids.queue) {
+            // Its event will see to it.
+        } else if next <= self.now {
+            self.serve(link);
+        } else {
+            self.schedule.set(hop.ids.queue, next);
         }
-        if let Err(id) = offered {
-            hop.books.dropped += 1;
-            let packet = &self.slab[id];
-            self.flows[packet.flow as usize].lose(packet);
-            self.slab.give_back(id);
-        } else if let (1, Some(start)) = (queue.waiting(), queue.next_start()) {
-            if start <= at {
-                self.serve(link);
-            } else {
-                self.schedule.set(hop.ids.queue, start);
-            }
+    }
+
+    /// Looks after the router of a link, whose interval may end earlier than was known: one that
+    /// slept has woken.
+    fn follow_router(&mut self, link: u32) {
+        let hop = &self.hops[link as usize];
+        let due = hop.link.next_timer();
+        if due != Time::NEVER && due < self.schedule.time_of(hop.ids.router) {
+            self.schedule.set(hop.ids.router, due);
         }
     }
 
     /// The wire of a link is free: its queue sends the next packet.
     fn serve(&mut self, link: u32) {
-        let hop = &mut self.hops[link as usize];
-        let Link::Queued(queue) = &mut hop.link else { unreachable!("a FIFO queue has no events") };
-        let Some((id, arrived)) = queue.take_next() else {
-            return;
-        };
-        let packet = &mut self.slab[id];
-        let timer = queue.next_timer();
-        let departure = queue.depart(self.now, packet);
-        if queue.next_timer() < timer {
-            self.schedule.set(hop.ids.router, queue.next_timer());
+        loop {
+            let hop = &mut self.hops[link as usize];
+            match hop.link.serve(self.now, &mut self.slab) {
+                None => break,
+                Some(Fate::Dropped { handle, arrived }) => {
+                    hop.books.drop(self.window, arrived, self.now);
+                    let Slot { flow, packet, .. } = &self.slab[handle];
+                    self.flows[*flow as usize].lose(packet);
+                    self.slab.give_back(handle);
+                }
+                Some(Fate::Sent { handle, arrived, departure }) => {
+                    self.follow_router(link);
+                    self.depart(link, handle, arrived, &departure);
+                    return;
+                }
+            }
         }
-        let next_start = queue.next_start();
-        let seen = hop.books.enter(self.window, arrived, packet.size, &departure);
+        self.follow_router(link);
+    }
+
+    /// A packet leaves a queue.
+    fn depart(&mut self, link: u32, id: PacketId, arrived: Time, departure: &Departure) {
+        let hop = &mut self.hops[link as usize];
+        let Slot { flow, hop: entered, packet } = &mut self.slab[id];
+        let next_service = hop.link.next_service();
+        let seen = hop.books.enter(self.window, arrived, packet.size, departure);
         let notifies = hop.notifies;
-        let flow = &mut self.flows[packet.flow as usize];
+        let flow = &mut self.flows[*flow as usize];
         let is_ack = packet.kind == PacketKind::Ack;
         if !is_ack && flow.bottleneck == link {
-            flow.count(&mut self.groups, self.window, &departure, packet.size);
+            flow.count(&mut self.groups, self.window, departure, packet.size);
         }
         let route = if is_ack { &flow.reverse } else { &flow.forward };
-        let Step { onward, .. } = route[usize::from(packet.hop) - 1];
-        if let Some(start) = next_start {
-            self.schedule.set(hop.ids.queue, start);
+        let Step { onward, .. } = route[usize::from(*entered) - 1];
+        if next_service != Time::NEVER {
+            self.schedule.set(hop.ids.queue, next_service);
         }
-        if !(seen || departure.destroyed && self.on_corruption(link, id, &departure)) {
+        if !(seen || departure.destroyed && self.on_corruption(link, id, departure)) {
             self.slab.give_back(id);
             return;
         }
         if notifies && !is_ack {
-            self.report_rate(link, id, &departure);
+            self.report_rate(link, id, departure);
         }
         if onward == Onward::Link {
             self.forward(id, departure.arrival);
@@ -409,12 +423,12 @@ impl Simulation {
     /// The channel of a link has destroyed a packet: counts it, lets the notifier tell of it, and
     /// returns whether the packet goes on, damaged, to tell of it itself.
     fn on_corruption(&mut self, link: u32, id: PacketId, departure: &Departure) -> bool {
-        let packet = &mut self.slab[id];
+        let Slot { flow, packet, .. } = &mut self.slab[id];
         if packet.kind == PacketKind::Ack || departure.arrival > self.window.until {
             return false;
         }
-        self.flows[packet.flow as usize].lose(packet);
-        let Some(transport) = &mut self.transports[packet.flow as usize] else { return false };
+        self.flows[*flow as usize].lose(packet);
+        let Some(transport) = &mut self.transports[*flow as usize] else { return false };
         let Some(notices) = &transport.notices else { return false };
         if !self.hops[link as usize].notifies {
             return false;
@@ -438,12 +452,12 @@ impl Simulation {
     fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
         const ASKED: Notification =
             Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
-        let packet = &self.slab[id];
-        let Some(transport) = &mut self.transports[packet.flow as usize] else { return };
+        let Slot { flow, hop: entered, packet } = &self.slab[id];
+        let Some(transport) = &mut self.transports[*flow as usize] else { return };
         let Some(notices) = &mut transport.notices else { return };
         let at = departure.arrival;
         if notices.notification == ASKED
-            && notices.report_is_due(usize::from(packet.hop) - 1, at)
+            && notices.report_is_due(usize::from(*entered) - 1, at)
             && let Some(probability) = self.hops[link as usize].survival(packet.size)
         {
             let notice = Notice { at, what: News::Survival { link, probability } };
@@ -453,32 +467,32 @@ impl Simulation {
 
     fn on_router_timer(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
-        if let Link::Queued(queue) = &mut hop.link {
-            queue.on_timer(self.now);
-        }
+        hop.link.on_timer(self.now);
         hop.schedule_router(&mut self.schedule);
+        self.follow_queue(link);
     }
 
     /// A packet reaches its endpoint.
     #[inline]
     fn deliver(&mut self, id: PacketId) {
-        let packet = &mut self.slab[id];
-        let index = packet.flow;
-        self.fingerprint = self.fingerprint.wrapping_add(mark(self.now, packet));
+        let slot = &mut self.slab[id];
+        let index = slot.flow;
+        self.fingerprint = self.fingerprint.wrapping_add(mark(self.now, slot));
         let Some(transport) = &mut self.transports[index as usize] else {
             self.flows[index as usize].datagrams += 1;
             self.slab.give_back(id);
             return;
         };
-        if packet.kind == PacketKind::Data {
-            if transport.receive(self.now, packet, self.window) {
+        if slot.packet.kind == PacketKind::Data {
+            if transport.receive(self.now, &mut slot.packet, self.window) {
+                slot.hop = 0;
                 self.forward(id, self.now);
             } else {
                 self.slab.give_back(id);
             }
             self.follow_receiver_timer(index);
         } else {
-            transport.sender.on_ack(self.now, packet);
+            transport.sender.on_ack(self.now, &slot.packet);
             self.slab.give_back(id);
             self.transmit(index);
         }
@@ -491,14 +505,10 @@ impl Simulation {
                 return;
             };
             let id = self.slab.vacant();
-            let packet = &mut self.slab[id];
-            if !transport.sender.poll_transmit(self.now, packet) {
+            if !transport.sender.poll_transmit(self.now, &mut self.slab[id].packet) {
                 break;
             }
-            packet.flow = index;
-            packet.class = self.flows[index as usize].class;
-            packet.hop = 0;
-            self.slab.claim();
+            self.slab.claim(id, index);
             match &mut transport.outbox {
                 None => self.forward(id, self.now),
                 Some(outbox) => {
@@ -545,10 +555,8 @@ impl Simulation {
             return;
         };
         let id = self.slab.vacant();
-        let packet = &mut self.slab[id];
-        if transport.receiver.on_timer(self.now, packet) {
-            packet.class = self.flows[index as usize].class;
-            self.slab.claim();
+        if transport.receiver.on_timer(self.now, &mut self.slab[id].packet) {
+            self.slab.claim(id, index);
             self.forward(id, self.now);
         }
         self.follow_receiver_timer(index);
@@ -574,9 +582,9 @@ impl Simulation {
             let seq = source.sent;
             self.schedule.set(flow.application, next);
             let id = self.slab.vacant();
-            self.slab.claim();
+            self.slab.claim(id, index);
             let kind = PacketKind::Datagram;
-            self.slab[id] = Packet { flow: index, size, kind, seq, ..Packet::default() };
+            self.slab[id].packet = Packet { size, kind, seq, ..Packet::default() };
             self.forward(id, self.now);
             return;
         }
@@ -654,8 +662,8 @@ pub fn run(scenario: &Scenario) -> Outcome {
 /// A delivery, as the fingerprint sees it. They are added up: what the engine takes ahead of time
 /// must not change the sum.
 #[inline]
-fn mark(at: Time, packet: &Packet) -> u64 {
-    let Packet { flow, kind, seq, .. } = packet;
+fn mark(at: Time, slot: &Slot) -> u64 {
+    let Slot { flow, packet: Packet { kind, seq, .. }, .. } = slot;
     let what = seq.rotate_left(40) ^ u64::from(*flow).rotate_left(20) ^ *kind as u64;
     let mixed = (at.as_ps() ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)

@@ -2,11 +2,12 @@
 //! together.
 
 use windward_core::endpoint::window::PhaseCut;
+use windward_core::network::Link;
 use windward_core::network::router::{Phase, TrafficController};
 use windward_core::units::Time;
 
 use super::flow::{Flow, Transport};
-use super::hop::{Hop, Link, Window};
+use super::hop::{Hop, Window};
 use crate::outcome::PhaseOutcome;
 
 /// The phases of the controller of the link with that index, if it has one and they are any.

@@ -1,7 +1,9 @@
 //! Routes, and what of them needs no event.
 
+use windward_core::network::Link;
+
 use super::flow::{Flow, Transport};
-use super::hop::{Hop, Link};
+use super::hop::Hop;
 
 /// A link of a route, and how packets go on from it.
 #[derive(Debug, Clone, Copy)]

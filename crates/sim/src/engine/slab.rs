@@ -2,15 +2,27 @@
 
 use std::ops::{Index, IndexMut};
 
+use windward_core::network::Packets;
 use windward_core::packet::Packet;
 
 /// Index of a packet in the slab.
 pub(super) type PacketId = u32;
 
+/// A packet with what the engine knows of it: two cache lines.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct Slot {
+    /// Index of the flow it belongs to.
+    pub(super) flow: u32,
+    /// How many links of its route it has entered.
+    pub(super) hop: u16,
+    pub(super) packet: Packet,
+}
+
 /// All packets under way.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
-    packets: Vec<Packet>,
+    slots: Vec<Slot>,
     free: Vec<PacketId>,
 }
 
@@ -22,16 +34,19 @@ impl Slab {
         if let Some(id) = self.free.last() {
             return *id;
         }
-        self.packets.push(Packet::default());
-        let id = (self.packets.len() - 1) as PacketId;
+        self.slots.push(Slot::default());
+        let id = (self.slots.len() - 1) as PacketId;
         self.free.push(id);
         id
     }
 
-    /// Takes the slot that [`Slab::vacant`] named.
+    /// Takes the slot that [`Slab::vacant`] named for a packet of a flow that begins its route.
     #[inline]
-    pub(super) fn claim(&mut self) {
+    pub(super) fn claim(&mut self, id: PacketId, flow: u32) {
         self.free.pop();
+        let slot = &mut self[id];
+        slot.flow = flow;
+        slot.hop = 0;
     }
 
     /// Gives a slot back.
@@ -42,15 +57,31 @@ impl Slab {
 }
 
 impl Index<PacketId> for Slab {
-    type Output = Packet;
+    type Output = Slot;
     #[inline]
-    fn index(&self, id: PacketId) -> &Packet {
-        &self.packets[id as usize]
+    fn index(&self, id: PacketId) -> &Slot {
+        &self.slots[id as usize]
     }
 }
 impl IndexMut<PacketId> for Slab {
     #[inline]
-    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.packets[id as usize]
+    fn index_mut(&mut self, id: PacketId) -> &mut Slot {
+        &mut self.slots[id as usize]
+    }
+}
+impl Packets<PacketId> for Slab {
+    #[inline]
+    fn packet(&mut self, id: &PacketId) -> &mut Packet {
+        &mut self[*id].packet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_two_cache_lines() {
+        assert_eq!(std::mem::size_of::<Slot>(), 128);
     }
 }

@@ -579,7 +579,8 @@ fn a_delayed_acknowledgment_is_of_its_flows_class() {
     let mut simulation = Simulation::new(&scenario);
     let mut class_at = |ms| {
         simulation.advance(Time::ZERO + Duration::from_millis(ms));
-        (simulation.slab[0].kind, simulation.slab[0].class)
+        let slot = &simulation.slab[0];
+        (slot.packet.kind, simulation.flows[slot.flow as usize].class)
     };
     assert_eq!(class_at(110), (PacketKind::Datagram, RouterKind::Any as u8));
     assert_eq!(class_at(225), (PacketKind::Ack, RouterKind::Xcp as u8));

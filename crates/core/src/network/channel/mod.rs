@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{ChainClock, ChannelSpec};
-use crate::packet::Packet;
+use crate::packet::{Label, Packet};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
@@ -64,7 +64,7 @@ impl Channel {
 
     /// Is this packet, whose last bit leaves the queue at `now`, destroyed on the wire? Packets
     /// must be asked for in the order in which they cross.
-    pub fn destroys(&mut self, now: Time, packet: &Packet) -> bool {
+    pub fn destroys(&mut self, now: Time, label: Label, packet: &Packet) -> bool {
         let stream = &mut self.stream;
         match &mut self.law {
             Law::Clean => false,
@@ -76,7 +76,7 @@ impl Channel {
                 Probability::new(loss).is_some_and(|loss| stream.chance(loss))
             }
             Law::Bursts { event, length, per_flow, left } => {
-                let left = left.entry(if *per_flow { packet.flow } else { 0 }).or_insert(0);
+                let left = left.entry(if *per_flow { label.flow } else { 0 }).or_insert(0);
                 if *left == 0 && stream.chance(*event) {
                     *left = *length;
                 }
@@ -143,9 +143,10 @@ mod tests {
         let mut channel = Channel::new(spec, Stream::new(1, "channel", "test"));
         (0..n)
             .map(|i| {
-                let packet = Packet { flow: i % 2, size: 1000, ..Packet::default() };
+                let packet = Packet { size: 1000, ..Packet::default() };
+                let label = Label { flow: i % 2, class: 0 };
                 let now = Time::ZERO + Duration::from_millis(u64::from(i));
-                channel.destroys(now, &packet)
+                channel.destroys(now, label, &packet)
             })
             .collect()
     }

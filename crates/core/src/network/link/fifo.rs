@@ -1,0 +1,110 @@
+//! The link that is arithmetic: what leaves when is known when it comes.
+
+use std::collections::VecDeque;
+
+use super::wire::Wire;
+use super::{Departure, fits, red_admits, red_of};
+use crate::network::aqm::Red;
+use crate::network::rate_trace::LinkRate;
+use crate::network::router::{EcnThreshold, RouterSpec};
+use crate::network::{ChannelSpec, QueueLimit, QueueSpec};
+use crate::packet::{Label, Packet};
+use crate::units::{Duration, Time};
+
+/// A link whose departures follow from its arrivals: DropTail, RED or marks above a threshold, no
+/// other router feedback.
+#[derive(Debug, Clone)]
+pub struct FifoLink {
+    pub(super) wire: Wire,
+    limit: QueueLimit,
+    red: Option<Red>,
+    threshold: Option<EcnThreshold>,
+    /// Start of transmission and size of what waits, in order.
+    waiting: VecDeque<(Time, u32)>,
+    waiting_bytes: u64,
+}
+
+impl FifoLink {
+    /// Is such a link exact for this queue? It is unless something acts on departures, or on
+    /// classes.
+    pub fn will_do(queue: &QueueSpec) -> bool {
+        !queue.router.acts_on_departure() && queue.classes.is_empty()
+    }
+
+    /// An idle link; `name` names its random streams.
+    ///
+    /// # Panics
+    /// If it [will not do](FifoLink::will_do).
+    pub fn new(
+        rate: &LinkRate,
+        delay: Duration,
+        queue: &QueueSpec,
+        channel: &ChannelSpec,
+        seed: u64,
+        name: &str,
+    ) -> Self {
+        assert!(Self::will_do(queue), "this queue needs a QueuedLink");
+        let threshold = match queue.router {
+            RouterSpec::EcnThreshold(threshold) => Some(threshold),
+            _ => None,
+        };
+        FifoLink {
+            wire: Wire::new(rate, delay, channel, seed, name),
+            limit: queue.limit,
+            red: red_of(&queue.aqm, seed, name),
+            threshold,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+        }
+    }
+
+    /// A packet reaches the queue at `now`, which must not be earlier than at the last call.
+    /// Returns its way, or `None` if it is dropped.
+    #[inline]
+    pub fn offer(&mut self, now: Time, label: Label, packet: &mut Packet) -> Option<Departure> {
+        let busy_until = self.wire.busy_until;
+        if busy_until <= now {
+            // Whatever waited has started by now.
+            if !self.waiting.is_empty() {
+                self.waiting.clear();
+                self.waiting_bytes = 0;
+            }
+        } else {
+            self.expire(now);
+        }
+        if let Some(red) = &mut self.red
+            && !red_admits(red, self.waiting.len(), &mut self.wire, now, packet)
+        {
+            return None;
+        }
+        if busy_until <= now {
+            return Some(self.wire.send(now, now, label, packet));
+        }
+        if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
+            return None;
+        }
+        if let Some(threshold) = self.threshold {
+            self.wire.marked += u64::from(threshold.on_arrival(self.waiting.len(), packet));
+        }
+        self.waiting.push_back((busy_until, packet.size));
+        self.waiting_bytes += u64::from(packet.size);
+        self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
+        Some(self.wire.send(busy_until, now, label, packet))
+    }
+
+    /// Packets waiting at `now`, the one in transmission not counted.
+    pub fn waiting(&mut self, now: Time) -> usize {
+        self.expire(now);
+        self.waiting.len()
+    }
+
+    #[inline]
+    fn expire(&mut self, now: Time) {
+        while let Some(&(start, size)) = self.waiting.front()
+            && start <= now
+        {
+            self.waiting.pop_front();
+            self.waiting_bytes -= u64::from(size);
+        }
+    }
+}

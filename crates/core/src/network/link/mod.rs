@@ -1,0 +1,314 @@
+//! A queue, a wire and a channel as arithmetic over logical time.
+//!
+//! [`FifoLink`] knows at arrival when a packet will leave, since nothing that happens later can
+//! change it: one call a packet, no event. [`QueuedLink`] holds packets until they leave, for
+//! routers whose feedback depends on the moment of departure and for classes. Both agree on every
+//! time where both apply; [`Link`] is either, the cheaper one where it will do.
+//!
+//! Whoever drives a link needs a clock, virtual or real, and keeps the packets: the link knows them
+//! by handles of any type `T`, so that a simulator may keep them in a slab and an emulator beside
+//! the bytes that they stand for. There are three calls.
+//!
+//! 1. [`Link::offer`] when a packet reaches the queue.
+//! 2. [`Link::next_event`] says when [`Link::advance`] must be called, if nothing is offered before.
+//! 3. [`Link::advance`], until it returns nothing more.
+//!
+//! Both tell by a [`Fate`] what has become of a packet: dropped, or sent, with the instant at which
+//! its last bit reaches the far end. That instant lies ahead; to wait for it is the caller's part.
+//!
+//! ```
+//! use windward_core::network::{ChannelSpec, Fate, Link, QueueSpec};
+//! use windward_core::packet::{Label, Packet};
+//! use windward_core::units::{Duration, Rate, Time};
+//!
+//! // 8 Mbit/s, a byte a microsecond; 20 ms; the packets in a list, their places as handles.
+//! let rate = Rate::from_bps(8_000_000).unwrap();
+//! let (delay, queue) = (Duration::from_millis(20), QueueSpec::default());
+//! let mut link = Link::new(&rate.into(), delay, &queue, &ChannelSpec::Clean, 1, "out");
+//! let mut packets = vec![Packet { size: 1000, ..Packet::default() }; 2];
+//! let mut fates = Vec::new();
+//! for handle in 0..2 {
+//!     fates.extend(link.offer(Time::ZERO, Label::default(), &mut packets[handle], handle));
+//! }
+//! while link.next_event() != Time::NEVER {
+//!     let now = link.next_event();
+//!     while let Some(fate) = link.advance(now, &mut packets[..]) {
+//!         fates.push(fate);
+//!     }
+//! }
+//! let Fate::Sent { handle: 1, departure, .. } = fates[1] else { panic!("it fits") };
+//! // It waits 1 ms for the first, is on the wire for 1 ms and travels for 20.
+//! assert_eq!(departure.arrival, Time::ZERO + Duration::from_millis(22));
+//! ```
+
+mod fifo;
+mod queued;
+mod wire;
+
+pub use fifo::FifoLink;
+pub use queued::{ClassSpec, QueuedLink};
+
+use super::aqm::{AqmSpec, Red, RedVerdict};
+use super::notifier::Notifier;
+use super::rate_trace::LinkRate;
+use super::{ChannelSpec, QueueLimit, QueueSpec};
+use crate::packet::{Flags, Label, Packet};
+use crate::rng::Stream;
+use crate::units::{Duration, Time};
+use wire::Wire;
+
+/// A packet's way across a wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Its first bit is put on the wire.
+    pub start: Time,
+    /// Its last bit is.
+    pub end: Time,
+    /// Its last bit reaches the far end.
+    pub arrival: Time,
+    /// The channel destroys it on the way.
+    pub destroyed: bool,
+}
+
+/// What has become of a packet on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate<T> {
+    /// The queue has dropped it, on arrival or later.
+    Dropped {
+        /// The packet.
+        handle: T,
+        /// When it came.
+        arrived: Time,
+    },
+    /// It leaves.
+    Sent {
+        /// The packet.
+        handle: T,
+        /// When it came.
+        arrived: Time,
+        /// Its way across the wire.
+        departure: Departure,
+    },
+}
+
+/// Where the packets are that the handles of a link stand for.
+pub trait Packets<T> {
+    /// The packet that `handle` stands for.
+    fn packet(&mut self, handle: &T) -> &mut Packet;
+}
+
+/// Packets in a list, their places as handles.
+///
+/// # Panics
+/// As a list does, if there is no such place.
+impl Packets<usize> for [Packet] {
+    fn packet(&mut self, handle: &usize) -> &mut Packet {
+        &mut self[*handle]
+    }
+}
+
+/// A link in the cheaper form that is exact. See the [module](self) for how it is driven.
+#[derive(Debug, Clone)]
+pub enum Link<T> {
+    /// Arithmetic: every packet's fate is known when it is offered.
+    Fifo(FifoLink),
+    /// Packets wait in it.
+    Queued(Box<QueuedLink<T>>),
+}
+
+impl<T> Link<T> {
+    /// An idle link; `name` names its random streams.
+    pub fn new(
+        rate: &LinkRate,
+        delay: Duration,
+        queue: &QueueSpec,
+        channel: &ChannelSpec,
+        seed: u64,
+        name: &str,
+    ) -> Self {
+        if FifoLink::will_do(queue) {
+            Link::Fifo(FifoLink::new(rate, delay, queue, channel, seed, name))
+        } else {
+            Link::Queued(Box::new(QueuedLink::new(rate, delay, queue, channel, seed, name)))
+        }
+    }
+
+    /// A packet reaches the queue at `now`, which must not be earlier than at any call before.
+    /// Returns what becomes of it if that is known at once; else it waits, and
+    /// [`Link::next_event`] has changed.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        now: Time,
+        label: Label,
+        packet: &mut Packet,
+        handle: T,
+    ) -> Option<Fate<T>> {
+        match self {
+            Link::Fifo(link) => Some(match link.offer(now, label, packet) {
+                Some(departure) => Fate::Sent { handle, arrived: now, departure },
+                None => Fate::Dropped { handle, arrived: now },
+            }),
+            Link::Queued(link) => match link.offer(now, label, packet, handle) {
+                Ok(()) => None,
+                Err(handle) => Some(Fate::Dropped { handle, arrived: now }),
+            },
+        }
+    }
+
+    /// When [`Link::advance`] must be called; never, if only an offer can change anything. May lie
+    /// in the past just after an offer, which means at once.
+    pub fn next_event(&self) -> Time {
+        match self {
+            Link::Fifo(_) => Time::NEVER,
+            Link::Queued(link) => link.next_service().min(link.next_timer()),
+        }
+    }
+
+    /// Does one thing that is due at `now` and tells of the packet that it concerned, if any did;
+    /// to be called until it returns `None`.
+    pub fn advance(
+        &mut self,
+        now: Time,
+        packets: &mut (impl Packets<T> + ?Sized),
+    ) -> Option<Fate<T>> {
+        self.serve(now, packets).or_else(|| {
+            self.on_timer(now);
+            // What a timer has decided may concern a packet that waits.
+            self.serve(now, packets)
+        })
+    }
+
+    /// The part of [`Link::advance`] that serves the queue.
+    pub fn serve(
+        &mut self,
+        now: Time,
+        packets: &mut (impl Packets<T> + ?Sized),
+    ) -> Option<Fate<T>> {
+        match self {
+            Link::Fifo(_) => None,
+            Link::Queued(link) => link.serve(now, packets),
+        }
+    }
+
+    /// The part of [`Link::advance`] that ends intervals of routers and queue management.
+    pub fn on_timer(&mut self, now: Time) {
+        if let Link::Queued(link) = self {
+            link.on_timer(now);
+        }
+    }
+
+    /// When the next waiting packet can be served, apart from timers; never, if none waits.
+    pub fn next_service(&self) -> Time {
+        match self {
+            Link::Fifo(_) => Time::NEVER,
+            Link::Queued(link) => link.next_service(),
+        }
+    }
+
+    /// When the next interval of a router or a queue management ends.
+    pub fn next_timer(&self) -> Time {
+        match self {
+            Link::Fifo(_) => Time::NEVER,
+            Link::Queued(link) => link.next_timer(),
+        }
+    }
+
+    /// Packets waiting at `now`, the one in transmission not counted.
+    pub fn waiting(&mut self, now: Time) -> usize {
+        match self {
+            Link::Fifo(link) => link.waiting(now),
+            Link::Queued(link) => link.waiting(),
+        }
+    }
+
+    /// When each of the packets came that were offered and whose [`Fate`] is not known yet.
+    pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
+        let queued = match self {
+            Link::Fifo(_) => None,
+            Link::Queued(link) => Some(link.arrival_times()),
+        };
+        queued.into_iter().flatten()
+    }
+
+    /// Puts a notifier at the far end.
+    pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
+        self.wire_mut().set_notifier(notifier);
+    }
+
+    /// The notifier at the far end, once the latest packet that departed has got there.
+    pub fn notifier(&mut self) -> Option<&mut Notifier> {
+        self.wire_mut().notifier()
+    }
+
+    /// Packets marked by the queue management or flagged by a router so far.
+    pub fn marked(&self) -> u64 {
+        self.wire().marked
+    }
+
+    /// The longest queue so far, packets; with classes the longest sum.
+    pub fn longest_queue(&self) -> usize {
+        self.wire().longest_queue
+    }
+
+    /// Makes [`Link::trace_utilization`] cover the time after `from` and up to `until`.
+    pub fn count_between(&mut self, from: Time, until: Time) {
+        self.wire_mut().count_between(from, until);
+    }
+
+    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
+    pub fn trace_utilization(&self) -> Option<f64> {
+        self.wire().trace_utilization()
+    }
+
+    fn wire(&self) -> &Wire {
+        match self {
+            Link::Fifo(link) => &link.wire,
+            Link::Queued(link) => &link.wire,
+        }
+    }
+
+    fn wire_mut(&mut self) -> &mut Wire {
+        match self {
+            Link::Fifo(link) => &mut link.wire,
+            Link::Queued(link) => &mut link.wire,
+        }
+    }
+}
+
+/// Does RED let the packet in? Marks it where RED says so.
+fn red_admits(
+    red: &mut Red,
+    waiting: usize,
+    wire: &mut Wire,
+    now: Time,
+    packet: &mut Packet,
+) -> bool {
+    let idle = (wire.busy_until <= now && waiting == 0).then(|| {
+        let typical = wire.transmission_time(red.mean_packet_size());
+        Red::packets_in(now.since(wire.busy_until), typical)
+    });
+    match red.judge(waiting, idle, packet.flags.contains(Flags::ECN_CAPABLE)) {
+        RedVerdict::Pass => true,
+        RedVerdict::Mark => {
+            packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
+            wire.marked += 1;
+            true
+        }
+        RedVerdict::Drop => false,
+    }
+}
+
+fn red_of(aqm: &AqmSpec, seed: u64, name: &str) -> Option<Red> {
+    match aqm {
+        AqmSpec::DropTail => None,
+        AqmSpec::Red(spec) => Some(Red::new(spec.clone(), Stream::new(seed, "red", name))),
+    }
+}
+
+fn fits(limit: QueueLimit, packets: usize, bytes: u64, size: u32) -> bool {
+    match limit {
+        QueueLimit::Packets(limit) => packets < limit as usize,
+        QueueLimit::Bytes(limit) => bytes + u64::from(size) <= limit,
+    }
+}
