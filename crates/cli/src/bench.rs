@@ -1,6 +1,7 @@
 //! `windward bench`: how fast the simulator is on this machine.
 
 use windward_sim::Scenario;
+use windward_sim::record::fingerprint;
 use windward_sim::scenario::file::ScenarioFile;
 
 use serde::Serialize;
@@ -9,7 +10,6 @@ use std::path::PathBuf;
 use crate::clock::CpuStopwatch;
 use crate::failure::Failure;
 use crate::output::{self, Table, si};
-use crate::record::fingerprint;
 use crate::run::simulate;
 use crate::scenario_args::Changes;
 

@@ -2,10 +2,10 @@
 
 use windward_core::protocols::{self, PROTOCOLS};
 use windward_lab::{explain, pages};
+use windward_sim::suggest::near;
 
 use crate::failure::Failure;
 use crate::output::{self, Table};
-use crate::suggest::did_you_mean;
 
 /// What a protocol is made of, each part with its source
 #[derive(Debug, clap::Args)]
@@ -20,10 +20,12 @@ pub(crate) struct Args {
 
 pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     let protocol = protocols::find(&args.name).ok_or_else(|| {
-        let suggestion = did_you_mean(&args.name, PROTOCOLS.iter().map(|p| p.name));
+        let suggestion = near(&args.name, PROTOCOLS.iter().map(|p| p.name));
+        let suggestion = suggestion.map(|name| format!(" (did you mean `{name}`?)"));
         Failure::Input(format!(
-            "there is no protocol `{}`{suggestion}; `windward list` shows all",
-            args.name
+            "there is no protocol `{}`{}; `windward list` shows all",
+            args.name,
+            suggestion.unwrap_or_default(),
         ))
     })?;
     if args.markdown {

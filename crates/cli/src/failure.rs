@@ -1,12 +1,12 @@
 //! How a command ends when it does not end well, and the exit status for each way.
 
-use std::fmt::Display;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 
 use windward_lab::LabError;
+use windward_sim::output::OutputError;
 use windward_sim::scenario::file::ScenarioError;
+use windward_sim::trace::TraceError;
 
 /// Exit status after Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -25,11 +25,6 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// An operation on a file went wrong: `cannot {what} {path}: {why}`.
-    pub(crate) fn file(what: &str, path: &Path, error: impl Display) -> Self {
-        Failure::Failed(format!("cannot {what} {}: {error}", path.display()))
-    }
-
     /// Says it on standard error and gives the exit status.
     pub(crate) fn report(self) -> ExitCode {
         let (message, status) = match self {
@@ -46,6 +41,21 @@ impl Failure {
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {
         Failure::Input(error.to_string())
+    }
+}
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        match error {
+            TraceError::Interval(error) => Failure::Input(format!("--trace-interval: {error}")),
+            TraceError::Output(error) => error.into(),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! One file a command ([`list`], [`explain`], [`run`], [`sweep`], [`mod@reproduce`],
 //! [`mod@bench`]); what they share stands beside them: [`failure`] (exit codes), [`output`]
-//! (standard output and tables), [`effort`] (sweeps), [`progress`], [`signals`], [`staged`]
-//! (files that appear whole or not at all).
+//! (standard output and tables), [`effort`] (sweeps), [`drive`] and [`mod@trace`]
+//! (runs), [`progress`], [`signals`].
 
 use std::process::ExitCode;
 
@@ -19,13 +19,10 @@ mod failure;
 mod list;
 mod output;
 mod progress;
-mod record;
 mod reproduce;
 mod run;
 mod scenario_args;
 mod signals;
-mod staged;
-mod suggest;
 mod sweep;
 mod trace;
 

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use windward_core::units::Time;
+use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
+use windward_sim::trace::TraceFiles;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds, si};
-use crate::record::{RunRecord, fingerprint, group_mean_rtt_s};
 use crate::scenario_args::ScenarioArgs;
-use crate::trace::{TraceArgs, Tracer};
+use crate::trace::TraceArgs;
 
 /// Simulate one scenario
 #[derive(Debug, clap::Args)]
@@ -34,40 +35,40 @@ const MAX_LINK_ROWS: usize = 16;
 
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
-    let tracer = Tracer::create(&args.trace, &scenario)?;
+    let trace = args.trace.create(&scenario)?;
     let cpu = CpuStopwatch::start();
-    let (outcome, traced) = simulate(&scenario, tracer, quiet)?;
+    let (outcome, trace) = simulate(&scenario, trace, quiet)?;
     let cpu_s = cpu.seconds();
-    if let Some(tracer) = traced {
-        let paths = tracer.publish()?;
+    if let Some(trace) = trace {
+        let [flows, links] = trace.commit()?;
         if !quiet {
-            eprintln!("trace: {paths}");
+            eprintln!("trace: {} and {}", flows.display(), links.display());
         }
     }
     if args.json {
-        return output::print_json(&RunRecord::new(&outcome, cpu_s));
+        return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
     }
     output::print(&summary(&scenario, &outcome, cpu_s))
 }
 
-/// Runs to the end; a tracer samples on the way.
+/// Runs to the end; a trace is sampled on the way.
 pub(crate) fn simulate(
     scenario: &Scenario,
-    mut tracer: Option<Tracer>,
+    mut trace: Option<TraceFiles>,
     quiet: bool,
-) -> Result<(Outcome, Option<Tracer>), Failure> {
+) -> Result<(Outcome, Option<TraceFiles>), Failure> {
     let end = Time::ZERO + scenario.duration;
     let mut driver = Driver::new(scenario.duration, quiet);
     let mut sim =
-        if tracer.is_some() { Simulation::traced(scenario) } else { Simulation::new(scenario) };
-    if let Some(tracer) = &mut tracer {
-        while let Some(instant) = tracer.next_sample() {
+        if trace.is_some() { Simulation::traced(scenario) } else { Simulation::new(scenario) };
+    if let Some(trace) = &mut trace {
+        while let Some(instant) = trace.next_sample() {
             driver.advance(&mut sim, instant)?;
-            tracer.sample(&mut sim)?;
+            trace.sample(&mut sim)?;
         }
     }
     driver.advance(&mut sim, end)?;
-    Ok((sim.finish(), tracer))
+    Ok((sim.finish(), trace))
 }
 
 /// The outcome for people.
@@ -114,7 +115,7 @@ fn groups(outcome: &Outcome) -> Table {
         ">timeouts",
         ">mean rtt",
     ]);
-    for (index, group) in outcome.groups.iter().enumerate() {
+    for (group, mean_rtt_s) in outcome.groups.iter().zip(group_mean_rtts(outcome)) {
         table.row([
             group.name.clone(),
             group.flows.to_string(),
@@ -123,7 +124,7 @@ fn groups(outcome: &Outcome) -> Table {
             group.packets_sent.to_string(),
             group.retransmissions.to_string(),
             group.timeouts.to_string(),
-            seconds(group_mean_rtt_s(outcome, index)),
+            seconds(mean_rtt_s),
         ]);
     }
     table

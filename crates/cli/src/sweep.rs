@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use windward_lab::experiment::RunLength;
 use windward_lab::statistics::{Estimate, estimate};
 use windward_lab::{Effort, Experiment, Results, claims};
+use windward_sim::output::OutputDir;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
 use crate::scenario_args::{self, parse_change};
-use crate::staged::OutputDir;
+use crate::signals;
 
 /// Run an experiment of your own on all cores
 ///
@@ -54,6 +55,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     let default_out = || PathBuf::from("results").join(&experiment.id);
     let out = args.out.clone().unwrap_or_else(default_out);
     // A folder that cannot be had shall not cost minutes first.
+    signals::check()?;
     let out = OutputDir::create(&out)?;
     let results = effort::with_progress(quiet, args.effort.threads(), |options| plan.run(options))?;
     results.write_tables(out.path())?;

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use windward_sim::output::{Attempt, OutputError};
 use windward_sim::scenario::file::ScenarioError;
+use windward_sim::suggest::near;
 
 /// Why an experiment could not be read, run or written.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub enum LabError {
     Io {
         /// Which one.
         path: PathBuf,
-        /// What was attempted: `read`, `write`, `create`, `rename`.
+        /// What was attempted: `read`, `write`, `create`.
         verb: &'static str,
         /// What the system says.
         error: io::Error,
@@ -43,6 +45,16 @@ pub enum LabError {
 impl LabError {
     pub(crate) fn io(verb: &'static str, path: &Path, error: io::Error) -> Self {
         LabError::Io { path: path.to_owned(), verb, error }
+    }
+}
+
+impl From<OutputError> for LabError {
+    fn from(OutputError { path, attempt, error }: OutputError) -> Self {
+        let verb = match attempt {
+            Attempt::MakeFolder => "create",
+            Attempt::Write => "write",
+        };
+        LabError::Io { path, verb, error }
     }
 }
 
@@ -75,13 +87,10 @@ impl std::error::Error for LabError {
 /// `; did you mean ...?` if one of the candidates is near, else the candidates themselves.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let best = candidates.iter().map(|c| (strsim::damerau_levenshtein(word, c), *c)).min();
-    match best {
-        Some((distance, c)) if distance <= 1 + c.chars().count() / 3 => {
-            format!("; did you mean `{c}`?")
-        }
-        Some(_) => format!("; valid are {}", candidates.join(", ")),
-        None => String::new(),
+    match near(word, candidates.iter().copied()) {
+        Some(candidate) => format!("; did you mean `{candidate}`?"),
+        None if candidates.is_empty() => String::new(),
+        None => format!("; valid are {}", candidates.join(", ")),
     }
 }
 

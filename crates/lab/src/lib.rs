@@ -8,8 +8,7 @@
 //!
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;
 //! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
-//! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; `output`
-//! leaves nothing half-written; [`theory`] has curves to compare with; [`builtin`] holds the
+//! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; [`theory`] has curves to compare with; [`builtin`] holds the
 //! experiments that come with the program. [`explain`] says in words what a protocol is made of,
 //! and [`pages`] writes the part of its page that the protocol table and the experiments decide.
 //!
@@ -21,7 +20,6 @@ mod error;
 pub mod experiment;
 pub mod explain;
 pub mod expression;
-mod output;
 pub mod pages;
 mod palette;
 pub mod plot;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use windward_sim::output::OutputDir;
 use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
 use crate::claims::{self, ClaimResult, Verdict};
 use crate::experiment::{Effort, Experiment};
-use crate::output::Staging;
 use crate::plot;
 use crate::report::{self, Section, Tally};
 use crate::sweep::{self, Results, RunOptions};
@@ -61,11 +61,11 @@ fn reproduce_with(
     let plans = experiments.iter().map(|e| e.plan(effort));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     // A folder that cannot be written to shall not cost minutes first.
-    let mut staging = Staging::new(out_dir)?;
+    let mut out = OutputDir::create(out_dir)?;
     let results = sweep::run_all(plans, options, simulate)?;
     let judged = claims::evaluate(&results);
-    write(&mut staging, &results, &judged)?;
-    staging.commit()?;
+    write(&mut out, &results, &judged)?;
+    out.commit()?;
     Ok(ReproductionSummary {
         tallies: report::tallies(&results, &judged),
         claims: judged,
@@ -74,32 +74,29 @@ fn reproduce_with(
     })
 }
 
-fn write(
-    staging: &mut Staging,
-    results: &[Results],
-    judged: &[ClaimResult],
-) -> Result<(), LabError> {
+fn write(dir: &mut OutputDir, results: &[Results], judged: &[ClaimResult]) -> Result<(), LabError> {
     let charts: Vec<Vec<plot::Chart>> = results.iter().map(plot::charts).collect();
     for (results, charts) in results.iter().zip(&charts) {
-        results.stage_tables(staging, false)?;
+        results.stage_tables(dir, false)?;
         if let Some(svg) = plot::stacked(charts) {
             let name = format!("{}.svg", results.plan.experiment.id);
-            staging.write(&name, |out| std::io::Write::write_all(out, svg.as_bytes()))?;
+            dir.write(&name, |out| std::io::Write::write_all(out, svg.as_bytes()))?;
         }
     }
     let sections = results.iter().zip(&charts);
     let sections = sections.map(|(results, charts)| Section { results, charts });
     let sections: Vec<Section<'_>> = sections.collect();
     if let Some(properties) = report::properties(&sections) {
-        staging.write("matrix.csv", |out| properties.write_csv(out))?;
+        dir.write("matrix.csv", |out| properties.write_csv(out))?;
     }
     let page = report::page(&sections, judged);
     let claims = judged.iter().map(ClaimResult::to_json).collect();
-    staging.write("claims.json", |out| write_json(out, &claims))?;
+    dir.write("claims.json", |out| write_json(out, &claims))?;
     let manifest = manifest(results);
-    staging.write("manifest.json", |out| write_json(out, &manifest))?;
+    dir.write("manifest.json", |out| write_json(out, &manifest))?;
     // The page last: where it is, everything it links to is.
-    staging.write("index.html", |out| std::io::Write::write_all(out, page.as_bytes()))
+    dir.write("index.html", |out| std::io::Write::write_all(out, page.as_bytes()))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,21 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
-use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
 use serde_json::json;
 use windward_core::units::Time;
-
-use windward_sim::Samples;
+use windward_sim::output::OutputDir;
+use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
+use windward_sim::{Outcome, Samples, record};
 
 use crate::LabError;
 use crate::experiment::{PlotKind, Traced};
-use crate::output::Staging;
 use crate::sweep::{Results, Run};
 
 /// Columns of equal length.
@@ -47,6 +41,16 @@ pub enum Values {
     Real(Vec<Option<f64>>),
 }
 
+impl Column {
+    fn described(&self) -> table::Column<'_> {
+        match self.values {
+            Values::Text(_) => table::Column::new(&self.name, Kind::Text),
+            Values::Count(_) => table::Column::optional(&self.name, Kind::Unsigned),
+            Values::Real(_) => table::Column::optional(&self.name, Kind::Real),
+        }
+    }
+}
+
 impl Table {
     fn push(&mut self, name: impl Into<String>, values: Values) {
         self.columns.push(Column { name: name.into(), values });
@@ -65,84 +69,53 @@ impl Table {
     ///
     /// # Errors
     /// If `out` does not take it.
-    pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
-        let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(self.columns.iter().map(|c| &c.name))?;
-        for row in 0..self.rows() {
-            let field = |c: &Column| match &c.values {
-                Values::Text(v) => v[row].clone(),
-                Values::Count(v) => v[row].map_or_else(String::new, |n| n.to_string()),
-                Values::Real(v) => v[row].map_or_else(String::new, |x| x.to_string()),
-            };
-            csv.write_record(self.columns.iter().map(field))?;
-        }
-        csv.flush()
+    pub fn write_csv(&self, out: impl Write + Send) -> io::Result<()> {
+        self.write(out, Format::Csv)
     }
 
-    /// Writes it as one row group.
+    /// Writes it as Parquet, the numbers as optional columns.
     ///
     /// # Errors
     /// If `out` does not take it.
     pub fn write_parquet(&self, out: impl Write + Send) -> io::Result<()> {
-        self.parquet(out).map_err(|e| match e {
-            parquet::errors::ParquetError::External(inner) => io::Error::other(inner),
-            other => io::Error::other(other),
-        })
+        self.write(out, Format::Parquet)
     }
 
-    fn parquet(&self, out: impl Write + Send) -> parquet::errors::Result<()> {
-        let field = |c: &Column| {
-            let (physical, converted, repetition) = match c.values {
-                Values::Text(_) => {
-                    (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED)
-                }
-                Values::Count(_) => (Physical::INT64, ConvertedType::UINT_64, Repetition::OPTIONAL),
-                Values::Real(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
-            };
-            let field = Type::primitive_type_builder(&c.name, physical)
-                .with_converted_type(converted)
-                .with_repetition(repetition);
-            field.build().map(Arc::new)
-        };
-        let fields = self.columns.iter().map(field).collect::<Result<_, _>>()?;
-        let schema = Type::group_type_builder("results").with_fields(fields).build()?;
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-        let properties = Arc::new(properties.build());
-        let mut file = SerializedFileWriter::new(out, Arc::new(schema), properties)?;
-        let mut group = file.next_row_group()?;
-        for column in &self.columns {
-            let Some(mut writer) = group.next_column()? else {
-                break;
-            };
-            match &column.values {
-                Values::Text(v) => {
-                    let bytes: Vec<ByteArray> = v.iter().map(|t| t.as_str().into()).collect();
-                    writer.typed::<ByteArrayType>().write_batch(&bytes, None, None)?;
-                }
-                Values::Count(v) => {
-                    // Parquet keeps an unsigned 64-bit number as the signed one of its bits.
-                    let values: Vec<i64> = v.iter().flatten().map(|n| n.cast_signed()).collect();
-                    let levels: Vec<i16> = v.iter().map(|n| i16::from(n.is_some())).collect();
-                    let typed = writer.typed::<Int64Type>();
-                    typed.write_batch(&values, Some(&levels), None)?;
-                }
-                Values::Real(v) => {
-                    let values: Vec<f64> = v.iter().copied().flatten().collect();
-                    let levels: Vec<i16> = v.iter().map(|x| i16::from(x.is_some())).collect();
-                    let typed = writer.typed::<DoubleType>();
-                    typed.write_batch(&values, Some(&levels), None)?;
-                }
-            }
-            writer.close()?;
+    fn write(&self, out: impl Write + Send, format: Format) -> io::Result<()> {
+        let columns: Vec<_> = self.columns.iter().map(Column::described).collect();
+        let mut writer = TableWriter::new(out, format, "results", &columns)?;
+        let mut cells = Vec::with_capacity(columns.len());
+        for row in 0..self.rows() {
+            cells.clear();
+            cells.extend(self.columns.iter().map(|c| match &c.values {
+                Values::Text(v) => Cell::Text(&v[row]),
+                Values::Count(v) => Cell::count(v[row]),
+                Values::Real(v) => v[row].map_or(Cell::Empty, Cell::Real),
+            }));
+            writer.row(&cells)?;
         }
-        group.close()?;
-        file.close()?;
-        Ok(())
+        writer.finish()?.flush()
     }
 }
 
 fn real(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
+}
+
+/// The parts of all outcomes by name, for each a row per run that has it. Of parts with one name
+/// the first counts.
+fn by_name<'a, T, I: Iterator<Item = (&'a str, &'a T)>>(
+    runs: &'a [Run],
+    parts: impl Fn(&'a Outcome) -> I,
+) -> BTreeMap<&'a str, Vec<Option<&'a T>>> {
+    let mut rows: BTreeMap<&str, Vec<Option<&T>>> = BTreeMap::new();
+    for (index, run) in runs.iter().enumerate() {
+        for (name, part) in parts(&run.outcome) {
+            let row = rows.entry(name).or_insert_with(|| vec![None; runs.len()]);
+            row[index].get_or_insert(part);
+        }
+    }
+    rows
 }
 
 impl Results {
@@ -154,17 +127,11 @@ impl Results {
             table.push(&metric.name, Values::Real(values.collect()));
         }
         // Groups and links may differ from cell to cell; a row has those that it has.
-        let mut groups: BTreeMap<&str, ()> = BTreeMap::new();
-        let mut links: BTreeMap<&str, ()> = BTreeMap::new();
-        for outcome in self.runs.iter().map(|r| &r.outcome) {
-            groups.extend(outcome.groups.iter().map(|g| (g.name.as_str(), ())));
-            links.extend(outcome.links.iter().map(|l| (l.name.as_str(), ())));
-        }
-        for name in groups.into_keys() {
-            let row = |r: &'_ Run| r.outcome.groups.iter().find(|g| g.name == name).cloned();
-            let rows: Vec<_> = self.runs.iter().map(row).collect();
+        let groups = by_name(&self.runs, |o| o.groups.iter().map(|g| (g.name.as_str(), g)));
+        let links = by_name(&self.runs, |o| o.links.iter().map(|l| (l.name.as_str(), l)));
+        for (name, rows) in groups {
             let mut reals = |column: &str, read: &dyn Fn(&windward_sim::GroupOutcome) -> f64| {
-                let values = rows.iter().map(|g| g.as_ref().and_then(|g| real(read(g))));
+                let values = rows.iter().map(|g| g.and_then(|g| real(read(g))));
                 table.push(format!("{name}.{column}"), Values::Real(values.collect()));
             };
             reals("throughput_bps", &|g| g.throughput_bps);
@@ -172,24 +139,22 @@ impl Results {
             reals("throughput_cv", &|g| g.throughput_cv());
             reals("mean_cwnd_packets", &|g| g.mean_cwnd);
             let mut counts = |column: &str, read: &dyn Fn(&windward_sim::GroupOutcome) -> u64| {
-                let values = rows.iter().map(|g| g.as_ref().map(read));
+                let values = rows.iter().map(|g| g.map(read));
                 table.push(format!("{name}.{column}"), Values::Count(values.collect()));
             };
             counts("packets_sent", &|g| g.packets_sent);
             counts("retransmissions", &|g| g.retransmissions);
             counts("timeouts", &|g| g.timeouts);
         }
-        for name in links.into_keys() {
-            let row = |r: &'_ Run| r.outcome.links.iter().find(|l| l.name == name).cloned();
-            let rows: Vec<_> = self.runs.iter().map(row).collect();
+        for (name, rows) in links {
             let used: u64 = rows.iter().flatten().map(|l| l.arrived).sum();
             if used == 0 {
                 continue;
             }
-            let utilization = rows.iter().map(|l| l.as_ref().and_then(|l| real(l.utilization)));
-            let queue = rows.iter().map(|l| l.as_ref().and_then(|l| real(l.mean_queue_packets)));
-            let dropped = rows.iter().map(|l| l.as_ref().map(|l| l.dropped));
-            let corrupted = rows.iter().map(|l| l.as_ref().map(|l| l.corrupted));
+            let utilization = rows.iter().map(|l| l.and_then(|l| real(l.utilization)));
+            let queue = rows.iter().map(|l| l.and_then(|l| real(l.mean_queue_packets)));
+            let dropped = rows.iter().map(|l| l.map(|l| l.dropped));
+            let corrupted = rows.iter().map(|l| l.map(|l| l.corrupted));
             table.push(format!("{name}.utilization"), Values::Real(utilization.collect()));
             table.push(format!("{name}.mean_queue_packets"), Values::Real(queue.collect()));
             table.push(format!("{name}.dropped"), Values::Count(dropped.collect()));
@@ -197,7 +162,7 @@ impl Results {
         }
         let jain = self.runs.iter().map(|r| real(r.outcome.jain)).collect();
         table.push("run.jain", Values::Real(jain));
-        let hash = self.runs.iter().map(|r| format!("{:016x}", r.outcome.fingerprint)).collect();
+        let hash = self.runs.iter().map(|r| record::fingerprint(&r.outcome)).collect();
         table.push("run.fingerprint", Values::Text(hash));
         table
     }
@@ -355,23 +320,23 @@ impl Results {
     /// # Errors
     /// If the folder does not take them; then none of them is there.
     pub fn write_tables(&self, dir: &Path) -> Result<(), LabError> {
-        let mut staging = Staging::new(dir)?;
-        self.stage_tables(&mut staging, true)?;
+        let mut dir = OutputDir::create(dir)?;
+        self.stage_tables(&mut dir, true)?;
         let manifest = manifest(std::slice::from_ref(self));
-        staging.write("manifest.json", |out| write_json(out, &manifest))?;
-        staging.commit()
+        dir.write("manifest.json", |out| write_json(out, &manifest))?;
+        Ok(dir.commit()?)
     }
 
-    pub(crate) fn stage_tables(&self, staging: &mut Staging, every: bool) -> Result<(), LabError> {
+    pub(crate) fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<(), LabError> {
         let experiment = &self.plan.experiment;
         let id = &experiment.id;
         let runs = self.run_table();
-        staging.write(&format!("{id}.csv"), |out| runs.write_csv(out))?;
+        dir.write(&format!("{id}.csv"), |out| runs.write_csv(out))?;
         if every {
             let flows = self.flow_table();
-            staging.write(&format!("{id}.parquet"), |out| runs.write_parquet(out))?;
-            staging.write(&format!("{id}-flows.csv"), |out| flows.write_csv(out))?;
-            staging.write(&format!("{id}-flows.parquet"), |out| flows.write_parquet(out))?;
+            dir.write(&format!("{id}.parquet"), |out| runs.write_parquet(out))?;
+            dir.write(&format!("{id}-flows.csv"), |out| flows.write_csv(out))?;
+            dir.write(&format!("{id}-flows.parquet"), |out| flows.write_parquet(out))?;
         }
         let traced = experiment.plots.iter().filter_map(|p| match p.kind {
             PlotKind::Time { what, .. } => Some(what.is_sampled()),
@@ -380,11 +345,11 @@ impl Results {
         let traced: Vec<bool> = traced.collect();
         if traced.contains(&false) {
             let series = self.series_table();
-            staging.write(&format!("{id}-series.csv"), |out| series.write_csv(out))?;
+            dir.write(&format!("{id}-series.csv"), |out| series.write_csv(out))?;
         }
         if traced.contains(&true) {
             let samples = self.sample_table();
-            staging.write(&format!("{id}-samples.csv"), |out| samples.write_csv(out))?;
+            dir.write(&format!("{id}-samples.csv"), |out| samples.write_csv(out))?;
         }
         Ok(())
     }

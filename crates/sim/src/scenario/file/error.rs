@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::suggest::nearest;
+
 /// What is wrong with a scenario file: where, what, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -39,11 +41,9 @@ impl std::error::Error for ScenarioError {}
 /// where they are few.
 pub(super) fn suggest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
     const FEW: usize = 24;
-    let word: String = word.chars().take(64).collect::<String>().to_lowercase();
     let valid: Vec<&str> = valid.into_iter().collect();
-    let distance = |name: &str| strsim::damerau_levenshtein(&word, &name.to_lowercase());
     let mut help = Vec::new();
-    if let Some(nearest) = valid.iter().min_by_key(|name| distance(name)) {
+    if let Some(nearest) = nearest(word, valid.iter().copied()) {
         help.push(format!("did you mean `{nearest}`?"));
     }
     if valid.len() <= FEW {

@@ -1,0 +1,313 @@
+//! The outcome of a run as JSON. Names and units are part of the interface: fields are added,
+//! never renamed.
+
+use serde::Serialize;
+use windward_core::units::Time;
+
+use crate::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome};
+
+/// One run, as `windward run --json` writes it.
+///
+/// ```
+/// use windward_sim::record::RunRecord;
+/// use windward_sim::scenario::file::ScenarioFile;
+///
+/// let text = r#"
+/// duration = "1s"
+/// [dumbbell]
+/// bottleneck = { rate = "5Mbit", delay = "10ms", queue = "50p" }
+/// access = { rate = "10Mbit", delay = "5ms" }
+/// [[flows]]
+/// group = "bulk"
+/// protocol = "newreno"
+/// "#;
+/// let scenario = ScenarioFile::parse("inline", text)?.build()?;
+/// let outcome = windward_sim::run(&scenario);
+/// let json: serde_json::Value = serde_json::from_str(&RunRecord::new(&outcome).to_json())?;
+/// assert_eq!(json["flows"][0]["name"], "bulk-1");
+/// assert!(json["flows"][0]["goodput_bps"].as_f64() > Some(0.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord<'a> {
+    /// Version of the program.
+    pub windward: &'static str,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Length of the run, seconds.
+    pub duration_s: f64,
+    /// Its first part, left out of the figures, seconds.
+    pub warmup_s: f64,
+    /// One row a flow.
+    pub flows: Vec<FlowRecord<'a>>,
+    /// One row a group of flows.
+    pub groups: Vec<GroupRecord<'a>>,
+    /// One row a directed link.
+    pub links: Vec<LinkRecord<'a>>,
+    /// Jain's fairness index over the goodput of all transport flows.
+    pub jain: f64,
+    /// Packets, data or acknowledgments, times the links they crossed.
+    pub packet_hops: u64,
+    /// Events taken from the queue.
+    pub events: u64,
+    /// CPU time of the run, seconds; absent unless somebody measured it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<f64>,
+    /// Hexadecimal, since JSON's numbers are not that precise everywhere.
+    pub fingerprint: String,
+}
+
+/// One flow: see [`FlowOutcome`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlowRecord<'a> {
+    /// Name of the flow.
+    pub name: &'a str,
+    /// Name of its group.
+    pub group: &'a str,
+    /// Name of its protocol, or `datagrams`.
+    pub protocol: &'a str,
+    /// Unique packets delivered, at their size on the wire, bits per second.
+    pub goodput_bps: f64,
+    /// What it put through its bottleneck link, bits per second.
+    pub throughput_bps: f64,
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Expiries of the recovery timer (RTO).
+    pub timeouts: u64,
+    /// Mean of the RTT samples, seconds, or 0 if there was none.
+    pub mean_rtt_s: f64,
+    /// Time average of the congestion window, packets.
+    pub mean_cwnd_packets: f64,
+    /// When it was done, seconds; absent unless a transfer of fixed size was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_s: Option<f64>,
+    /// Share of the packets sent that was lost, as the sender estimates it.
+    pub loss_estimate: f64,
+    /// Share of them that queues dropped or channels destroyed.
+    pub true_loss: f64,
+    /// Sum of the times without a packet on the bottleneck longer than `idle_after`, seconds.
+    pub idle_s: f64,
+    /// The longest of them, seconds.
+    pub longest_idle_s: f64,
+    /// How many there were.
+    pub idle_periods: u64,
+}
+
+/// One group of flows: see [`GroupOutcome`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupRecord<'a> {
+    /// Name of the group.
+    pub name: &'a str,
+    /// How many flows it has.
+    pub flows: usize,
+    /// Sum over its flows, bits per second.
+    pub goodput_bps: f64,
+    /// Sum over its flows, bits per second.
+    pub throughput_bps: f64,
+    /// Sum over its flows.
+    pub packets_sent: u64,
+    /// Sum over its flows.
+    pub retransmissions: u64,
+    /// Sum over its flows.
+    pub timeouts: u64,
+    /// Mean over the flows that measured one, seconds; 0 if none did.
+    pub mean_rtt_s: f64,
+    /// Mean over its flows, packets.
+    pub mean_cwnd_packets: f64,
+    /// Coefficient of variation of its throughput in bins after the warm-up.
+    pub throughput_cv: f64,
+}
+
+/// One directed link: see [`LinkOutcome`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinkRecord<'a> {
+    /// Name of the link, `from->to`.
+    pub name: &'a str,
+    /// Share of the time after the warm-up in which the wire was busy, 0 to 1.
+    pub utilization: f64,
+    /// Packets offered to the queue.
+    pub arrived: u64,
+    /// Packets the queue refused.
+    pub dropped: u64,
+    /// Packets the channel destroyed.
+    pub corrupted: u64,
+    /// Packets that reached the far end.
+    pub delivered: u64,
+    /// Packets still queued or on the wire when the run ended.
+    pub in_flight: u64,
+    /// Packets marked by the queue or its router.
+    pub marked: u64,
+    /// Time average of the packets waiting, after the warm-up.
+    pub mean_queue_packets: f64,
+    /// The longest queue that an arriving packet saw, packets.
+    pub max_queue_packets: u64,
+    /// Absent unless a traffic controller had a whole phase after the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<PhaseRecord>,
+}
+
+/// The phases of a traffic controller (estcp2010): see [`PhaseOutcome`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseRecord {
+    /// How many, at least one.
+    pub count: u64,
+    /// Their mean length, seconds.
+    pub mean_length_s: f64,
+    /// The mean of g, seconds.
+    pub mean_g_s: f64,
+    /// Of the shortest queues of all phases the longest, as a share of the limit.
+    pub queue_low: f64,
+    /// Of the longest queues of all phases the shortest, as a share of the limit.
+    pub queue_high: f64,
+    /// The longest time between the first and the last flow's cut for one shift, seconds.
+    pub cut_spread_s: f64,
+    /// Flows that did not hear of a shift before the next, summed over the phases.
+    pub missed: u64,
+    /// The mean of g as the flows knew it, seconds. Absent, as `g_error`, unless a flow heard a
+    /// phase out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard_g_s: Option<f64>,
+    /// The mean of |g at the flow / g at the router - 1|.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub g_error: Option<f64>,
+    /// Phases until they converge; absent if they never do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_converged: Option<u64>,
+}
+
+impl<'a> RunRecord<'a> {
+    /// The record of a run.
+    pub fn new(outcome: &'a Outcome) -> Self {
+        let mean_rtts = group_mean_rtts(outcome);
+        RunRecord {
+            windward: env!("CARGO_PKG_VERSION"),
+            seed: outcome.seed,
+            duration_s: outcome.duration.as_secs_f64(),
+            warmup_s: outcome.warmup.as_secs_f64(),
+            flows: outcome
+                .flows
+                .iter()
+                .map(|flow| FlowRecord::new(flow, &outcome.groups[flow.group].name))
+                .collect(),
+            groups: outcome
+                .groups
+                .iter()
+                .zip(mean_rtts)
+                .map(|(group, mean_rtt_s)| GroupRecord::new(group, mean_rtt_s))
+                .collect(),
+            links: outcome.links.iter().map(LinkRecord::new).collect(),
+            jain: outcome.jain,
+            packet_hops: outcome.packet_hops,
+            events: outcome.events,
+            cpu_s: None,
+            fingerprint: fingerprint(outcome),
+        }
+    }
+
+    /// The same with the CPU time that the run took, seconds.
+    #[must_use]
+    pub fn with_cpu_time(self, seconds: f64) -> Self {
+        RunRecord { cpu_s: Some(seconds), ..self }
+    }
+
+    /// As indented JSON, without a line break at the end. What is no number, as the mean of
+    /// nothing, is `null`.
+    pub fn to_json(&self) -> String {
+        // It has neither maps nor foreign implementations that could fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+impl<'a> FlowRecord<'a> {
+    fn new(flow: &'a FlowOutcome, group: &'a str) -> Self {
+        FlowRecord {
+            name: &flow.name,
+            group,
+            protocol: flow.protocol,
+            goodput_bps: flow.goodput_bps,
+            throughput_bps: flow.throughput_bps,
+            packets_sent: flow.packets_sent,
+            retransmissions: flow.retransmissions,
+            timeouts: flow.timeouts,
+            mean_rtt_s: flow.mean_rtt.as_secs_f64(),
+            mean_cwnd_packets: flow.mean_cwnd,
+            completed_s: flow.completed.map(Time::as_secs_f64),
+            loss_estimate: flow.loss_estimate,
+            true_loss: flow.true_loss,
+            idle_s: flow.idle.as_secs_f64(),
+            longest_idle_s: flow.longest_idle.as_secs_f64(),
+            idle_periods: flow.idle_periods,
+        }
+    }
+}
+
+impl<'a> GroupRecord<'a> {
+    fn new(group: &'a GroupOutcome, mean_rtt_s: f64) -> Self {
+        GroupRecord {
+            name: &group.name,
+            flows: group.flows,
+            goodput_bps: group.goodput_bps,
+            throughput_bps: group.throughput_bps,
+            packets_sent: group.packets_sent,
+            retransmissions: group.retransmissions,
+            timeouts: group.timeouts,
+            mean_rtt_s,
+            mean_cwnd_packets: group.mean_cwnd,
+            throughput_cv: group.throughput_cv(),
+        }
+    }
+}
+
+impl<'a> LinkRecord<'a> {
+    fn new(link: &'a LinkOutcome) -> Self {
+        LinkRecord {
+            name: &link.name,
+            utilization: link.utilization,
+            arrived: link.arrived,
+            dropped: link.dropped,
+            corrupted: link.corrupted,
+            delivered: link.delivered,
+            in_flight: link.in_flight,
+            marked: link.marked,
+            mean_queue_packets: link.mean_queue_packets,
+            max_queue_packets: link.max_queue_packets,
+            phases: link.phases.as_ref().map(PhaseRecord::new),
+        }
+    }
+}
+
+impl PhaseRecord {
+    fn new(phases: &PhaseOutcome) -> Self {
+        PhaseRecord {
+            count: phases.count,
+            mean_length_s: phases.mean_length,
+            mean_g_s: phases.mean_g,
+            queue_low: phases.queue_low,
+            queue_high: phases.queue_high,
+            cut_spread_s: phases.cut_spread,
+            missed: phases.missed,
+            heard_g_s: phases.heard_g,
+            g_error: phases.g_error,
+            until_converged: phases.until_converged,
+        }
+    }
+}
+
+/// The fingerprint as everything prints it: 16 hexadecimal digits.
+pub fn fingerprint(outcome: &Outcome) -> String {
+    format!("{:016x}", outcome.fingerprint)
+}
+
+/// For each group the mean over those of its flows that measured an RTT, seconds; 0 if none did.
+pub fn group_mean_rtts(outcome: &Outcome) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0_u32); outcome.groups.len()];
+    for flow in outcome.flows.iter().filter(|flow| !flow.mean_rtt.is_zero()) {
+        let (sum, count) = &mut sums[flow.group];
+        *sum += flow.mean_rtt.as_secs_f64();
+        *count += 1;
+    }
+    let mean = |(sum, count)| if count == 0 { 0.0 } else { sum / f64::from(count) };
+    sums.into_iter().map(mean).collect()
+}

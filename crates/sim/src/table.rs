@@ -1,0 +1,294 @@
+//! Tables written row by row, as CSV or as Parquet.
+
+use std::fmt;
+use std::io::{self, Write};
+
+#[cfg(feature = "parquet")]
+mod parquet;
+
+/// How a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Text: a header, then a line per row, fields between commas; an empty cell is an empty
+    /// field (RFC 4180, with lines that end in `\n`).
+    Csv,
+    /// Apache Parquet: columns, compressed with Snappy, 65,536 rows a group; an empty cell is
+    /// null.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+impl Format {
+    /// What the names of such files end in, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            #[cfg(feature = "parquet")]
+            Format::Parquet => "parquet",
+        }
+    }
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// Its header.
+    pub name: &'a str,
+    /// What its cells hold.
+    pub kind: Kind,
+    /// May cells be empty?
+    pub optional: bool,
+}
+
+impl<'a> Column<'a> {
+    /// A column whose cells are never empty.
+    pub const fn new(name: &'a str, kind: Kind) -> Self {
+        Column { name, kind, optional: false }
+    }
+
+    /// A column whose cells may be empty.
+    pub const fn optional(name: &'a str, kind: Kind) -> Self {
+        Column { name, kind, optional: true }
+    }
+}
+
+/// What the cells of a column hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// Real numbers.
+    Real,
+    /// Numbers of things, below 2^63.
+    Count,
+    /// Whole numbers that take all of 64 bits, such as seeds.
+    Unsigned,
+}
+
+/// One value of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// For a column of [`Kind::Text`].
+    Text(&'a str),
+    /// For a column of [`Kind::Real`].
+    Real(f64),
+    /// For a column of [`Kind::Count`] or [`Kind::Unsigned`].
+    Count(u64),
+    /// No value: for an optional column.
+    Empty,
+}
+
+impl<'a> Cell<'a> {
+    /// The cell of an optional real number; infinity and what is no number are empty.
+    pub fn finite(value: Option<f64>) -> Self {
+        value.filter(|x| x.is_finite()).map_or(Cell::Empty, Cell::Real)
+    }
+
+    /// The cell of an optional whole number.
+    pub fn count(value: Option<u64>) -> Self {
+        value.map_or(Cell::Empty, Cell::Count)
+    }
+
+    fn suits(self, column: &Column<'_>) -> bool {
+        match self {
+            Cell::Text(_) => column.kind == Kind::Text,
+            Cell::Real(_) => column.kind == Kind::Real,
+            Cell::Count(n) => match column.kind {
+                Kind::Count => i64::try_from(n).is_ok(),
+                Kind::Unsigned => true,
+                Kind::Text | Kind::Real => false,
+            },
+            Cell::Empty => column.optional,
+        }
+    }
+}
+
+/// As the cell stands in a CSV file.
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Text(text) => f.write_str(text),
+            Cell::Real(x) => x.fmt(f),
+            Cell::Count(n) => n.fmt(f),
+            Cell::Empty => Ok(()),
+        }
+    }
+}
+
+/// A table that is being written.
+///
+/// ```
+/// use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
+///
+/// let columns = [Column::new("flow", Kind::Text), Column::optional("rtt_s", Kind::Real)];
+/// let mut table = TableWriter::new(Vec::new(), Format::Csv, "flows", &columns)?;
+/// table.row(&[Cell::Text("bulk-1"), Cell::Real(0.05)])?;
+/// table.row(&[Cell::Text("bulk-2"), Cell::Empty])?;
+/// assert_eq!(table.finish()?, b"flow,rtt_s\nbulk-1,0.05\nbulk-2,\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TableWriter<'c, W: Write + Send> {
+    columns: Vec<Column<'c>>,
+    rows: Rows<W>,
+}
+
+#[derive(Debug)]
+enum Rows<W: Write + Send> {
+    Csv(Box<csv::Writer<W>>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::Rows<W>>),
+}
+
+impl<'c, W: Write + Send> TableWriter<'c, W> {
+    /// Begins a table in `out`. Parquet files carry its `name`.
+    ///
+    /// # Errors
+    /// If `out` does not take it.
+    pub fn new(
+        out: W,
+        format: Format,
+        #[cfg_attr(
+            not(feature = "parquet"),
+            expect(unused_variables, reason = "CSV files have no name inside")
+        )]
+        name: &str,
+        columns: &[Column<'c>],
+    ) -> io::Result<TableWriter<'c, W>> {
+        let rows = match format {
+            Format::Csv => {
+                let mut writer = csv::Writer::from_writer(out);
+                writer.write_record(columns.iter().map(|column| column.name))?;
+                Rows::Csv(Box::new(writer))
+            }
+            #[cfg(feature = "parquet")]
+            Format::Parquet => Rows::Parquet(Box::new(parquet::Rows::new(out, name, columns)?)),
+        };
+        Ok(TableWriter { columns: columns.to_vec(), rows })
+    }
+
+    /// Adds a row: a cell for each column, of its kind.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if the cells are not those of the columns; then the table
+    /// has no part of the row. Any other if `out` does not take it.
+    pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+        self.check(cells)?;
+        match &mut self.rows {
+            Rows::Csv(writer) => {
+                for cell in cells {
+                    match cell {
+                        Cell::Text(text) => writer.write_field(text)?,
+                        other => writer.write_field(other.to_string())?,
+                    }
+                }
+                Ok(writer.write_record(None::<&[u8]>)?)
+            }
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.row(cells),
+        }
+    }
+
+    fn check(&self, cells: &[Cell<'_>]) -> io::Result<()> {
+        let refuse = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
+        let (given, wanted) = (cells.len(), self.columns.len());
+        if given != wanted {
+            return Err(refuse(format!("a row of {given} cells in a table of {wanted} columns")));
+        }
+        let mut pairs = self.columns.iter().zip(cells);
+        match pairs.find(|(column, cell)| !cell.suits(column)) {
+            None => Ok(()),
+            Some((Column { name, kind, .. }, cell)) => Err(refuse(format!(
+                "the cell {cell:?} does not suit the column `{name}` of kind {kind:?}"
+            ))),
+        }
+    }
+
+    /// Writes what is left and gives `out` back.
+    ///
+    /// # Errors
+    /// If `out` does not take it.
+    pub fn finish(self) -> io::Result<W> {
+        match self.rows {
+            Rows::Csv(writer) => writer.into_inner().map_err(csv::IntoInnerError::into_error),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column<'static>; 3] = [
+        Column::new("label", Kind::Text),
+        Column::optional("seed", Kind::Unsigned),
+        Column::optional("x", Kind::Real),
+    ];
+
+    fn written<W: Write + Send>(out: W, format: Format) -> W {
+        let mut table = TableWriter::new(out, format, "small", &COLUMNS).unwrap();
+        table.row(&[Cell::Text("a, b"), Cell::Count(u64::MAX), Cell::Empty]).unwrap();
+        table.row(&[Cell::Text("5 %"), Cell::count(None), Cell::finite(Some(0.1))]).unwrap();
+        table.finish().unwrap()
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        let text = String::from_utf8(written(Vec::new(), Format::Csv)).unwrap();
+        assert_eq!(text, "label,seed,x\n\"a, b\",18446744073709551615,\n5 %,,0.1\n");
+    }
+
+    #[cfg(feature = "parquet")]
+    #[test]
+    fn parquet_reads_back() {
+        use ::parquet::file::reader::{FileReader, SerializedFileReader};
+        use ::parquet::record::Field;
+
+        let file = written(tempfile::tempfile().unwrap(), Format::Parquet);
+        let reader = SerializedFileReader::new(file).unwrap();
+        assert_eq!(reader.metadata().file_metadata().schema().name(), "small");
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let fields = |row: usize| -> Vec<Field> {
+            rows[row].get_column_iter().map(|(_, field)| field.clone()).collect()
+        };
+        assert_eq!(fields(0), [Field::Str("a, b".into()), Field::ULong(u64::MAX), Field::Null]);
+        assert_eq!(fields(1), [Field::Str("5 %".into()), Field::Null, Field::Double(0.1)]);
+    }
+
+    #[cfg(feature = "parquet")]
+    #[test]
+    fn many_rows_are_several_groups() {
+        use ::parquet::file::reader::{FileReader, SerializedFileReader};
+
+        let columns = [Column::new("n", Kind::Count)];
+        let file = tempfile::tempfile().unwrap();
+        let mut table = TableWriter::new(file, Format::Parquet, "n", &columns).unwrap();
+        for n in 0..70_000 {
+            table.row(&[Cell::Count(n)]).unwrap();
+        }
+        let reader = SerializedFileReader::new(table.finish().unwrap()).unwrap();
+        // 65536 and the 4464 that are left.
+        let mut groups = Vec::new();
+        for group in reader.metadata().row_groups() {
+            groups.push(group.num_rows());
+        }
+        assert_eq!(groups, [65_536, 4_464]);
+    }
+
+    #[test]
+    fn a_row_that_does_not_suit_is_refused_and_leaves_no_trace() {
+        let mut table = TableWriter::new(Vec::new(), Format::Csv, "t", &COLUMNS[..2]).unwrap();
+        for wrong in [
+            &[Cell::Text("a")][..],
+            &[Cell::Real(1.0), Cell::Empty],
+            &[Cell::Empty, Cell::Empty],
+            &[Cell::Text("a"), Cell::Text("b")],
+        ] {
+            let error = table.row(wrong).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+        }
+        assert_eq!(table.finish().unwrap(), b"label,seed\n");
+    }
+}

@@ -1,0 +1,417 @@
+//! Time series of a run: every connection and every link, sampled at a fixed interval.
+//!
+//! A [`Trace`] says when the next sample is due and makes its rows; whoever drives the
+//! simulation decides what becomes of them. [`TraceFiles`] writes them into a folder, as
+//! `windward run --trace` does. Rates are means since the sample before.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use windward_core::units::{Duration, Time};
+
+use crate::output::{OutputDir, OutputError, StagedFile};
+use crate::scenario::Traffic;
+use crate::table::{Cell, Column, Format, Kind, TableWriter};
+use crate::{FlowSnapshot, LinkSnapshot, Scenario, Simulation};
+
+/// Samples a run at the multiples of an interval and at its end.
+///
+/// ```
+/// use windward_core::units::Duration;
+/// use windward_sim::scenario::file::ScenarioFile;
+/// use windward_sim::trace::Trace;
+/// use windward_sim::Simulation;
+///
+/// let text = r#"
+/// duration = "1s"
+/// [dumbbell]
+/// bottleneck = { rate = "5Mbit", delay = "10ms", queue = "50p" }
+/// access = { rate = "10Mbit", delay = "5ms" }
+/// [[flows]]
+/// group = "bulk"
+/// protocol = "newreno"
+/// "#;
+/// let scenario = ScenarioFile::parse("inline", text)?.build()?;
+/// let mut trace = Trace::new(&scenario, Duration::from_millis(300))?;
+/// let mut sim = Simulation::traced(&scenario);
+/// let mut instants = Vec::new();
+/// while let Some(instant) = trace.next_sample() {
+///     sim.advance(instant);
+///     let sample = trace.sample(&mut sim);
+///     assert!(sample.flows[0].cwnd >= 1.0);
+///     instants.push(sample.time.as_secs_f64());
+/// }
+/// assert_eq!(instants, [0.3, 0.6, 0.9, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Trace {
+    interval: Duration,
+    end: Time,
+    /// When the next sample is due; `None` after the last.
+    next: Option<Time>,
+    flows: Vec<TracedFlow>,
+    links: Vec<TracedLink>,
+}
+
+/// A connection and what it had done at the last sample.
+#[derive(Debug, Clone)]
+struct TracedFlow {
+    index: usize,
+    name: String,
+    delivered_bytes: u64,
+    bottleneck_bytes: u64,
+}
+
+/// A link and what it had done at the last sample.
+#[derive(Debug, Clone)]
+struct TracedLink {
+    name: String,
+    sent_bytes: u64,
+}
+
+/// Everything at one instant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample<'a> {
+    /// The instant. What happened at it is in the sample.
+    pub time: Time,
+    /// One row a connection, in the order of the scenario; datagrams have none.
+    pub flows: Vec<FlowRow<'a>>,
+    /// One row a directed link, in the order of the scenario.
+    pub links: Vec<LinkRow<'a>>,
+}
+
+/// One connection at one instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowRow<'a> {
+    /// The instant.
+    pub time: Time,
+    /// Name of the flow.
+    pub flow: &'a str,
+    /// Congestion window, packets.
+    pub cwnd: f64,
+    /// Slow start threshold, packets.
+    pub ssthresh: f64,
+    /// Smoothed round-trip time; zero before the first RTT sample.
+    pub srtt: Duration,
+    /// Packets sent and not yet acknowledged or deemed lost.
+    pub in_flight: u64,
+    /// Unique packets delivered since the last sample, at their size on the wire, bits per second.
+    pub goodput_bps: f64,
+    /// What it put through its bottleneck link since the last sample, bits per second.
+    pub throughput_bps: f64,
+}
+
+/// One directed link at one instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkRow<'a> {
+    /// The instant.
+    pub time: Time,
+    /// Name of the link, `from->to`.
+    pub link: &'a str,
+    /// Packets waiting behind the one in transmission.
+    pub queue_packets: u64,
+    /// Packets dropped by the queue since the start of the run.
+    pub dropped: u64,
+    /// Packets destroyed by the channel since the start of the run.
+    pub corrupted: u64,
+    /// What it put on its wire since the last sample, bits per second.
+    pub throughput_bps: f64,
+}
+
+impl Trace {
+    /// Samples of a run of `scenario`, `interval` apart; to be taken of a
+    /// [`Simulation::traced`].
+    ///
+    /// # Errors
+    /// If the interval is zero.
+    pub fn new(scenario: &Scenario, interval: Duration) -> Result<Self, IntervalError> {
+        if interval.is_zero() {
+            return Err(IntervalError::Zero);
+        }
+        let end = Time::ZERO + scenario.duration;
+        let flows = scenario.flows.iter().enumerate();
+        let flows = flows.filter(|(_, flow)| matches!(flow.traffic, Traffic::Transport { .. }));
+        let flows = flows.map(|(index, flow)| TracedFlow {
+            index,
+            name: flow.name.clone(),
+            delivered_bytes: 0,
+            bottleneck_bytes: 0,
+        });
+        let links = scenario.links.iter();
+        let links = links.map(|link| TracedLink { name: link.name.clone(), sent_bytes: 0 });
+        Ok(Trace {
+            interval,
+            end,
+            next: Some((Time::ZERO + interval).min(end)),
+            flows: flows.collect(),
+            links: links.collect(),
+        })
+    }
+
+    /// The instant to which the simulation is to be advanced before [`Trace::sample`] is called
+    /// next; `None` after the last, which is the end of the run.
+    pub fn next_sample(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// The state of every connection and link of a simulation that was advanced to
+    /// [`Trace::next_sample`]; after the last sample, of the end of the run.
+    pub fn sample(&mut self, sim: &mut Simulation) -> Sample<'_> {
+        let time = self.next.unwrap_or(self.end);
+        let since_last = match time.since(Time::ZERO).as_ps() % self.interval.as_ps() {
+            0 => self.interval.as_secs_f64(),
+            // The end of the run does not fall on a multiple of the interval.
+            rest => Duration::from_ps(rest).as_secs_f64(),
+        };
+        self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
+        let flows = self.flows.iter_mut().filter_map(|flow| {
+            let snapshot = sim.flow(flow.index)?;
+            Some(flow.row(time, since_last, &snapshot))
+        });
+        let flows = flows.collect();
+        let links = self.links.iter_mut().enumerate();
+        let links = links.map(|(index, link)| link.row(time, since_last, &sim.link(index)));
+        Sample { time, flows, links: links.collect() }
+    }
+}
+
+impl TracedFlow {
+    fn row(&mut self, time: Time, since_last: f64, flow: &FlowSnapshot) -> FlowRow<'_> {
+        FlowRow {
+            time,
+            cwnd: flow.cwnd,
+            ssthresh: flow.ssthresh,
+            srtt: flow.srtt,
+            in_flight: flow.in_flight,
+            goodput_bps: rate_since(&mut self.delivered_bytes, flow.delivered_bytes, since_last),
+            throughput_bps: rate_since(
+                &mut self.bottleneck_bytes,
+                flow.bottleneck_bytes,
+                since_last,
+            ),
+            flow: &self.name,
+        }
+    }
+}
+
+impl TracedLink {
+    fn row(&mut self, time: Time, since_last: f64, link: &LinkSnapshot) -> LinkRow<'_> {
+        LinkRow {
+            time,
+            queue_packets: link.queue_packets,
+            dropped: link.dropped,
+            corrupted: link.corrupted,
+            throughput_bps: rate_since(&mut self.sent_bytes, link.sent_bytes, since_last),
+            link: &self.name,
+        }
+    }
+}
+
+/// Bits per second from one sample to the next; remembers the new count.
+fn rate_since(last: &mut u64, bytes: u64, seconds: f64) -> f64 {
+    let sent = bytes.saturating_sub(*last);
+    *last = bytes;
+    sent as f64 * 8.0 / seconds
+}
+
+impl FlowRow<'_> {
+    /// Its columns, for a [`TableWriter`].
+    pub const COLUMNS: [Column<'static>; 8] = [
+        Column::new("time_s", Kind::Real),
+        Column::new("flow", Kind::Text),
+        Column::new("cwnd_packets", Kind::Real),
+        Column::new("ssthresh_packets", Kind::Real),
+        Column::new("srtt_s", Kind::Real),
+        Column::new("in_flight_packets", Kind::Count),
+        Column::new("goodput_bps", Kind::Real),
+        Column::new("throughput_bps", Kind::Real),
+    ];
+
+    /// The cells of [`FlowRow::COLUMNS`].
+    pub fn cells(&self) -> [Cell<'_>; 8] {
+        [
+            Cell::Real(self.time.as_secs_f64()),
+            Cell::Text(self.flow),
+            Cell::Real(self.cwnd),
+            Cell::Real(self.ssthresh),
+            Cell::Real(self.srtt.as_secs_f64()),
+            Cell::Count(self.in_flight),
+            Cell::Real(self.goodput_bps),
+            Cell::Real(self.throughput_bps),
+        ]
+    }
+}
+
+impl LinkRow<'_> {
+    /// Its columns, for a [`TableWriter`].
+    pub const COLUMNS: [Column<'static>; 6] = [
+        Column::new("time_s", Kind::Real),
+        Column::new("link", Kind::Text),
+        Column::new("queue_packets", Kind::Count),
+        Column::new("dropped", Kind::Count),
+        Column::new("corrupted", Kind::Count),
+        Column::new("throughput_bps", Kind::Real),
+    ];
+
+    /// The cells of [`LinkRow::COLUMNS`].
+    pub fn cells(&self) -> [Cell<'_>; 6] {
+        [
+            Cell::Real(self.time.as_secs_f64()),
+            Cell::Text(self.link),
+            Cell::Count(self.queue_packets),
+            Cell::Count(self.dropped),
+            Cell::Count(self.corrupted),
+            Cell::Real(self.throughput_bps),
+        ]
+    }
+}
+
+/// A [`Trace`] written into a folder: `flows.csv` and `links.csv`, or `.parquet`. The files
+/// appear with [`TraceFiles::commit`]; dropped before that, nothing is left of them.
+#[derive(Debug)]
+pub struct TraceFiles {
+    trace: Trace,
+    flows: Rows,
+    links: Rows,
+    dir: OutputDir,
+}
+
+/// One of the two files.
+#[derive(Debug)]
+struct Rows {
+    path: PathBuf,
+    table: TableWriter<'static, StagedFile>,
+}
+
+impl TraceFiles {
+    /// Makes the folder, where it is missing, and begins the files.
+    ///
+    /// # Errors
+    /// If the interval is impossible ([`Trace::new`]) or the folder does not take the files.
+    pub fn create(
+        dir: &Path,
+        format: Format,
+        scenario: &Scenario,
+        interval: Duration,
+    ) -> Result<Self, TraceError> {
+        let trace = Trace::new(scenario, interval)?;
+        let dir = OutputDir::create(dir)?;
+        let flows = Rows::create(&dir, "flows", format, &FlowRow::COLUMNS)?;
+        let links = Rows::create(&dir, "links", format, &LinkRow::COLUMNS)?;
+        Ok(TraceFiles { trace, flows, links, dir })
+    }
+
+    /// As [`Trace::next_sample`].
+    pub fn next_sample(&self) -> Option<Time> {
+        self.trace.next_sample()
+    }
+
+    /// As [`Trace::sample`], written to the files.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn sample(&mut self, sim: &mut Simulation) -> Result<(), OutputError> {
+        let sample = self.trace.sample(sim);
+        for flow in &sample.flows {
+            self.flows.row(&flow.cells())?;
+        }
+        for link in &sample.links {
+            self.links.row(&link.cells())?;
+        }
+        Ok(())
+    }
+
+    /// Gives the files their names; says which, flows first.
+    ///
+    /// # Errors
+    /// If the folder does not take what is left.
+    pub fn commit(self) -> Result<[PathBuf; 2], OutputError> {
+        let TraceFiles { flows, links, mut dir, .. } = self;
+        let paths = [flows.path.clone(), links.path.clone()];
+        // Both are complete before either gets its name.
+        for rows in [flows, links] {
+            let path = rows.path;
+            let file = rows.table.finish().map_err(|error| OutputError::write(&path, error))?;
+            dir.complete(file)?;
+        }
+        dir.commit()?;
+        Ok(paths)
+    }
+}
+
+impl Rows {
+    fn create(
+        dir: &OutputDir,
+        name: &str,
+        format: Format,
+        columns: &[Column<'static>],
+    ) -> Result<Self, OutputError> {
+        let file = dir.file(&format!("{name}.{}", format.extension()))?;
+        let path = file.path().to_owned();
+        let table = TableWriter::new(file, format, name, columns);
+        Ok(Rows { table: table.map_err(|error| OutputError::write(&path, error))?, path })
+    }
+
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), OutputError> {
+        self.table.row(cells).map_err(|error| OutputError::write(&self.path, error))
+    }
+}
+
+/// The interval between samples is impossible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IntervalError {
+    /// No time passes between two samples.
+    Zero,
+}
+
+impl fmt::Display for IntervalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IntervalError::Zero => {
+                write!(f, "the interval between samples must be longer than no time")
+            }
+        }
+    }
+}
+
+impl std::error::Error for IntervalError {}
+
+/// A trace could not be begun.
+#[derive(Debug)]
+pub enum TraceError {
+    /// The interval is impossible.
+    Interval(IntervalError),
+    /// The files could not be written.
+    Output(OutputError),
+}
+
+impl From<IntervalError> for TraceError {
+    fn from(error: IntervalError) -> Self {
+        TraceError::Interval(error)
+    }
+}
+
+impl From<OutputError> for TraceError {
+    fn from(error: OutputError) -> Self {
+        TraceError::Output(error)
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceError::Interval(error) => error.fmt(f),
+            TraceError::Output(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            TraceError::Interval(error) => Some(error),
+            TraceError::Output(error) => Some(error),
+        }
+    }
+}
