@@ -12,7 +12,7 @@ use windward_core::units::{Duration, Time};
 use super::group::{Bins, Group};
 use super::hop::Window;
 use super::route::{Onward, Step};
-use super::schedule::ComponentId;
+use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::source::Source;
 use crate::outcome::FlowOutcome;
@@ -31,7 +31,6 @@ pub(super) struct Flow {
     pub(super) start: Time,
     pub(super) stop: Time,
     pub(super) source: Option<Source>,
-    pub(super) application: ComponentId,
     /// Bytes put through the bottleneck in all, and inside the window.
     pub(super) bottleneck_bytes: u64,
     pub(super) measured_bytes: u64,
@@ -81,7 +80,6 @@ impl Flow {
             start,
             stop,
             source,
-            application: ComponentId::MAX,
             bottleneck_bytes: 0,
             measured_bytes: 0,
             bins: scenario.flow_bins.then(|| Bins::new(scenario.bin)),
@@ -232,10 +230,8 @@ pub(super) struct Transport {
     pub(super) delays_acks: bool,
     /// Packets in processing, if that takes time.
     pub(super) outbox: Option<Outbox>,
-    /// Timers move their deadline far more often than they expire. Their event is left where
-    /// it is and looked after when its time comes, unless the deadline becomes earlier.
-    pub(super) sender_timer: ComponentId,
-    pub(super) receiver_timer: ComponentId,
+    pub(super) sender_timer: Alarm,
+    pub(super) receiver_timer: Alarm,
     pub(super) notices: Option<Notices>,
     pub(super) at_warmup: SenderStats,
     /// Unique packets delivered before the figures begin.
@@ -275,10 +271,9 @@ impl Transport {
                 overhead: config.overhead,
                 stream: Stream::new(seed, "overhead", &spec.name),
                 packets: VecDeque::new(),
-                release: ComponentId::MAX,
             }),
-            sender_timer: ComponentId::MAX,
-            receiver_timer: ComponentId::MAX,
+            sender_timer: Alarm::OFF,
+            receiver_timer: Alarm::OFF,
             at_warmup: SenderStats::default(),
             unique_before: 0,
         })
@@ -310,7 +305,6 @@ pub(super) struct Outbox {
     pub(super) overhead: Duration,
     pub(super) stream: Stream,
     pub(super) packets: VecDeque<(Time, PacketId)>,
-    pub(super) release: ComponentId,
 }
 
 impl Outbox {

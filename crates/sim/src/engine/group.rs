@@ -61,20 +61,39 @@ impl Group {
         Group { name: name.to_owned(), bins: Bins::new(bin) }
     }
 
-    pub(super) fn close(self, index: usize, flows: &[FlowOutcome], window: Window) -> GroupOutcome {
-        let own = || flows.iter().filter(|flow| flow.group == index);
-        let count = own().count();
-        GroupOutcome {
-            name: self.name,
-            flows: count,
-            goodput_bps: own().map(|flow| flow.goodput_bps).sum(),
-            throughput_bps: own().map(|flow| flow.throughput_bps).sum(),
-            packets_sent: own().map(|flow| flow.packets_sent).sum(),
-            retransmissions: own().map(|flow| flow.retransmissions).sum(),
-            timeouts: own().map(|flow| flow.timeouts).sum(),
-            mean_cwnd: own().map(|flow| flow.mean_cwnd).sum::<f64>() / count.max(1) as f64,
-            throughput_bins: self.bins.rates(window.until),
-            first_bin: window.from.as_ps().div_ceil(self.bins.width.as_ps()) as usize,
+    /// The groups' rows of the outcome, from the rows of the flows.
+    pub(super) fn close(
+        groups: Vec<Group>,
+        flows: &[FlowOutcome],
+        window: Window,
+    ) -> Vec<GroupOutcome> {
+        let first_bin = |bins: &Bins| window.from.as_ps().div_ceil(bins.width.as_ps()) as usize;
+        let row = |group: Group| GroupOutcome {
+            name: group.name,
+            flows: 0,
+            goodput_bps: 0.0,
+            throughput_bps: 0.0,
+            packets_sent: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            mean_cwnd: 0.0,
+            throughput_bins: group.bins.rates(window.until),
+            first_bin: first_bin(&group.bins),
+        };
+        let mut rows: Vec<GroupOutcome> = groups.into_iter().map(row).collect();
+        for flow in flows {
+            let row = &mut rows[flow.group];
+            row.flows += 1;
+            row.goodput_bps += flow.goodput_bps;
+            row.throughput_bps += flow.throughput_bps;
+            row.packets_sent += flow.packets_sent;
+            row.retransmissions += flow.retransmissions;
+            row.timeouts += flow.timeouts;
+            row.mean_cwnd += flow.mean_cwnd;
         }
+        for row in &mut rows {
+            row.mean_cwnd /= row.flows.max(1) as f64;
+        }
+        rows
     }
 }

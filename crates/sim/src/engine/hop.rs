@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use windward_core::network::{Departure, Link, Notifier, QueuedLink};
 use windward_core::units::{Duration, Probability, Time};
 
-use super::schedule::{ComponentId, Schedule};
+use super::component::Component;
+use super::schedule::{Alarm, Schedule};
 use super::slab::PacketId;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::LinkSpec;
@@ -17,17 +18,11 @@ pub(super) struct Hop {
     /// Packets that will reach the far end, in order, unless the next link took them already.
     pub(super) wire: VecDeque<(Time, PacketId)>,
     pub(super) books: Books,
-    pub(super) ids: Ids,
+    /// When the queue is served next, and when an interval of its router ends.
+    pub(super) service: Alarm,
+    pub(super) router: Alarm,
     /// Is there a notifier at the far end?
     pub(super) notifies: bool,
-}
-
-/// The hop's places in the event queue, where it has them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ids {
-    pub(super) queue: ComponentId,
-    pub(super) router: ComponentId,
-    pub(super) arrival: ComponentId,
 }
 
 impl Hop {
@@ -43,17 +38,21 @@ impl Hop {
         };
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
-        let none = ComponentId::MAX;
-        let ids = Ids { queue: none, router: none, arrival: none };
-        Hop { link, wire: VecDeque::new(), books: Books::default(), ids, notifies }
+        Hop {
+            link,
+            wire: VecDeque::new(),
+            books: Books::default(),
+            service: Alarm::OFF,
+            router: Alarm::OFF,
+            notifies,
+        }
     }
 
-    /// Enters the end of the router's interval, if there is a router with intervals.
-    pub(super) fn schedule_router(&self, schedule: &mut Schedule) {
+    /// Looks after the router, if there is one with intervals: the end of one may be earlier than
+    /// was known, because a router that slept has woken.
+    pub(super) fn follow_router(&mut self, link: u32, schedule: &mut Schedule) {
         let due = self.link.next_timer();
-        if due != Time::NEVER {
-            schedule.set(self.ids.router, due);
-        }
+        self.router.bring_forward(schedule, Component::Router(link).id(), due);
     }
 
     /// The probability that a packet of `size` bytes survives the link, as the notifier knows it.

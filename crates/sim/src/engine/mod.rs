@@ -27,13 +27,13 @@ use windward_core::network::{Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
-use self::component::{Component, number};
+use self::component::Component;
 use self::flow::{Flow, Transport};
 use self::group::Group;
 use self::hop::{Hop, Window};
 use self::route::{Onward, Step, mark_express};
 use self::sampler::Sampler;
-use self::schedule::{ComponentId, Schedule};
+use self::schedule::Schedule;
 use self::slab::{PacketId, Slab, Slot};
 use self::source::Source;
 use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
@@ -47,8 +47,6 @@ pub struct Simulation {
     window: Window,
     seed: u64,
     schedule: Schedule,
-    /// What the indices of the event queue mean.
-    components: Vec<Component>,
     slab: Slab,
     hops: Vec<Hop>,
     link_names: Vec<String>,
@@ -130,26 +128,23 @@ impl Simulation {
             links.iter().map(|link| Hop::new(link, *seed, window, force_queued)).collect();
         let mut flow_states: Vec<Flow> =
             flows.iter().map(|flow| Flow::new(flow, scenario)).collect();
-        let mut transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
+        let transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
         if detail == Detail::Fast {
             mark_express(&hops, &mut flow_states, &transports);
         }
-        let components = number(&mut hops, &mut flow_states, &mut transports);
-        let ties = components.iter().map(|component| component.tie(*seed)).collect();
-        let mut schedule = Schedule::new(ties);
-        for hop in &hops {
-            hop.schedule_router(&mut schedule);
+        let mut schedule = Schedule::new(*seed);
+        for (link, hop) in (0..).zip(&mut hops) {
+            hop.follow_router(link, &mut schedule);
         }
-        for flow in &flow_states {
+        for (index, flow) in (0..).zip(&flow_states) {
             let first = flow.source.as_ref().map_or(flow.start, Source::next);
-            schedule.set(flow.application, first);
+            schedule.push(Component::Application(index).id(), first);
         }
         Simulation {
             now: Time::ZERO,
             window,
             seed: *seed,
             schedule,
-            components,
             slab: Slab::default(),
             hops,
             link_names: links.iter().map(|link| link.name.clone()).collect(),
@@ -230,38 +225,30 @@ impl Simulation {
     }
 
     fn run_until(&mut self, until: Time) {
-        loop {
-            let (time, id) = self.schedule.first();
-            if time > until {
-                return;
-            }
+        while let Some((time, id)) = self.schedule.pop(until) {
             debug_assert!(time >= self.now, "time ran back");
             self.now = time;
             self.events += 1;
-            match self.components[id as usize] {
-                Component::Arrival(link) => self.on_arrival(link, id),
-                other => {
-                    self.schedule.set(id, Time::NEVER);
-                    match other {
-                        Component::Queue(link) => self.serve(link),
-                        Component::Router(link) => self.on_router_timer(link),
-                        Component::SenderTimer(flow) => self.on_sender_timer(flow),
-                        Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
-                        Component::Release(flow) => self.on_release(flow),
-                        Component::Application(flow) => self.on_application(flow),
-                        Component::Arrival(_) => unreachable!("handled above"),
-                    }
-                }
+            match Component::from(id) {
+                Component::Arrival(link) => self.on_arrival(link),
+                Component::Queue(link) => self.on_service(link),
+                Component::Router(link) => self.on_router_timer(link),
+                Component::SenderTimer(flow) => self.on_sender_timer(flow),
+                Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
+                Component::Release(flow) => self.on_release(flow),
+                Component::Application(flow) => self.on_application(flow),
             }
         }
     }
 
     /// The first packet on the wire reaches the far end of a link.
     #[inline]
-    fn on_arrival(&mut self, link: u32, id: ComponentId) {
+    fn on_arrival(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
         let Some((_, packet)) = hop.wire.pop_front() else { unreachable!("an empty wire") };
-        self.schedule.set(id, hop.wire.front().map_or(Time::NEVER, |next| next.0));
+        if let Some((next, _)) = hop.wire.front() {
+            self.schedule.push(Component::Arrival(link).id(), *next);
+        }
         let Slot { flow, hop, packet: Packet { kind, .. } } = self.slab[packet];
         let route = &self.flows[flow as usize];
         let route = if kind == PacketKind::Ack { &route.reverse } else { &route.forward };
@@ -333,7 +320,7 @@ impl Simulation {
         let hop = &mut self.hops[link as usize];
         hop.wire.push_back((arrival, id));
         if hop.wire.len() == 1 {
-            self.schedule.set(hop.ids.arrival, arrival);
+            self.schedule.push(Component::Arrival(link).id(), arrival);
         }
     }
 
@@ -346,24 +333,25 @@ impl Simulation {
 
     /// Serves the queue of a link, or sets its event, if something waits that did not.
     fn follow_queue(&mut self, link: u32) {
-        let hop = &self.hops[link as usize];
+        let hop = &mut self.hops[link as usize];
         let next = hop.link.next_service();
-        if next >= self.schedule.time_of(hop.ids.queue) {
-            // Its event will see to it.
-        } else if next <= self.now {
+        if next <= self.now && next < hop.service.due() {
             self.serve(link);
         } else {
-            self.schedule.set(hop.ids.queue, next);
+            hop.service.bring_forward(&mut self.schedule, Component::Queue(link).id(), next);
         }
     }
 
-    /// Looks after the router of a link, whose interval may end earlier than was known: one that
-    /// slept has woken.
     fn follow_router(&mut self, link: u32) {
-        let hop = &self.hops[link as usize];
-        let due = hop.link.next_timer();
-        if due != Time::NEVER && due < self.schedule.time_of(hop.ids.router) {
-            self.schedule.set(hop.ids.router, due);
+        self.hops[link as usize].follow_router(link, &mut self.schedule);
+    }
+
+    fn on_service(&mut self, link: u32) {
+        let service = &mut self.hops[link as usize].service;
+        if service.goes_off(&mut self.schedule, Component::Queue(link).id(), self.now) {
+            self.serve(link);
+        } else {
+            self.events -= 1;
         }
     }
 
@@ -403,9 +391,8 @@ impl Simulation {
         }
         let route = if is_ack { &flow.reverse } else { &flow.forward };
         let Step { onward, .. } = route[usize::from(*entered) - 1];
-        if next_service != Time::NEVER {
-            self.schedule.set(hop.ids.queue, next_service);
-        }
+        let queue = Component::Queue(link).id();
+        hop.service.bring_forward(&mut self.schedule, queue, next_service);
         if !(seen || departure.destroyed && self.on_corruption(link, id, departure)) {
             self.slab.give_back(id);
             return;
@@ -467,8 +454,12 @@ impl Simulation {
 
     fn on_router_timer(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
+        if !hop.router.goes_off(&mut self.schedule, Component::Router(link).id(), self.now) {
+            self.events -= 1;
+            return;
+        }
         hop.link.on_timer(self.now);
-        hop.schedule_router(&mut self.schedule);
+        hop.follow_router(link, &mut self.schedule);
         self.follow_queue(link);
     }
 
@@ -513,7 +504,7 @@ impl Simulation {
                 None => self.forward(id, self.now),
                 Some(outbox) => {
                     if let Some(first) = outbox.post(self.now, id) {
-                        self.schedule.set(outbox.release, first);
+                        self.schedule.push(Component::Release(index).id(), first);
                     }
                 }
             }
@@ -525,18 +516,16 @@ impl Simulation {
             transport.completed = transport.packets.map(|_| self.now);
         }
         let deadline = transport.sender.next_timer();
-        if deadline < self.schedule.time_of(transport.sender_timer) {
-            self.schedule.set(transport.sender_timer, deadline);
-        }
+        let timer = Component::SenderTimer(index).id();
+        transport.sender_timer.bring_forward(&mut self.schedule, timer, deadline);
     }
 
     fn follow_receiver_timer(&mut self, index: u32) {
-        let Some(transport) = &self.transports[index as usize] else { return };
+        let Some(transport) = &mut self.transports[index as usize] else { return };
         if transport.delays_acks {
             let deadline = transport.receiver.next_timer();
-            if deadline < self.schedule.time_of(transport.receiver_timer) {
-                self.schedule.set(transport.receiver_timer, deadline);
-            }
+            let timer = Component::ReceiverTimer(index).id();
+            transport.receiver_timer.bring_forward(&mut self.schedule, timer, deadline);
         }
     }
 
@@ -544,6 +533,11 @@ impl Simulation {
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
         };
+        let timer = Component::SenderTimer(index).id();
+        if !transport.sender_timer.goes_off(&mut self.schedule, timer, self.now) {
+            self.events -= 1;
+            return;
+        }
         if transport.sender.next_timer() <= self.now {
             transport.sender.on_timer(self.now);
         }
@@ -554,6 +548,11 @@ impl Simulation {
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
         };
+        let timer = Component::ReceiverTimer(index).id();
+        if !transport.receiver_timer.goes_off(&mut self.schedule, timer, self.now) {
+            self.events -= 1;
+            return;
+        }
         let id = self.slab.vacant();
         if transport.receiver.on_timer(self.now, &mut self.slab[id].packet) {
             self.slab.claim(id, index);
@@ -568,7 +567,7 @@ impl Simulation {
         let Some(outbox) = outbox else { return };
         let Some((_, id)) = outbox.packets.pop_front() else { return };
         if let Some((next, _)) = outbox.packets.front() {
-            self.schedule.set(outbox.release, *next);
+            self.schedule.push(Component::Release(index).id(), *next);
         }
         self.forward(id, self.now);
     }
@@ -580,7 +579,7 @@ impl Simulation {
             source.emit();
             let (size, next) = (source.packet_size, source.next());
             let seq = source.sent;
-            self.schedule.set(flow.application, next);
+            self.schedule.push(Component::Application(index).id(), next);
             let id = self.slab.vacant();
             self.slab.claim(id, index);
             let kind = PacketKind::Datagram;
@@ -594,7 +593,7 @@ impl Simulation {
         };
         if self.now < stop {
             transport.sender.offer_until(transport.packets.unwrap_or(u64::MAX));
-            self.schedule.set(flow.application, stop);
+            self.schedule.push(Component::Application(index).id(), stop);
         } else {
             transport.sender.offer_until(0);
         }
@@ -629,8 +628,7 @@ impl Simulation {
             .collect();
         let goodputs = flows.iter().zip(&self.transports).filter(|(_, t)| t.is_some());
         let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
-        let groups = self.groups.into_iter().enumerate();
-        let groups = groups.map(|(i, group)| group.close(i, &flows, window)).collect();
+        let groups = Group::close(self.groups, &flows, window);
         let phases: Vec<_> = (0..)
             .zip(&self.hops)
             .map(|(link, hop)| phases::outcome(link, hop, &self.flows, &self.transports, window))

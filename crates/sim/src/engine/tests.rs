@@ -553,7 +553,7 @@ fn a_router_that_wakes_beside_another_class_has_its_timer() {
             if let Link::Queued(queue) = &hop.link
                 && queue.next_timer() != Time::NEVER
             {
-                let scheduled = simulation.schedule.time_of(hop.ids.router);
+                let scheduled = hop.router.due();
                 assert_eq!(scheduled, queue.next_timer(), "{ms} ms");
             }
         }

@@ -20,9 +20,9 @@ use super::section::{Field, Result, Section, Spot};
 use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
 
 /// Bounds that keep a file from asking for more memory than it can mean.
-const MAX_LINKS: usize = 300_000;
+const MAX_LINKS: usize = 2_000_000;
 const MAX_GROUPS: usize = 10_000;
-const MAX_HOPS: usize = 4_000_000;
+const MAX_HOPS: usize = 40_000_000;
 const MAX_BINS: u64 = 1_000_000;
 const MAX_BINS_OF_ALL_GROUPS: u64 = 10_000_000;
 const MAX_SAMPLES: u64 = 1_000_000;
