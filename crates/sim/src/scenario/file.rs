@@ -32,7 +32,7 @@ mod tree;
 mod tests;
 
 pub use applies::applies;
-pub use error::ScenarioError;
+pub use error::{Place, ScenarioError};
 pub use schema::KeyDoc;
 
 /// A scenario file with the changes made to it since (`--set`, sweep axes).

@@ -14,7 +14,7 @@ use windward_core::network::{
 use windward_core::units::{Duration, Probability};
 
 use super::endpoint::MAX_PACKET_SIZE;
-use super::error::ScenarioError;
+use super::error::{Place, ScenarioError};
 use super::section::{Amount, DAY, Field, Result, Section, Spot};
 use crate::scenario::MAX_DURATION;
 
@@ -225,8 +225,8 @@ fn read_trace(field: &Field<'_>, path: &Path) -> Result<RateTrace> {
     })?;
     RateTrace::parse(&text).map_err(|error| {
         let place = match error.index {
-            Some(index) => format!("{shown}:{}", index + 1),
-            None => shown,
+            Some(index) => Place::Line { file: shown, line: index + 1 },
+            None => Place::File { file: shown },
         };
         ScenarioError::new(place, error.reason).with_help(
             "a trace has one time stamp in whole milliseconds a line, in order, each good for \

@@ -105,11 +105,9 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let Some(key) = find(keys, name) else {
             let path = super::error::shorten(&path);
-            return Err(ScenarioError::new(
-                node.origin.place(file),
-                format!("{path}: unknown key"),
-            )
-            .with_help(suggest(name, names(keys))));
+            return Err(ScenarioError::new(node.origin.place(file), "unknown key")
+                .with_key(path)
+                .with_help(suggest(name, names(keys))));
         };
         match (key.kind, &node.value) {
             (

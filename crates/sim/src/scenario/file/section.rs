@@ -6,7 +6,7 @@ use std::path::Path;
 
 use windward_core::units::{Duration, ParseUnitError, Probability, Rate, parse_bytes};
 
-use super::error::ScenarioError;
+use super::error::{Place, ScenarioError};
 use super::link::Traces;
 use super::tree::{Node, Origin, Table, Value};
 use crate::scenario::MAX_DURATION;
@@ -117,7 +117,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn spot(&self) -> Spot {
-        Spot { place: self.origin.place(self.file), subject: self.path.clone() }
+        Spot { place: self.origin.place(self.file), key: self.path.clone(), value: None }
     }
 }
 
@@ -130,7 +130,8 @@ impl<'a> Field<'a> {
     pub(super) fn spot(&self) -> Spot {
         Spot {
             place: self.node.origin.place(self.file),
-            subject: format!("{} = {}", self.path, self.node.value),
+            key: self.path.clone(),
+            value: Some(self.node.value.to_string()),
         }
     }
 
@@ -380,17 +381,22 @@ pub(super) enum Amount {
 /// A place errors can point to when the field itself is out of reach.
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
-    place: String,
-    subject: String,
+    place: Place,
+    /// Empty for the file as a whole.
+    key: String,
+    value: Option<String>,
 }
 
 impl Spot {
     pub(super) fn error(&self, message: impl Display) -> ScenarioError {
-        let Spot { place, subject } = self;
-        if subject.is_empty() {
-            return ScenarioError::new(place, message.to_string());
+        let mut error = ScenarioError::new(self.place.clone(), message.to_string());
+        if !self.key.is_empty() {
+            error = error.with_key(&self.key);
         }
-        ScenarioError::new(place, format!("{subject}: {message}"))
+        match &self.value {
+            Some(value) => error.with_value(value),
+            None => error,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::error::{ScenarioError, shorten, suggest};
+use super::error::{Place, ScenarioError, shorten, suggest};
 use super::schema::{self, Keys, Kind};
 use super::section::Result;
 use super::tree::{Node, Origin, Table, Value, parse_value};
@@ -22,7 +22,7 @@ pub(super) fn set(file: &str, table: &mut Table, key: &str, value: &str) -> Resu
 }
 
 struct Change<'a> {
-    place: String,
+    place: Place,
     origin: Origin,
     value: Node,
     /// The whole key, for messages.
@@ -135,7 +135,7 @@ impl Change<'_> {
     }
 
     fn error(&self, message: impl Display) -> ScenarioError {
-        ScenarioError::new(&self.place, format!("{}: {message}", shorten(self.key)))
+        ScenarioError::new(self.place.clone(), message.to_string()).with_key(shorten(self.key))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::ScenarioError;
+use super::error::{Place, ScenarioError};
 
 /// A value and its origin.
 #[derive(Debug, Clone)]
@@ -43,10 +43,11 @@ pub(super) struct Table {
 
 impl Origin {
     /// The origin as errors name it.
-    pub(super) fn place(&self, file: &str) -> String {
+    pub(super) fn place(&self, file: &str) -> Place {
+        let file = file.to_owned();
         match self {
-            Origin::Line(line) => format!("{file}:{line}"),
-            Origin::Set(assignment) => format!("{file} with --set {assignment}"),
+            Origin::Line(line) => Place::Line { file, line: *line },
+            Origin::Set(assignment) => Place::Set { file, assignment: assignment.to_string() },
         }
     }
 }
@@ -78,7 +79,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Table, ScenarioError> {
             let number = lines.number(at);
             let line = text.lines().nth(number - 1).unwrap_or("").trim();
             Err(ScenarioError::new(
-                format!("{file}:{number}"),
+                Origin::Line(number).place(file),
                 format!("not valid TOML: {}", error.message().replace('\n', "; ")),
             )
             .with_help(format!("the line is `{}`", super::error::shorten(line))))
