@@ -120,15 +120,19 @@ pub struct LinkRow<'a> {
 }
 
 impl Trace {
+    /// The most samples of a run.
+    pub const MAX_SAMPLES: u64 = 10_000_000;
+    /// The most rows of a run, each sample's flows and links together: some 12 GB as CSV.
+    pub const MAX_ROWS: u64 = 200_000_000;
+
     /// Samples of a run of `scenario`, `interval` apart; to be taken of a
     /// [`Simulation::traced`].
     ///
     /// # Errors
-    /// If the interval is zero.
+    /// If the interval is zero, or so short that there were more than [`Trace::MAX_SAMPLES`] or
+    /// rows than [`Trace::MAX_ROWS`].
     pub fn new(scenario: &Scenario, interval: Duration) -> Result<Self, IntervalError> {
-        if interval.is_zero() {
-            return Err(IntervalError::Zero);
-        }
+        IntervalError::check(scenario, interval)?;
         let end = Time::ZERO + scenario.duration;
         let flows = scenario.flows.iter().enumerate();
         let flows = flows.filter(|(_, flow)| matches!(flow.traffic, Traffic::Transport { .. }));
@@ -363,6 +367,46 @@ impl Rows {
 pub enum IntervalError {
     /// No time passes between two samples.
     Zero,
+    /// More samples than anybody can mean.
+    TooShort {
+        /// The interval asked for.
+        interval: Duration,
+        /// Length of the run.
+        duration: Duration,
+        /// How many samples that would be.
+        samples: u64,
+        /// Flows and links: rows a sample.
+        rows: u64,
+        /// The most samples of so many rows.
+        most: u64,
+        /// An interval that is long enough.
+        least: Duration,
+    },
+}
+
+impl IntervalError {
+    fn check(scenario: &Scenario, interval: Duration) -> Result<(), Self> {
+        if interval.is_zero() {
+            return Err(IntervalError::Zero);
+        }
+        let duration = scenario.duration;
+        let samples = duration.as_ps().div_ceil(interval.as_ps());
+        let rows = (scenario.flows.len() + scenario.links.len()) as u64;
+        let most = Trace::MAX_SAMPLES.min(Trace::MAX_ROWS / rows.max(1)).max(1);
+        if samples <= most {
+            return Ok(());
+        }
+        let least = round_up(duration.as_ps().div_ceil(most));
+        let least = Duration::from_ps(least);
+        Err(IntervalError::TooShort { interval, duration, samples, rows, most, least })
+    }
+}
+
+/// The next number of two digits and zeros: what people write.
+fn round_up(number: u64) -> u64 {
+    let digits = number.checked_ilog10().unwrap_or(0);
+    let unit = 10_u64.pow(digits.saturating_sub(1));
+    number.div_ceil(unit).saturating_mul(unit)
 }
 
 impl fmt::Display for IntervalError {
@@ -371,6 +415,11 @@ impl fmt::Display for IntervalError {
             IntervalError::Zero => {
                 write!(f, "the interval between samples must be longer than no time")
             }
+            IntervalError::TooShort { interval, duration, samples, rows, most, least } => write!(
+                f,
+                "{duration} every {interval} are {samples} samples of {rows} flows and links, and \
+                 at most {most} are possible; the interval must be at least {least}"
+            ),
         }
     }
 }
@@ -412,6 +461,71 @@ impl std::error::Error for TraceError {
         match self {
             TraceError::Interval(error) => Some(error),
             TraceError::Output(error) => Some(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::file::ScenarioFile;
+
+    const FIRST: &str = include_str!("../../../experiments/examples/first.toml");
+
+    fn scenario(duration: &str) -> Scenario {
+        let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
+        file.set("duration", duration).unwrap();
+        file.set("warmup", "0s").unwrap();
+        file.build().unwrap()
+    }
+
+    #[test]
+    fn samples_that_nobody_can_mean_are_refused() {
+        let scenario = scenario("100s");
+        let rows = (scenario.flows.len() + scenario.links.len()) as u64;
+        let error = Trace::new(&scenario, Duration::from_ps(1)).unwrap_err();
+        // Ten flows; the bottleneck and two hops of each flow, both ways: 42 links, 52 rows.
+        // 200e6 / 52 = 3846153.8 samples; 100 s / 3846153 = 26.00000169 us.
+        let expected = IntervalError::TooShort {
+            interval: Duration::from_ps(1),
+            duration: Duration::from_secs(100),
+            samples: 100_000_000_000_000,
+            rows: 52,
+            most: 3_846_153,
+            least: Duration::from_micros(27),
+        };
+        assert_eq!(rows, 52);
+        assert_eq!(error, expected);
+        assert!(error.to_string().ends_with("must be at least 27us"), "{error}");
+        // What it says is possible is.
+        assert!(Trace::new(&scenario, Duration::from_micros(27)).is_ok());
+        assert!(Trace::new(&scenario, Duration::from_micros(26)).is_err());
+        assert_eq!(Trace::new(&scenario, Duration::ZERO).unwrap_err(), IntervalError::Zero);
+        assert!(Trace::new(&scenario, Duration::MAX).is_ok());
+    }
+
+    #[test]
+    fn a_sample_holds_rates_since_the_last() {
+        let scenario = scenario("1s");
+        let mut sim = Simulation::traced(&scenario);
+        let mut trace = Trace::new(&scenario, Duration::from_millis(400)).unwrap();
+        let mut sent = vec![0.0; scenario.links.len()];
+        let mut times = Vec::new();
+        while let Some(instant) = trace.next_sample() {
+            sim.advance(instant);
+            let sample = trace.sample(&mut sim);
+            let last = times.last().copied().unwrap_or(0.0);
+            let span = sample.time.as_secs_f64() - last;
+            for (sum, link) in sent.iter_mut().zip(&sample.links) {
+                *sum += link.throughput_bps * span / 8.0;
+            }
+            times.push(sample.time.as_secs_f64());
+        }
+        // The run does not end at a multiple of the interval.
+        assert_eq!(times, [0.4, 0.8, 1.0]);
+        for (index, sum) in sent.iter().enumerate() {
+            let bytes = sim.link(index).sent_bytes as f64;
+            assert!((sum - bytes).abs() < 1e-6 * bytes.max(1.0), "{sum} of {bytes}");
         }
     }
 }
