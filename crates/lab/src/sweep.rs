@@ -225,8 +225,9 @@ impl Results {
     }
 }
 
-/// Runs several plans as one pool of work. `simulate` runs one scenario, or gives up when it
-/// sees the flag.
+/// Runs several plans as one pool of work, the most expensive runs first: one that starts last
+/// would leave the other cores idle. `simulate` runs one scenario, or gives up when it sees the
+/// flag.
 pub(crate) fn run_all(
     plans: Vec<Plan>,
     options: &RunOptions<'_>,
@@ -238,11 +239,17 @@ pub(crate) fn run_all(
             jobs.extend((0..plan.length.repetitions).map(|r| (p, cell, r)));
         }
     }
-    let weights: Vec<Vec<f64>> =
-        plans.iter().map(|p| p.scenarios.iter().map(work).collect()).collect();
-    let all_work: f64 = jobs.iter().map(|(p, cell, _)| weights[*p][*cell]).sum();
+    let weights: Vec<Vec<f64>> = plans
+        .iter()
+        .map(|p| p.scenarios.iter().map(Scenario::predicted_packet_hops).collect())
+        .collect();
+    let weight = |&(p, cell, _): &(usize, usize, u32)| weights[p][cell];
+    let all_work: f64 = jobs.iter().map(weight).sum();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by(|a, b| weight(&jobs[*b]).total_cmp(&weight(&jobs[*a])));
     let so_far = Mutex::new((0, 0.0));
-    let one = |&(p, cell, repetition): &(usize, usize, u32)| {
+    let one = |job: usize| {
+        let (p, cell, repetition) = jobs[job];
         if options.cancel.load(Ordering::Relaxed) {
             return None;
         }
@@ -260,20 +267,23 @@ pub(crate) fn run_all(
         let run = Run { cell, repetition, metrics, outcome };
         if let Ok(mut so_far) = so_far.lock() {
             so_far.0 += 1;
-            so_far.1 += weights[p][cell];
+            so_far.1 += weight(&jobs[job]);
             (options.progress)(Progress {
                 done: so_far.0,
                 total: jobs.len(),
                 work: (so_far.1 / all_work).clamp(0.0, 1.0),
             });
         }
-        Some(run)
+        Some((job, run))
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
     let pool = pool.map_err(|e| LabError::Threads(e.to_string()))?;
-    let runs: Option<Vec<Run>> =
-        pool.install(|| jobs.par_iter().with_max_len(1).map(one).collect());
-    let mut runs = runs.ok_or(LabError::Cancelled)?.into_iter();
+    // A bridge hands the jobs out one by one, in this order.
+    let runs: Option<Vec<(usize, Run)>> =
+        pool.install(|| order.into_iter().par_bridge().map(one).collect());
+    let mut runs = runs.ok_or(LabError::Cancelled)?;
+    runs.sort_unstable_by_key(|(job, _)| *job);
+    let mut runs = runs.into_iter().map(|(_, run)| run);
     let results = plans.into_iter().map(|plan| {
         let runs = runs.by_ref().take(plan.runs()).collect();
         Results { plan, runs }
@@ -297,16 +307,6 @@ pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Option<Outcome> {
         simulation.advance(until);
     }
     Some(simulation.finish())
-}
-
-/// About how long a run takes: the packets that its bottlenecks can carry.
-fn work(scenario: &Scenario) -> f64 {
-    let mut bottlenecks: Vec<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
-    bottlenecks.sort_unstable();
-    bottlenecks.dedup();
-    let rates = bottlenecks.iter().map(|l| scenario.links[*l].rate.mean().bytes_per_s());
-    // A run that carries nothing still takes its moment.
-    1.0 + scenario.duration.as_secs_f64() * rates.sum::<f64>() / 1000.0
 }
 
 #[cfg(test)]

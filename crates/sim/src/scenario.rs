@@ -8,6 +8,7 @@ use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec, Rou
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
+mod cost;
 pub mod file;
 
 /// Index of a directed link in [`Scenario::links`].

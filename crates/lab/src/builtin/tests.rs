@@ -1,5 +1,6 @@
 use super::*;
 use crate::experiment::Effort;
+use windward_core::units::Duration;
 
 #[test]
 fn every_experiment_reads_and_plans() {
@@ -16,6 +17,54 @@ fn every_experiment_reads_and_plans() {
             assert!(experiment.full.repetitions >= 30, "{}", experiment.id);
         }
     }
+}
+
+/// The order of predicted costs is near that of the events that runs take: what sweeps start first
+/// is among the most expensive.
+#[test]
+fn predicted_costs_are_in_the_order_of_measured_ones() {
+    let mut costs = Vec::new();
+    for experiment in all().unwrap() {
+        let plan = experiment.plan(&Effort::Quick).unwrap();
+        let last = plan.scenarios.len() - 1;
+        let cells = if last == 0 { vec![0] } else { vec![0, last] };
+        for cell in cells {
+            let mut scenario = plan.scenarios[cell].clone();
+            // The beginning will do: the rest costs in proportion, predicted and measured.
+            scenario.duration = scenario.duration.min(Duration::from_secs(5));
+            scenario.warmup = Duration::ZERO;
+            let outcome = windward_sim::run(&scenario);
+            costs.push((scenario.predicted_packet_hops(), outcome.packet_hops, outcome.events));
+        }
+    }
+    let rank = |cost: &dyn Fn(&(f64, u64, u64)) -> f64| {
+        ranks(&costs.iter().map(cost).collect::<Vec<f64>>())
+    };
+    let predicted = rank(&|c| c.0);
+    let hops = spearman(&predicted, &rank(&|c| c.1 as f64));
+    let events = spearman(&predicted, &rank(&|c| c.2 as f64));
+    // Measured: 0.78 and 0.67 here; over whole runs (207 cells, quick) 0.85 for packet-hops even
+    // without the bound for corruption. What is missing most is slow start over long paths and
+    // ACKs that get lost. Events are further off, since links with routers take more of them for
+    // a packet-hop than links without.
+    assert!(hops > 0.7, "{hops}");
+    assert!(events > 0.6, "{events}");
+}
+
+/// The place of each value among all, equal ones at the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |x: f64| values.iter().filter(|y| **y < x).count() as f64;
+    let equal = |x: f64| values.iter().filter(|y| **y == x).count() as f64;
+    values.iter().map(|x| below(*x) + (equal(*x) - 1.0) / 2.0).collect()
+}
+
+/// The correlation of ranks.
+fn spearman(x: &[f64], y: &[f64]) -> f64 {
+    let mean = (x.len() as f64 - 1.0) / 2.0;
+    let product = |x: &[f64], y: &[f64]| -> f64 {
+        x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum()
+    };
+    product(x, y) / (product(x, x) * product(y, y)).sqrt()
 }
 
 #[test]

@@ -37,6 +37,25 @@ fn progress_ends_at_all_and_follows_the_work() {
 }
 
 #[test]
+fn the_most_expensive_runs_start_first_and_the_results_do_not_show_it() {
+    let cancel = AtomicBool::new(false);
+    let started = Mutex::new(Vec::new());
+    let note = |scenario: &Scenario, cancel: &AtomicBool| {
+        started.lock().unwrap().push(scenario.predicted_packet_hops());
+        fake(scenario, cancel)
+    };
+    let plan = experiment().plan(&Effort::Quick).unwrap();
+    let ran = run_all(vec![plan], &options(1, &cancel), &note).unwrap();
+    let started = started.into_inner().unwrap();
+    assert!(started.windows(2).all(|w| w[0] >= w[1]), "{started:?}");
+    // Three rates of the bottleneck: not all alike.
+    assert!(started[0] > started[17]);
+    let order: Vec<_> = ran[0].runs.iter().map(|r| (r.cell, r.repetition)).collect();
+    let expected: Vec<_> = (0..6).flat_map(|cell| (0..3).map(move |r| (cell, r))).collect();
+    assert_eq!(order, expected);
+}
+
+#[test]
 fn a_set_flag_stops_everything() {
     let cancel = AtomicBool::new(false);
     let started = Mutex::new(0);

@@ -1,0 +1,173 @@
+//! How much work a run will be, before it is run.
+
+use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::units::Time;
+
+use super::{FlowSpec, Pattern, Scenario, Traffic};
+
+impl Scenario {
+    /// About how many packet-hops the run will take, the measure of its cost
+    /// ([`crate::Outcome::packet_hops`]): for putting the most expensive of many runs first, and
+    /// for telling how far they are. At least 1.
+    ///
+    /// Datagrams are sent as their sources say. Connections are taken to share what these leave
+    /// of each link equally while they are on, up to the receiver window, and no more than TCP
+    /// gets through the corruption on its way if they take it for congestion. Slow start, queues
+    /// that overflow, and acknowledgments that get lost are left out.
+    pub fn predicted_packet_hops(&self) -> f64 {
+        let end = Time::ZERO + self.duration;
+        let mut links: Vec<Load> = self
+            .links
+            .iter()
+            .map(|link| Load {
+                left: link.rate.mean().bytes_per_s() * self.duration.as_secs_f64(),
+                users: 0.0,
+            })
+            .collect();
+        let mut packet_hops = 1.0;
+        for flow in &self.flows {
+            let seconds = seconds_on(flow, end);
+            match &flow.traffic {
+                Traffic::Datagrams { packet_size, pattern } => {
+                    let bytes = pattern.bytes(seconds, end);
+                    packet_hops += bytes / f64::from(*packet_size) * flow.forward.len() as f64;
+                    for &link in &flow.forward {
+                        links[link].left -= bytes;
+                    }
+                }
+                Traffic::Transport { .. } => {
+                    for &link in &flow.forward {
+                        links[link].users += seconds;
+                    }
+                }
+            }
+        }
+        let connections = self.flows.iter();
+        packet_hops + connections.map(|flow| self.of_connection(flow, &links, end)).sum::<f64>()
+    }
+
+    /// The packet-hops of a connection, with its acknowledgments; 0 for datagrams.
+    fn of_connection(&self, flow: &FlowSpec, links: &[Load], end: Time) -> f64 {
+        let Traffic::Transport { config, packets, protocol } = &flow.traffic else {
+            return 0.0;
+        };
+        let seconds = seconds_on(flow, end);
+        // A link is not all one flow's if the others come later.
+        let share = |&link: &usize| {
+            let Load { left, users } = links[link];
+            left.max(0.0) * seconds / users.max(self.duration.as_secs_f64())
+        };
+        let bytes = flow.forward.iter().map(share).fold(f64::INFINITY, f64::min);
+        let way = flow.forward.iter().chain(&flow.reverse);
+        let rtt: f64 = way.map(|&link| self.links[link].delay.as_secs_f64()).sum();
+        // The way may take no time; then there is nothing to divide by.
+        let windows = config.rwnd as f64 * (seconds / rtt.max(1e-9)).max(1.0);
+        let most = packets.map_or(f64::INFINITY, |packets| packets as f64);
+        let survives = |&link: &usize| 1.0 - self.links[link].channel.loss_rate(config.packet_size);
+        let loss = 1.0 - flow.forward.iter().map(survives).product::<f64>();
+        let through = if protocol.discrimination == Discrimination::AlwaysCongestion {
+            seconds * tcp_rate(loss, rtt, config.rto_floor.as_secs_f64() + rtt)
+        } else {
+            f64::INFINITY
+        };
+        let sent = (bytes / f64::from(config.packet_size)).min(windows).min(most).min(through);
+        sent * (flow.forward.len() + flow.reverse.len()) as f64
+    }
+}
+
+/// What connections may have of a link.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// Bytes that datagrams leave in the whole run.
+    left: f64,
+    /// Sum of the times for which connections want them, seconds.
+    users: f64,
+}
+
+/// Packets per second of TCP that loses a share `p` of them, of 0 to 1, with times in seconds:
+/// Padhye et al. 1998, equation 30, for ACKs of every packet (b = 1).
+fn tcp_rate(p: f64, rtt: f64, rto: f64) -> f64 {
+    let timeouts = (3.0 * (3.0 * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
+    1.0 / (rtt * (2.0 * p / 3.0).sqrt() + rto * timeouts)
+}
+
+/// How long a flow may send, from the middle of the range in which it starts.
+fn seconds_on(flow: &FlowSpec, end: Time) -> f64 {
+    let start = f64::midpoint(flow.start.0.as_secs_f64(), flow.start.1.as_secs_f64());
+    let stop = flow.stop.map_or(end, |stop| stop.min(end));
+    (stop.as_secs_f64() - start).max(0.0)
+}
+
+impl Pattern {
+    /// Bytes on the wire of a source that may send for so many seconds, until `end`.
+    fn bytes(&self, seconds: f64, end: Time) -> f64 {
+        match self {
+            Pattern::Constant { rate } => rate.bytes_per_s() * seconds,
+            Pattern::Exponential { rate, mean_on, mean_off } => {
+                let (on, off) = (mean_on.as_secs_f64(), mean_off.as_secs_f64());
+                rate.bytes_per_s() * seconds * on / (on + off)
+            }
+            Pattern::Schedule { intervals } => intervals
+                .iter()
+                .map(|(from, until, rate)| {
+                    rate.bytes_per_s() * end.min(*until).since(*from).as_secs_f64()
+                })
+                .sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::file::ScenarioFile;
+
+    /// Ten flows of packets of 1000 bytes over 5 Mbit/s for 100 s, three hops each way.
+    const FIRST: &str = include_str!("../../../../experiments/examples/first.toml");
+
+    fn predicted(changes: &[(&str, &str)]) -> f64 {
+        let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
+        for (key, value) in changes {
+            file.set(key, value).unwrap();
+        }
+        file.build().unwrap().predicted_packet_hops()
+    }
+
+    fn near(measured: f64, expected: f64) {
+        assert!((measured - expected).abs() < 1.0, "{measured} instead of {expected}");
+    }
+
+    #[test]
+    fn connections_share_the_bottleneck() {
+        // 625 packets a second for 100 s over six hops, and 1.
+        let clean = ("flows.lossy.last_hop.loss", "0");
+        near(predicted(&[clean]), 375_001.0);
+        near(predicted(&[clean, ("duration", "50s")]), 187_501.0);
+        // The lossy half transfers 1000 packets each instead of 6250.
+        near(predicted(&[clean, ("flows.lossy.size", "1000p")]), 187_500.0 + 30_001.0);
+        // Half of them are on for the second half only: two thirds of the link are the others'.
+        let late = ("flows.lossy.start", "50s");
+        near(predicted(&[clean, late]), 375_001.0);
+        // A window of one packet for each RTT of 120 ms: 833 packets for each flow.
+        near(predicted(&[clean, ("endpoint.rwnd", "1")]), 10.0 * 100.0 / 0.12 * 6.0 + 1.0);
+    }
+
+    #[test]
+    fn corruption_bounds_those_that_take_it_for_congestion() {
+        // p = 0.05, RTT 0.12 s, RTO 0.2 + 0.12 s: sqrt(2p/3) = 0.182574 and
+        // min(1, 3 sqrt(3p/8)) p (1 + 32 p^2) = 0.410792 * 0.05 * 1.08 = 0.0221828, hence
+        // 1 / (0.12 * 0.182574 + 0.32 * 0.0221828) = 34.4738 packets a second instead of 62.5.
+        near(predicted(&[]), 187_501.0 + 5.0 * 34.4738 * 600.0);
+        near(predicted(&[("flows.lossy.protocol", "lr-lmxtcp")]), 375_001.0);
+    }
+
+    #[test]
+    fn datagrams_come_first_and_have_no_acknowledgments() {
+        // 5 sources of 0.8 Mbit/s: 100 packets a second each, three hops; 1 Mbit/s is left.
+        let (connections, lossy) = FIRST.split_once("group = \"lossy\"").unwrap();
+        let lossy = lossy.replace("protocol = \"newreno\"", "cbr = { rate = \"0.8Mbit\" }");
+        let text = format!("{connections}group = \"datagrams\"{lossy}");
+        let scenario = ScenarioFile::parse("cbr.toml", &text).unwrap().build().unwrap();
+        let expected = 5.0 * 100.0 * 100.0 * 3.0 + 125.0 * 100.0 * 6.0 + 1.0;
+        near(scenario.predicted_packet_hops(), expected);
+    }
+}
