@@ -235,6 +235,11 @@ pub enum Kind {
         /// The longest.
         most: Duration,
     },
+    /// A size in bytes up to `most`, written with its unit.
+    Bytes {
+        /// The largest.
+        most: f64,
+    },
     /// One of these words.
     Word(&'static [&'static str]),
     /// A number above zero, up to `most`, or one of these words.
@@ -291,6 +296,7 @@ impl Kind {
             (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
                 x > 0.0 && x <= most
             }
+            (Kind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
             (Kind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
             (Kind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
             (Kind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
@@ -313,6 +319,7 @@ impl fmt::Display for Kind {
             }
             Kind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
             Kind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
+            Kind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
             Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {most}"),
             Kind::Time { least, most } if least == Duration::from_ps(1) => {
                 write!(f, "longer than 0, up to {most}")
@@ -504,6 +511,29 @@ pub struct Setting {
     pub value: Value,
     /// Does it mean anything beside the other values of the part?
     pub applies: bool,
+}
+
+impl Setting {
+    /// Its value as documentation has it.
+    pub fn default_text(&self) -> String {
+        match self.value {
+            Value::Absent => self.doc.absent.to_owned(),
+            value => value.to_string(),
+        }
+    }
+
+    /// What it means, in which unit and range, in one line.
+    pub fn description(&self) -> String {
+        let ParameterDoc { kind, unit, meaning, .. } = self.doc;
+        let range = match kind {
+            Kind::Bool => String::new(),
+            kind => kind.to_string(),
+        };
+        let details = [unit, &range].into_iter().filter(|text| !text.is_empty());
+        let details: Vec<&str> = details.collect();
+        let colon = if details.is_empty() { "" } else { "; " };
+        format!("{meaning}{colon}{}", details.join(", "))
+    }
 }
 
 /// The parameters of a configuration with their values.

@@ -119,8 +119,8 @@ impl Pages {
             "\nIt asks for the router `{name}` at every link its data crosses, which `router = \
              \"auto\"`, the default, puts there."
         );
-        let keys: Vec<_> = router_keys(&self.keys, router).collect();
-        if keys.is_empty() {
+        let settings = router.spec().settings();
+        if settings.is_empty() {
             page.push_str("That router has no parameters.\n");
             return;
         }
@@ -129,8 +129,9 @@ impl Pages {
             "Parameters of `router = {{ kind = \"{name}\", .. }}` of a link:\n\n\
              | key | default | meaning |\n| --- | --- | --- |"
         );
-        for (key, doc, meaning) in keys {
-            let _ = writeln!(page, "| `{key}` | {} | {meaning} |", doc.default);
+        for setting in settings.iter().filter(|setting| setting.applies) {
+            let (key, default) = (setting.doc.key, setting.default_text());
+            let _ = writeln!(page, "| `{key}` | {default} | {} |", setting.description());
         }
     }
 
@@ -177,19 +178,6 @@ fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> 
 fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
     let key = |doc: &'_ KeyDoc| doc.key.strip_prefix("endpoint.").map(str::len);
     keys.iter().filter_map(move |doc| key(doc).map(|n| (&doc.key[doc.key.len() - n..], doc)))
-}
-
-/// The keys of a router's table with what they mean, told apart by the router's name before it:
-/// `xcp: share of the spare bandwidth given out`.
-fn router_keys(keys: &[KeyDoc], router: RouterKind) -> impl Iterator<Item = (&str, &KeyDoc, &str)> {
-    const PREFIX: &str = "dumbbell.bottleneck.router.";
-    keys.iter().filter_map(move |doc| {
-        let key = doc.key.strip_prefix(PREFIX)?;
-        let (of, meaning) = doc.meaning.split_once(": ")?;
-        // A persistent queue is one more thing that an XCP router can have.
-        let inherited = router == RouterKind::XcpPersistent && of == RouterKind::Xcp.name();
-        (of == router.name() || inherited).then_some((key, doc, meaning))
-    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A directed link is a [`QueueSpec`] before a wire with a [`ChannelSpec`]. The types ending
 //! in `Spec` are plain descriptions; each builds the state machine that does the work.
 
+use crate::part::Custom;
 use crate::units::{Duration, Probability};
 
 pub mod aqm;
@@ -11,8 +12,10 @@ pub mod link;
 mod notifier;
 mod rate_trace;
 pub mod router;
+mod scheduler;
 
 pub use aqm::{AqmSpec, RedSpec};
+pub use channel::{Destroy, MakeChannel};
 pub use link::{ClassSpec, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
 pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
 pub use rate_trace::{LinkRate, RateTrace, TraceError};
@@ -69,6 +72,8 @@ pub enum ChannelSpec {
         /// Are the consecutive packets those of one flow, or any packets of the link?
         per_flow: bool,
     },
+    /// From another crate.
+    Custom(Custom<dyn MakeChannel>),
     /// The Gilbert-Elliott chain of a good and a bad state.
     GilbertElliott {
         /// What makes the chain move.

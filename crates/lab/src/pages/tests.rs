@@ -121,7 +121,10 @@ fn a_frame_has_what_applies_and_nothing_else() {
     for text in ["`ecn`", "`partial_deflation`", "target_packets", "lr2008-fig8"] {
         assert!(!lm.contains(text), "{text} in:\n{lm}");
     }
-    assert!(frame("lr-xcpq-pa").contains("| `target_packets` | 10 | the queue aimed at |"));
+    assert!(
+        frame("lr-xcpq-pa")
+            .contains("| `target_packets` | 10 | the queue aimed at; packets, 0 to 1e9 |")
+    );
     assert!(frame("lr-xtcp").contains("That router has no parameters."));
     let newreno = frame("newreno");
     assert!(newreno.contains("any queue will do") && newreno.contains("`ecn`"));

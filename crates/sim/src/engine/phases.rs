@@ -102,12 +102,13 @@ mod tests {
     fn phases_and_cuts_are_put_together() {
         let spec = EstcpSpec { gamma: Gamma::Fixed(1e-9), ..EstcpSpec::default() };
         let limit = QueueLimit::Packets(100);
-        let mut controller = TrafficController::new(spec, limit, Stream::new(1, "estcp", "test"));
+        let mut controller =
+            TrafficController::with_marks(spec, limit, Stream::new(1, "estcp", "test"));
         // Shifts at 1, 2, 7, 12 and 17 s: one phase of 1 s and three of 5 s, each drained to 3
         // packets.
         for second in [1, 2, 7, 12, 17] {
-            controller.on_drop(ms(1000 * second), 100, 0);
-            controller.on_departure(ms(1000 * second + 100), &mut Default::default(), 3, 0);
+            controller.overflow(ms(1000 * second), 100, 0);
+            controller.write(ms(1000 * second + 100), &mut Default::default(), 3, 0);
         }
         // One flow hears of each shift after 20 ms, the other after 50, 60 and 70 ms, and not of
         // the fourth; the second takes g for 0.11 instead of 0.1.

@@ -1,14 +1,341 @@
-//! Which packets a queue drops or marks: DropTail or RED.
+//! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
+//!
+//! A discipline is one file here: a state machine that implements [`QueueManagement`], its
+//! parameters, and how it describes itself ([`Part`](crate::part::Part)). It is asked when a packet
+//! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
+//! line in the list below makes it a choice of scenario files.
+//!
+//! The queue may be split into lanes, FIFO queues of their own, if the discipline says so: it names
+//! the lane of each arrival, and which lane is served next.
 
+mod drop_tail;
 mod red;
-pub use red::{Red, RedSpec, RedVerdict};
 
-/// The queue management of a link.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum AqmSpec {
+pub use drop_tail::DropTail;
+pub use red::{Red, RedSpec};
+
+use std::fmt;
+
+use super::QueueLimit;
+use crate::packet::{Label, Packet};
+use crate::part::{CustomPart, Part, Plain, axis};
+use crate::rng::Stream;
+use crate::units::{Rate, Time};
+
+/// Makes the axis of the list of disciplines, and what must be known of each beside.
+macro_rules! aqms {
+    ($d:tt $($name:ident: $part:ty,)+) => {
+        axis! {
+            $d each_aqm;
+            /// The queue management of a link, with its parameters.
+            config AqmSpec;
+            /// The state of a queue's management.
+            state Aqm;
+            @custom dyn MakeAqm => Box<dyn QueueManagement + Send + Sync>;
+            $($name: $part,)+
+        }
+        impl AqmSpec {
+            /// Does it mark packets?
+            pub fn marks(&self) -> bool {
+                match self {
+                    $(AqmSpec::$name(config) => <$part as AqmPart>::marks(config),)+
+                    AqmSpec::Custom(custom) => custom.0.marks(),
+                }
+            }
+            /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
+            pub fn acts_on_departure(&self) -> bool {
+                match self {
+                    $(AqmSpec::$name(_) => <$part as AqmPart>::ACTS_ON_DEPARTURE,)+
+                    AqmSpec::Custom(custom) => custom.0.acts_on_departure(),
+                }
+            }
+        }
+        impl Aqm {
+            /// The discipline of an empty queue.
+            pub fn new(spec: &AqmSpec, place: &Place<'_>) -> Aqm {
+                match spec {
+                    $(AqmSpec::$name(config) => {
+                        Aqm::$name(<$part as AqmPart>::new(*config, place))
+                    })+
+                    AqmSpec::Custom(custom) => Aqm::Custom(custom.0.make(place)),
+                }
+            }
+        }
+    };
+}
+
+aqms! {
+    $
+    DropTail: DropTail,
+    Red: Box<Red>,
+}
+
+impl Default for AqmSpec {
     /// Drop what does not fit.
-    #[default]
-    DropTail,
-    /// Random Early Detection.
-    Red(RedSpec),
+    fn default() -> Self {
+        AqmSpec::DropTail(Plain)
+    }
+}
+
+/// What is to become of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it pass.
+    Pass,
+    /// Let it pass with a congestion mark. Where the transport does not understand ECN
+    /// ([`Flags::ECN_CAPABLE`](crate::packet::Flags::ECN_CAPABLE)) it is dropped instead.
+    Mark,
+    /// Drop it.
+    Drop,
+}
+
+/// A queue, as what manages it and what writes into its packets see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Backlog<'a> {
+    /// Packets waiting, the one in transmission not counted.
+    pub packets: usize,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// How much may wait.
+    pub limit: QueueLimit,
+    /// Since when the wire has had nothing to do; `None` while it has.
+    pub idle_since: Option<Time>,
+    /// The lanes that have been used so far. Empty on a link that holds no packets.
+    pub lanes: &'a [Lane],
+}
+
+impl Backlog<'_> {
+    /// The queue as a share of its limit.
+    pub fn filled(&self) -> f64 {
+        match self.limit {
+            QueueLimit::Packets(limit) => self.packets as f64 / f64::from(limit),
+            QueueLimit::Bytes(limit) => self.bytes as f64 / limit as f64,
+        }
+    }
+}
+
+/// A part of a queue that is first come, first served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lane {
+    /// Packets in it.
+    pub packets: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When its first packet came, and that one's bytes.
+    pub head: Option<(Time, u32)>,
+}
+
+/// Packets that make room for an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Eviction {
+    /// The lane from whose head they are dropped.
+    pub lane: usize,
+    /// How many, at least one.
+    pub packets: usize,
+}
+
+/// A packet that would leave a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// When it came.
+    pub arrived: Time,
+    /// Its lane.
+    pub lane: usize,
+}
+
+/// The state machine of a discipline. By default it does nothing: DropTail.
+pub trait QueueManagement: fmt::Debug {
+    /// A packet arrives and finds `queue`. What passes here is still dropped if it does not fit.
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
+        let _ = (now, queue, packet);
+        Verdict::Pass
+    }
+
+    /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
+    /// asked about at once.
+    fn on_dequeue(
+        &mut self,
+        now: Time,
+        leaving: Leaving,
+        queue: &Backlog<'_>,
+        packet: &Packet,
+    ) -> Verdict {
+        let _ = (now, leaving, queue, packet);
+        Verdict::Pass
+    }
+
+    /// When [`QueueManagement::on_timer`] must be called next.
+    fn next_timer(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// An interval ends.
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        let _ = (now, queue);
+    }
+
+    /// The lane that an arriving packet joins if it is let in, from 0; at most one more than there
+    /// are.
+    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
+        let _ = (label, packet);
+        0
+    }
+
+    /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
+    /// that packet is dropped.
+    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
+        let _ = (now, queue);
+        0
+    }
+
+    /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked only
+    /// of disciplines that [make room](QueueManagement::makes_room).
+    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
+        let _ = queue;
+        Eviction { lane: 0, packets: 1 }
+    }
+
+    /// Is an arrival that does not fit let in at the cost of others?
+    fn makes_room(&self) -> bool {
+        false
+    }
+
+    /// The most bytes that may wait, beside the limit of the queue.
+    fn memory_limit(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// A discipline as a part: how it is made, and what must be known of it before.
+pub trait AqmPart: Part + QueueManagement {
+    /// The discipline of an empty queue.
+    fn new(config: Self::Config, place: &Place<'_>) -> Self;
+
+    /// Does it mark packets, with these parameters?
+    fn marks(_config: &Self::Config) -> bool {
+        false
+    }
+
+    /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
+    /// [`super::FifoLink`] may ask it, which only calls [`QueueManagement::on_enqueue`].
+    const ACTS_ON_DEPARTURE: bool;
+}
+
+impl<P: AqmPart> AqmPart for Box<P> {
+    fn new(config: P::Config, place: &Place<'_>) -> Self {
+        Box::new(P::new(config, place))
+    }
+    fn marks(config: &P::Config) -> bool {
+        P::marks(config)
+    }
+    const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
+}
+
+impl<M: QueueManagement + ?Sized> QueueManagement for Box<M> {
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
+        (**self).on_enqueue(now, queue, packet)
+    }
+    fn on_dequeue(
+        &mut self,
+        now: Time,
+        leaving: Leaving,
+        queue: &Backlog<'_>,
+        packet: &Packet,
+    ) -> Verdict {
+        (**self).on_dequeue(now, leaving, queue, packet)
+    }
+    fn next_timer(&self) -> Time {
+        (**self).next_timer()
+    }
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        (**self).on_timer(now, queue);
+    }
+    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
+        (**self).lane(label, packet)
+    }
+    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
+        (**self).next_lane(now, queue)
+    }
+    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
+        (**self).evict(queue)
+    }
+    fn makes_room(&self) -> bool {
+        (**self).makes_room()
+    }
+    fn memory_limit(&self) -> u64 {
+        (**self).memory_limit()
+    }
+}
+
+/// What makes a discipline from another crate: [`AqmSpec::Custom`].
+pub trait MakeAqm: CustomPart {
+    /// The discipline of an empty queue.
+    fn make(&self, place: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync>;
+    /// See [`AqmPart::marks`].
+    fn marks(&self) -> bool {
+        false
+    }
+    /// See [`AqmPart::ACTS_ON_DEPARTURE`].
+    fn acts_on_departure(&self) -> bool {
+        true
+    }
+}
+
+/// Where a queue is.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The rate of the wire, or its mean.
+    pub wire: Rate,
+    /// What of it the queue may count on beside other classes.
+    pub share: Rate,
+    /// How much may wait.
+    pub limit: QueueLimit,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The name of the queue, different from those of all others.
+    pub name: &'a str,
+}
+
+impl Place<'_> {
+    /// The random numbers of what is called `kind` here.
+    pub fn stream(&self, kind: &str) -> Stream {
+        Stream::new(self.seed, kind, self.name)
+    }
+}
+
+/// Asks whichever discipline it is.
+impl QueueManagement for Aqm {
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
+        each_aqm!(self, aqm => aqm.on_enqueue(now, queue, packet))
+    }
+    fn on_dequeue(
+        &mut self,
+        now: Time,
+        leaving: Leaving,
+        queue: &Backlog<'_>,
+        packet: &Packet,
+    ) -> Verdict {
+        each_aqm!(self, aqm => aqm.on_dequeue(now, leaving, queue, packet))
+    }
+    fn next_timer(&self) -> Time {
+        each_aqm!(self, aqm => aqm.next_timer())
+    }
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        each_aqm!(self, aqm => aqm.on_timer(now, queue))
+    }
+    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
+        each_aqm!(self, aqm => aqm.lane(label, packet))
+    }
+    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
+        each_aqm!(self, aqm => aqm.next_lane(now, queue))
+    }
+    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
+        each_aqm!(self, aqm => aqm.evict(queue))
+    }
+    fn makes_room(&self) -> bool {
+        each_aqm!(self, aqm => aqm.makes_room())
+    }
+    fn memory_limit(&self) -> u64 {
+        each_aqm!(self, aqm => aqm.memory_limit())
+    }
 }

@@ -10,11 +10,15 @@
 //! p_a  = p_b / (1 - count p_b)
 //! ```
 
+use super::{AqmPart, Backlog, Place, QueueManagement, Verdict};
+use crate::packet::{Flags, Packet};
+use crate::parameters;
+use crate::part::{Form, Kind, Part, Words};
 use crate::rng::Stream;
-use crate::units::{Duration, Probability};
+use crate::units::{Duration, Probability, Time};
 
 /// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedSpec {
     /// Below this average nothing is dropped, packets.
     pub min_threshold: f64,
@@ -34,29 +38,58 @@ pub struct RedSpec {
     pub mean_packet_size: u32,
 }
 
+impl RedSpec {
+    /// As ns-2 has it.
+    pub const NS2: RedSpec = RedSpec {
+        min_threshold: 5.0,
+        max_threshold: 15.0,
+        weight: 0.002,
+        max_probability: 0.1,
+        gentle: true,
+        ecn: false,
+        mean_packet_size: 1000,
+    };
+}
+
 impl Default for RedSpec {
     fn default() -> Self {
-        RedSpec {
-            min_threshold: 5.0,
-            max_threshold: 15.0,
-            weight: 0.002,
-            max_probability: 0.1,
-            gentle: true,
-            ecn: false,
-            mean_packet_size: 1000,
-        }
+        Self::NS2
     }
 }
 
-/// What RED does with an arriving packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RedVerdict {
-    /// Let it in.
-    Pass,
-    /// Let it in with a congestion mark.
-    Mark,
-    /// Drop it.
-    Drop,
+parameters! {
+    RedSpec in "", "parameters of red";
+    min_threshold: Kind::Number { least: 0.0, most: 1e9 }, "packets",
+        "average queue from which red drops";
+    max_threshold: Kind::Number { least: 0.0, most: 1e9 }, "packets",
+        "average queue of max_probability";
+    weight: Kind::Number { least: 1e-12, most: 1.0 }, "", "weight of a new sample in the average";
+    max_probability: Kind::Number { least: 1e-12, most: 1.0 }, "", "probability at max_threshold";
+    gentle: Kind::Bool, "", "rise to 1 between max_threshold and twice that";
+    ecn: Kind::Bool, "", "mark instead of dropping where ECN is negotiated";
+    mean_packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes",
+        "ages the average of an idle queue";
+    @check(red) {
+        if red.max_threshold <= red.min_threshold {
+            return Err(format!(
+                "max_threshold ({}) must be more than min_threshold ({})",
+                red.max_threshold, red.min_threshold
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Part for Red {
+    type Config = RedSpec;
+    const FORMS: &'static [Form<RedSpec>] = &[Form {
+        words: Words {
+            name: "red",
+            what: "drops or marks arrivals at random, by an average of the queue",
+            source: "Floyd and Jacobson 1993; gentle: Floyd 2000",
+        },
+        config: RedSpec::NS2,
+    }];
 }
 
 /// The state of RED.
@@ -68,12 +101,15 @@ pub struct Red {
     /// the lower one (the papers' -1).
     count: Option<u32>,
     stream: Stream,
+    /// Transmission time of a typical packet.
+    typical: Duration,
 }
 
 impl Red {
-    /// An empty queue's RED, drawing from `stream`.
-    pub fn new(spec: RedSpec, stream: Stream) -> Self {
-        Red { spec, average: 0.0, count: None, stream }
+    /// An empty queue's RED, drawing from `stream`; `typical` is the transmission time of a typical
+    /// packet.
+    pub fn with_stream(spec: RedSpec, stream: Stream, typical: Duration) -> Self {
+        Red { spec, average: 0.0, count: None, stream, typical }
     }
 
     /// The average queue, packets.
@@ -81,14 +117,9 @@ impl Red {
         self.average
     }
 
-    /// Typical packet size, bytes.
-    pub fn mean_packet_size(&self) -> u32 {
-        self.spec.mean_packet_size
-    }
-
     /// Judges a packet that arrives when `waiting` packets wait. `idle` is how long the link
     /// had been idle, in transmission times of a typical packet, or `None` if it is busy.
-    pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> RedVerdict {
+    pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> Verdict {
         let RedSpec { min_threshold, max_threshold, weight, max_probability, gentle, ecn, .. } =
             self.spec;
         if let Some(packets) = idle {
@@ -99,14 +130,14 @@ impl Red {
         let average = self.average;
         let drop_rate = if average < min_threshold {
             self.count = None;
-            return RedVerdict::Pass;
+            return Verdict::Pass;
         } else if average < max_threshold {
             max_probability * (average - min_threshold) / (max_threshold - min_threshold)
         } else if gentle && average < 2.0 * max_threshold {
             max_probability + (1.0 - max_probability) * (average - max_threshold) / max_threshold
         } else {
             self.count = Some(0);
-            return RedVerdict::Drop;
+            return Verdict::Drop;
         };
         let count = self.count.map_or(0, |count| count + 1);
         let spread = drop_rate / (1.0 - f64::from(count) * drop_rate);
@@ -114,17 +145,34 @@ impl Red {
         let due = !(0.0..1.0).contains(&spread);
         if due || self.stream.chance(Probability::new(spread).unwrap_or(Probability::ONE)) {
             self.count = Some(0);
-            if ecn && ecn_capable { RedVerdict::Mark } else { RedVerdict::Drop }
+            if ecn && ecn_capable { Verdict::Mark } else { Verdict::Drop }
         } else {
             self.count = Some(count);
-            RedVerdict::Pass
+            Verdict::Pass
         }
     }
+}
 
-    /// How many typical packets could have left during a pause.
-    pub fn packets_in(pause: Duration, typical: Duration) -> f64 {
-        if typical.is_zero() { 0.0 } else { pause.as_secs_f64() / typical.as_secs_f64() }
+impl QueueManagement for Red {
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
+        // How many typical packets could have left during a pause.
+        let idle = queue.idle_since.map(|since| match self.typical.as_secs_f64() {
+            0.0 => 0.0,
+            typical => now.since(since).as_secs_f64() / typical,
+        });
+        self.judge(queue.packets, idle, packet.flags.contains(Flags::ECN_CAPABLE))
     }
+}
+
+impl AqmPart for Red {
+    fn new(config: RedSpec, place: &Place<'_>) -> Self {
+        let typical = place.wire.transmission_time(config.mean_packet_size);
+        Red::with_stream(config, place.stream("red"), typical)
+    }
+    fn marks(config: &RedSpec) -> bool {
+        config.ecn
+    }
+    const ACTS_ON_DEPARTURE: bool = false;
 }
 
 #[cfg(test)]
@@ -132,13 +180,13 @@ mod tests {
     use super::*;
 
     fn red(spec: RedSpec) -> Red {
-        Red::new(spec, Stream::new(1, "red", "test"))
+        Red::with_stream(spec, Stream::new(1, "red", "test"), Duration::from_millis(1))
     }
 
     #[test]
     fn the_average_follows_its_equations() {
         let mut red = red(RedSpec { weight: 0.5, min_threshold: 100.0, ..RedSpec::default() });
-        assert_eq!(red.judge(8, None, false), RedVerdict::Pass);
+        assert_eq!(red.judge(8, None, false), Verdict::Pass);
         assert_eq!(red.average(), 4.0); // 0 + 0.5 (8 - 0)
         red.judge(8, None, false);
         assert_eq!(red.average(), 6.0); // 4 + 0.5 (8 - 4)
@@ -152,21 +200,21 @@ mod tests {
         // with p_a = 0.05 / (1 - 0.05 k) = 1 / (20 - k), so that the gaps are uniform on 1..=19
         // (Floyd and Jacobson, section 7): mean 10 packets.
         let mut red = red(RedSpec { weight: 1.0, ..RedSpec::default() });
-        let fates: Vec<RedVerdict> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
-        let dropped = fates.iter().filter(|v| **v == RedVerdict::Drop).count() as f64;
+        let fates: Vec<Verdict> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
+        let dropped = fates.iter().filter(|v| **v == Verdict::Drop).count() as f64;
         assert!((100_000.0 / dropped - 10.0).abs() < 0.2, "one in {}", 100_000.0 / dropped);
-        let longest = fates.split(|v| *v == RedVerdict::Drop).map(<[_]>::len).max().unwrap();
+        let longest = fates.split(|v| *v == Verdict::Drop).map(<[_]>::len).max().unwrap();
         assert!(longest <= 20, "{longest}");
     }
 
     #[test]
     fn beyond_the_thresholds() {
         let mut hard = red(RedSpec { weight: 1.0, gentle: false, ..RedSpec::default() });
-        assert_eq!(hard.judge(15, None, true), RedVerdict::Drop);
+        assert_eq!(hard.judge(15, None, true), Verdict::Drop);
         let mut gentle = red(RedSpec { weight: 1.0, ecn: true, ..RedSpec::default() });
-        assert_eq!(gentle.judge(30, None, true), RedVerdict::Drop);
+        assert_eq!(gentle.judge(30, None, true), Verdict::Drop);
         let fates: Vec<_> = (0..1000).map(|_| gentle.judge(20, None, true)).collect();
-        assert!(fates.contains(&RedVerdict::Mark) && fates.contains(&RedVerdict::Pass));
-        assert!(!fates.contains(&RedVerdict::Drop), "early drops become marks");
+        assert!(fates.contains(&Verdict::Mark) && fates.contains(&Verdict::Pass));
+        assert!(!fates.contains(&Verdict::Drop), "early drops become marks");
     }
 }

@@ -1,26 +1,44 @@
 //! Channels: which packets a wire destroys.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::{ChainClock, ChannelSpec};
 use crate::packet::{Label, Packet};
+use crate::part::CustomPart;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
 /// The state of a channel. A destroyed packet still takes its time on the wire.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Channel {
     law: Law,
     stream: Stream,
 }
 
-#[derive(Debug, Clone)]
+/// A channel from another crate.
+pub trait Destroy: fmt::Debug {
+    /// As [`Channel::destroys`], with random numbers of the channel's own.
+    fn destroys(&mut self, now: Time, label: Label, packet: &Packet, stream: &mut Stream) -> bool;
+}
+
+/// What makes a channel from another crate: [`ChannelSpec::Custom`].
+pub trait MakeChannel: CustomPart {
+    /// The channel before its first packet.
+    fn make(&self) -> Box<dyn Destroy + Send + Sync>;
+    /// The fraction of packets of `size` bytes that it destroys in the long run, which a configured
+    /// notifier tells of.
+    fn loss_rate(&self, size: u32) -> f64;
+}
+
+#[derive(Debug)]
 enum Law {
     Clean,
     PacketLoss(Probability),
     BitErrors { ln_survival_per_bit: f64 },
     Bursts { event: Probability, length: u32, per_flow: bool, left: HashMap<u32, u32> },
     GilbertElliott { clock: Clock, bad: bool, loss: [Probability; 2] },
+    Custom(Box<dyn Destroy + Send + Sync>),
 }
 
 #[derive(Debug, Clone)]
@@ -36,6 +54,7 @@ impl Channel {
     pub fn new(spec: &ChannelSpec, mut stream: Stream) -> Self {
         let law = match *spec {
             ChannelSpec::Clean => Law::Clean,
+            ChannelSpec::Custom(custom) => Law::Custom(custom.0.make()),
             ChannelSpec::PacketLoss(p) => Law::PacketLoss(p),
             ChannelSpec::BitErrors(ber) => {
                 Law::BitErrors { ln_survival_per_bit: libm::log1p(-ber.get()) }
@@ -68,6 +87,7 @@ impl Channel {
         let stream = &mut self.stream;
         match &mut self.law {
             Law::Clean => false,
+            Law::Custom(channel) => channel.destroys(now, label, packet, stream),
             Law::PacketLoss(p) => stream.chance(*p),
             Law::BitErrors { ln_survival_per_bit } => {
                 // 1 - (1 - ber)^bits, by logarithms so that a small ber keeps its digits.
@@ -108,6 +128,7 @@ impl ChannelSpec {
         let share = |of: f64, other: f64| if of > 0.0 { of / (of + other) } else { 0.0 };
         match *self {
             ChannelSpec::Clean => 0.0,
+            ChannelSpec::Custom(custom) => custom.0.loss_rate(size),
             ChannelSpec::PacketLoss(p) => p.get(),
             ChannelSpec::BitErrors(ber) => {
                 -libm::expm1(f64::from(size) * 8.0 * libm::log1p(-ber.get()))

@@ -3,22 +3,22 @@
 use std::collections::VecDeque;
 
 use super::wire::Wire;
-use super::{Departure, fits, red_admits, red_of};
-use crate::network::aqm::Red;
+use super::{Departure, fits, passes};
+use crate::network::aqm::{Aqm, Backlog, Place, QueueManagement};
 use crate::network::rate_trace::LinkRate;
-use crate::network::router::{EcnThreshold, RouterSpec};
+use crate::network::router::{Feedback, Router};
 use crate::network::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Time};
 
-/// A link whose departures follow from its arrivals: DropTail, RED or marks above a threshold, no
-/// other router feedback.
-#[derive(Debug, Clone)]
+/// A link whose departures follow from its arrivals: its queue management and its router, if any,
+/// act when packets come and never after.
+#[derive(Debug)]
 pub struct FifoLink {
     pub(super) wire: Wire,
     limit: QueueLimit,
-    red: Option<Red>,
-    threshold: Option<EcnThreshold>,
+    aqm: Aqm,
+    router: Router,
     /// Start of transmission and size of what waits, in order.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
@@ -28,7 +28,8 @@ impl FifoLink {
     /// Is such a link exact for this queue? It is unless something acts on departures, or on
     /// classes.
     pub fn will_do(queue: &QueueSpec) -> bool {
-        !queue.router.acts_on_departure() && queue.classes.is_empty()
+        let waits = queue.aqm.acts_on_departure() || queue.router.acts_on_departure();
+        !waits && queue.classes.is_empty()
     }
 
     /// An idle link; `name` names its random streams.
@@ -44,15 +45,13 @@ impl FifoLink {
         name: &str,
     ) -> Self {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
-        let threshold = match queue.router {
-            RouterSpec::EcnThreshold(threshold) => Some(threshold),
-            _ => None,
-        };
+        let wire = rate.mean();
+        let place = Place { wire, share: wire, limit: queue.limit, seed, name };
         FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
-            red: red_of(&queue.aqm, seed, name),
-            threshold,
+            aqm: Aqm::new(&queue.aqm, &place),
+            router: Router::new(&queue.router, &place),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
@@ -72,10 +71,18 @@ impl FifoLink {
         } else {
             self.expire(now);
         }
-        if let Some(red) = &mut self.red
-            && !red_admits(red, self.waiting.len(), &mut self.wire, now, packet)
-        {
-            return None;
+        let queue = Backlog {
+            packets: self.waiting.len(),
+            bytes: self.waiting_bytes,
+            limit: self.limit,
+            idle_since: (busy_until <= now).then_some(busy_until),
+            lanes: &[],
+        };
+        if !matches!(self.aqm, Aqm::DropTail(_)) {
+            let verdict = self.aqm.on_enqueue(now, &queue, packet);
+            if !passes(verdict, packet, &mut self.wire) {
+                return None;
+            }
         }
         if busy_until <= now {
             return Some(self.wire.send(now, now, label, packet));
@@ -83,8 +90,8 @@ impl FifoLink {
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return None;
         }
-        if let Some(threshold) = self.threshold {
-            self.wire.marked += u64::from(threshold.on_arrival(self.waiting.len(), packet));
+        if !matches!(self.router, Router::None(_)) {
+            self.wire.marked += u64::from(self.router.on_enqueue(now, &queue, packet));
         }
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);

@@ -48,12 +48,11 @@ mod wire;
 pub use fifo::FifoLink;
 pub use queued::{ClassSpec, QueuedLink};
 
-use super::aqm::{AqmSpec, Red, RedVerdict};
+use super::aqm::Verdict;
 use super::notifier::Notifier;
 use super::rate_trace::LinkRate;
 use super::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Label, Packet};
-use crate::rng::Stream;
 use crate::units::{Duration, Time};
 use wire::Wire;
 
@@ -108,7 +107,7 @@ impl Packets<usize> for [Packet] {
 }
 
 /// A link in the cheaper form that is exact. See the [module](self) for how it is driven.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the links of arithmetic are the many and the fast")]
 pub enum Link<T> {
     /// Arithmetic: every packet's fate is known when it is offered.
@@ -277,33 +276,18 @@ impl<T> Link<T> {
     }
 }
 
-/// Does RED let the packet in? Marks it where RED says so.
-fn red_admits(
-    red: &mut Red,
-    waiting: usize,
-    wire: &mut Wire,
-    now: Time,
-    packet: &mut Packet,
-) -> bool {
-    let idle = (wire.busy_until <= now && waiting == 0).then(|| {
-        let typical = wire.transmission_time(red.mean_packet_size());
-        Red::packets_in(now.since(wire.busy_until), typical)
-    });
-    match red.judge(waiting, idle, packet.flags.contains(Flags::ECN_CAPABLE)) {
-        RedVerdict::Pass => true,
-        RedVerdict::Mark => {
+/// Does a packet pass with this verdict? Marks it where the verdict says so.
+#[inline]
+fn passes(verdict: Verdict, packet: &mut Packet, wire: &mut Wire) -> bool {
+    match verdict {
+        Verdict::Pass => true,
+        Verdict::Mark if packet.flags.contains(Flags::ECN_CAPABLE) => {
             packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
             wire.marked += 1;
             true
         }
-        RedVerdict::Drop => false,
-    }
-}
-
-fn red_of(aqm: &AqmSpec, seed: u64, name: &str) -> Option<Red> {
-    match aqm {
-        AqmSpec::DropTail => None,
-        AqmSpec::Red(spec) => Some(Red::new(spec.clone(), Stream::new(seed, "red", name))),
+        // RFC 3168 section 5: what would be marked and cannot be is dropped.
+        Verdict::Mark | Verdict::Drop => false,
     }
 }
 

@@ -3,28 +3,33 @@
 use std::collections::VecDeque;
 
 use super::wire::Wire;
-use super::{Fate, Packets, fits, red_admits, red_of};
-use crate::network::aqm::Red;
+use super::{Fate, Packets, fits, passes};
+use crate::network::aqm::{Aqm, Backlog, Eviction, Lane, Leaving, Place, QueueManagement};
 use crate::network::rate_trace::LinkRate;
-use crate::network::router::{Router, RouterKind, TrafficController};
+use crate::network::router::{Feedback, Router, RouterKind, TrafficController};
+use crate::network::scheduler::RoundRobin;
 use crate::network::{ChannelSpec, QueueLimit, QueueSpec};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Rate, Time};
 
-/// A link that holds packets until they leave, for routers that write at that moment, and for
-/// classes. `T` stands for a packet outside.
-#[derive(Debug, Clone)]
+/// A link that holds packets until they leave, for queue management and routers that act at that
+/// moment, and for classes. `T` stands for a packet outside.
+///
+/// It may keep a queue for each class of protocols, so that no class can crowd another out
+/// (estcp2010, "Implementation of ESTCP"), and serves them by deficit round robin.
+#[derive(Debug)]
 pub struct QueuedLink<T> {
     pub(super) wire: Wire,
-    /// One queue, or one a class.
+    /// One queue, or one per class.
     queues: Vec<Queue<T>>,
     /// The queue of each [`RouterKind`].
     queue_of: [u8; RouterKind::ALL.len()],
+    /// Whose turn it is among several.
+    turns: RoundRobin,
     /// Packets in all queues.
     waiting: usize,
-    /// Deficit round robin: whose turn it is, and whether it has had its quantum.
-    turn: usize,
-    credited: bool,
+    /// Packets that made room for others, with the queue they were in.
+    evicted: VecDeque<(Waiting<T>, usize)>,
 }
 
 /// The queue of a class of protocols on a link, and its share of it.
@@ -41,11 +46,11 @@ pub struct ClassSpec {
 }
 
 /// Deficit round robin: bytes that the class of least weight may send a turn. One packet of usual
-/// size suffices for constant work a packet (Shreedhar and Varghese 1995, section 3).
+/// size suffices for constant work per packet (Shreedhar and Varghese 1995, section 3).
 const LEAST_QUANTUM: f64 = 1500.0;
 
 /// A packet in a queue.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Waiting<T> {
     handle: T,
     label: Label,
@@ -54,37 +59,78 @@ struct Waiting<T> {
 }
 
 /// One queue of a link.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Queue<T> {
     limit: QueueLimit,
-    red: Option<Red>,
-    router: Option<Router>,
-    waiting: VecDeque<Waiting<T>>,
-    waiting_bytes: u64,
-    /// Deficit round robin: bytes a turn, and bytes left.
-    quantum: u64,
-    deficit: u64,
+    aqm: Aqm,
+    router: Router,
+    /// What waits in each lane, and what the queue management sees of it.
+    waiting: Vec<VecDeque<Waiting<T>>>,
+    lanes: Vec<Lane>,
+    packets: usize,
+    bytes: u64,
 }
 
 impl<T> Queue<T> {
-    fn new(spec: &QueueSpec, rate: Rate, quantum: u64, seed: u64, name: &str) -> Self {
+    fn new(spec: &QueueSpec, place: &Place<'_>) -> Self {
         Queue {
             limit: spec.limit,
-            red: red_of(&spec.aqm, seed, name),
-            router: Router::new(&spec.router, rate, spec.limit, seed, name),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            quantum,
-            deficit: 0,
+            aqm: Aqm::new(&spec.aqm, place),
+            router: Router::new(&spec.router, place),
+            waiting: vec![VecDeque::new()],
+            lanes: vec![Lane::default()],
+            packets: 0,
+            bytes: 0,
         }
     }
 
-    /// The queue as a share of its limit.
-    fn filled(&self) -> f64 {
-        match self.limit {
-            QueueLimit::Packets(limit) => self.waiting.len() as f64 / f64::from(limit),
-            QueueLimit::Bytes(limit) => self.waiting_bytes as f64 / limit as f64,
+    fn push(&mut self, lane: usize, waiting: Waiting<T>) {
+        // One more than there are at most, as the discipline must see to.
+        let lane = lane.min(self.lanes.len());
+        if lane == self.lanes.len() {
+            self.lanes.push(Lane::default());
+            self.waiting.push(VecDeque::new());
         }
+        self.packets += 1;
+        self.bytes += u64::from(waiting.size);
+        let seen = &mut self.lanes[lane];
+        seen.packets += 1;
+        seen.bytes += u64::from(waiting.size);
+        seen.head.get_or_insert((waiting.arrived, waiting.size));
+        self.waiting[lane].push_back(waiting);
+    }
+
+    fn pop(&mut self, lane: usize) -> Option<Waiting<T>> {
+        let list = self.waiting.get_mut(lane)?;
+        let first = list.pop_front()?;
+        self.packets -= 1;
+        self.bytes -= u64::from(first.size);
+        let seen = &mut self.lanes[lane];
+        seen.packets -= 1;
+        seen.bytes -= u64::from(first.size);
+        seen.head = list.front().map(|next| (next.arrived, next.size));
+        Some(first)
+    }
+
+    /// The size of the packet that leaves next, as far as it is known without asking the queue
+    /// management: with several lanes, of the largest that may.
+    fn head(&self) -> Option<u32> {
+        self.lanes.iter().filter_map(|lane| lane.head).map(|(_, size)| size).max()
+    }
+
+    fn is_over(&self) -> bool {
+        let over = match self.limit {
+            QueueLimit::Packets(limit) => self.packets > limit as usize,
+            QueueLimit::Bytes(limit) => self.bytes > limit,
+        };
+        over || self.bytes > self.aqm.memory_limit()
+    }
+
+    /// What the queue management and the router see, beside both.
+    fn parts(&mut self, idle_since: Option<Time>) -> (Backlog<'_>, &mut Aqm, &mut Router) {
+        let Queue { packets, bytes, limit, .. } = *self;
+        let backlog = Backlog { packets, bytes, limit, idle_since, lanes: &self.lanes };
+        (backlog, &mut self.aqm, &mut self.router)
     }
 }
 
@@ -99,19 +145,19 @@ impl<T> QueuedLink<T> {
         name: &str,
     ) -> Self {
         let mut queue_of = [0; RouterKind::ALL.len()];
+        let wire = rate.mean();
+        let weights = || queue.classes.iter().map(|class| class.weight);
+        let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
         let queues = if queue.classes.is_empty() {
-            vec![Queue::new(queue, rate.mean(), 0, seed, name)]
+            vec![Queue::new(queue, &Place { wire, share: wire, limit: queue.limit, seed, name })]
         } else {
-            let weights = || queue.classes.iter().map(|class| class.weight);
-            let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
             let class = |(index, class): (u8, &ClassSpec)| {
                 queue_of[class.kind as usize] = index;
-                // What a router with a capacity may count on.
-                let share = rate.mean().as_bps() as f64 * class.weight / sum;
-                let share = Rate::from_bps(share as u64).unwrap_or(rate.mean());
-                let quantum = (LEAST_QUANTUM * class.weight / least) as u64;
+                let share = wire.as_bps() as f64 * class.weight / sum;
+                let share = Rate::from_bps(share as u64).unwrap_or(wire);
                 let name = format!("{name}/{}", class.kind.name());
-                Queue::new(&class.queue, share, quantum, seed, &name)
+                let limit = class.queue.limit;
+                Queue::new(&class.queue, &Place { wire, share, limit, seed, name: &name })
             };
             (0..).zip(&queue.classes).map(class).collect()
         };
@@ -119,15 +165,22 @@ impl<T> QueuedLink<T> {
             wire: Wire::new(rate, delay, channel, seed, name),
             queues,
             queue_of,
+            turns: RoundRobin::ring(
+                weights().map(|weight| (LEAST_QUANTUM * weight / least) as u64),
+            ),
             waiting: 0,
-            turn: 0,
-            credited: false,
+            evicted: VecDeque::new(),
         }
     }
 
     fn queue_of(&self, label: Label) -> usize {
         // A class that is no router kind cannot be.
         usize::from(self.queue_of.get(usize::from(label.class)).copied().unwrap_or(0))
+    }
+
+    fn idle_since(&self, now: Time) -> Option<Time> {
+        let busy_until = self.wire.busy_until;
+        (self.waiting == 0 && busy_until <= now).then_some(busy_until)
     }
 
     /// A packet reaches the queue. Returns it if the queue refuses it.
@@ -141,123 +194,113 @@ impl<T> QueuedLink<T> {
         packet: &mut Packet,
         handle: T,
     ) -> Result<(), T> {
-        let idle = self.waiting == 0 && self.wire.busy_until <= now;
+        let idle_since = self.idle_since(now);
         let index = self.queue_of(label);
         let queue = &mut self.queues[index];
-        match &mut queue.router {
-            Some(Router::Xcp(xcp)) => xcp.on_arrival(now, packet),
-            Some(Router::Warning(_)) => {
-                let filled = queue.filled();
-                if let Some(Router::Warning(warning)) = &mut queue.router {
-                    self.wire.marked += u64::from(warning.on_arrival(packet, filled));
-                }
-            }
-            Some(Router::Xtcp(_) | Router::Estcp(_) | Router::EcnThreshold(_)) | None => {}
-        }
-        let waiting = queue.waiting.len();
-        let red_admits = queue
-            .red
-            .as_mut()
-            .is_none_or(|red| red_admits(red, waiting, &mut self.wire, now, packet));
-        if !red_admits || !(idle || fits(queue.limit, waiting, queue.waiting_bytes, packet.size)) {
-            match &mut queue.router {
-                Some(Router::Xtcp(counter)) => counter.on_drop(packet, waiting),
-                Some(Router::Estcp(estcp)) => estcp.on_drop(now, waiting, queue.waiting_bytes),
-                Some(Router::Xcp(_) | Router::Warning(_) | Router::EcnThreshold(_)) | None => {}
-            }
+        let (backlog, aqm, router) = queue.parts(idle_since);
+        self.wire.marked += u64::from(router.on_arrival(now, &backlog, packet));
+        let verdict = aqm.on_enqueue(now, &backlog, packet);
+        let admitted = passes(verdict, packet, &mut self.wire)
+            && (idle_since.is_some()
+                || aqm.makes_room()
+                || fits(backlog.limit, backlog.packets, backlog.bytes, packet.size));
+        if !admitted {
+            router.on_drop(now, &backlog, packet);
             return Err(handle);
         }
-        if let Some(Router::EcnThreshold(threshold)) = &queue.router {
-            self.wire.marked += u64::from(threshold.on_arrival(waiting, packet));
-        }
-        queue.waiting.push_back(Waiting { handle, label, arrived: now, size: packet.size });
-        queue.waiting_bytes += u64::from(packet.size);
+        self.wire.marked += u64::from(router.on_enqueue(now, &backlog, packet));
+        let lane = aqm.lane(label, packet);
+        queue.push(lane, Waiting { handle, label, arrived: now, size: packet.size });
         self.waiting += 1;
-        if !idle {
-            if let Some(Router::Estcp(estcp)) = &mut queue.router {
-                estcp.on_arrival(queue.waiting.len(), queue.waiting_bytes);
+        if idle_since.is_none() {
+            while queue.packets > 1 && queue.is_over() {
+                let (backlog, aqm, _) = queue.parts(None);
+                let Eviction { lane, packets } = aqm.evict(&backlog);
+                for _ in 0..packets.max(1) {
+                    let Some(victim) = queue.pop(lane) else { break };
+                    self.evicted.push_back((victim, index));
+                    self.waiting -= 1;
+                }
             }
             self.wire.longest_queue = self.wire.longest_queue.max(self.waiting);
         }
         Ok(())
     }
 
-    /// When [`QueuedLink::serve`] has something to do: the wire can take the next waiting packet.
+    /// When [`QueuedLink::serve`] has something to do: the wire can take the next waiting packet,
+    /// or a packet that made room is to be told of.
+    #[inline]
     pub fn next_service(&self) -> Time {
-        if self.waiting > 0 { self.wire.busy_until } else { Time::NEVER }
+        if !self.evicted.is_empty() {
+            Time::ZERO
+        } else if self.waiting > 0 {
+            self.wire.busy_until
+        } else {
+            Time::NEVER
+        }
     }
 
-    /// Puts the next waiting packet on the wire, if one waits and the wire is free.
+    /// Puts the next waiting packet on the wire, if one waits and the wire is free, or tells of one
+    /// that is dropped.
     pub fn serve(
         &mut self,
         now: Time,
         packets: &mut (impl Packets<T> + ?Sized),
     ) -> Option<Fate<T>> {
+        if let Some((Waiting { handle, arrived, .. }, index)) = self.evicted.pop_front() {
+            let (backlog, _, router) = self.queues[index].parts(None);
+            router.on_drop(now, &backlog, packets.packet(&handle));
+            return Some(Fate::Dropped { handle, arrived });
+        }
         if self.waiting == 0 || self.wire.busy_until > now {
             return None;
         }
+        let several = self.queues.len() > 1;
+        let queues = &self.queues;
+        let index = if several { self.turns.next(|index| queues[index].head()) } else { 0 };
+        let queue = &mut self.queues[index];
+        let (backlog, aqm, _) = queue.parts(None);
+        // A discipline that names an empty lane is put right.
+        let lane = aqm.next_lane(now, &backlog);
+        let lane = match backlog.lanes.get(lane) {
+            Some(Lane { head: Some(_), .. }) => lane,
+            _ => backlog.lanes.iter().position(|lane| lane.packets > 0).unwrap_or(0),
+        };
+        let Waiting { handle, label, arrived, size } = queue.pop(lane)?;
         self.waiting -= 1;
-        if self.queues.len() > 1 {
-            self.choose();
-        }
-        let queue = &mut self.queues[self.turn];
-        let Waiting { handle, label, arrived, size } = queue.waiting.pop_front()?;
         let packet = packets.packet(&handle);
-        let left = queue.waiting_bytes - u64::from(size);
-        match &mut queue.router {
-            Some(Router::Xcp(xcp)) => xcp.on_departure(now, packet, queue.waiting_bytes),
-            Some(Router::Xtcp(counter)) => {
-                self.wire.marked += u64::from(counter.on_departure(packet));
-            }
-            Some(Router::Estcp(estcp)) => {
-                estcp.on_departure(now, packet, queue.waiting.len(), left);
-            }
-            Some(Router::Warning(_) | Router::EcnThreshold(_)) | None => {}
+        let (backlog, aqm, router) = queue.parts(None);
+        let verdict = aqm.on_dequeue(now, Leaving { arrived, lane }, &backlog, packet);
+        if !passes(verdict, packet, &mut self.wire) {
+            router.on_drop(now, &backlog, packet);
+            return Some(Fate::Dropped { handle, arrived });
         }
-        queue.waiting_bytes = left;
+        self.wire.marked += u64::from(router.on_departure(now, &backlog, packet));
+        if several {
+            self.turns.charge(index, size);
+        }
         let departure = self.wire.send(now, arrived, label, packet);
         Some(Fate::Sent { handle, arrived, departure })
     }
 
-    /// Deficit round robin: moves the turn to the queue that sends next; one has a packet.
-    fn choose(&mut self) {
-        loop {
-            let queue = &mut self.queues[self.turn];
-            match queue.waiting.front() {
-                None => queue.deficit = 0,
-                Some(&Waiting { size, .. }) => {
-                    if !self.credited {
-                        self.credited = true;
-                        queue.deficit += queue.quantum;
-                    }
-                    if let Some(rest) = queue.deficit.checked_sub(u64::from(size)) {
-                        queue.deficit = rest;
-                        return;
-                    }
-                }
-            }
-            self.turn = (self.turn + 1) % self.queues.len();
-            self.credited = false;
-        }
-    }
-
     /// When [`QueuedLink::on_timer`] must be called next.
+    #[inline]
     pub fn next_timer(&self) -> Time {
-        let timers = self.queues.iter().map(|queue| match &queue.router {
-            Some(Router::Xcp(xcp)) => xcp.next_timer(),
-            _ => Time::NEVER,
-        });
-        timers.min().unwrap_or(Time::NEVER)
+        let timer = |queue: &Queue<T>| queue.router.next_timer().min(queue.aqm.next_timer());
+        self.queues.iter().map(timer).min().unwrap_or(Time::NEVER)
     }
 
-    /// Lets the routers' intervals that are due end.
+    /// Lets the intervals of routers and queue management that are due end.
     pub fn on_timer(&mut self, now: Time) {
+        let idle_since = self.idle_since(now);
         for queue in &mut self.queues {
+            let (backlog, aqm, router) = queue.parts(idle_since);
             // One that sleeps keeps the rhythm of its intervals.
-            if let Some(Router::Xcp(xcp)) = &mut queue.router
-                && xcp.next_timer() <= now
-            {
-                xcp.on_timer(now, queue.waiting_bytes);
+            if router.next_timer() <= now {
+                router.on_timer(now, &backlog);
+            }
+            if aqm.next_timer() <= now {
+                aqm.on_timer(now, &backlog);
             }
         }
     }
@@ -267,22 +310,21 @@ impl<T> QueuedLink<T> {
         self.waiting
     }
 
-    /// When each of the waiting packets came.
+    /// When each of the packets came that have not been told of yet.
     pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
-        self.queues.iter().flat_map(|queue| queue.waiting.iter().map(|waiting| waiting.arrived))
+        let waiting = self.queues.iter().flat_map(|queue| queue.waiting.iter().flatten());
+        let evicted = self.evicted.iter().map(|(waiting, _)| waiting);
+        waiting.chain(evicted).map(|waiting| waiting.arrived)
     }
 
     /// The value that the router sends out now, if it is one number: ESTCP's g, seconds.
     pub fn signal(&self) -> Option<f64> {
-        self.traffic_controller().map(TrafficController::g)
+        self.queues.iter().find_map(|queue| queue.router.signal())
     }
 
     /// The traffic controller of ESTCP, if there is one.
     pub fn traffic_controller(&self) -> Option<&TrafficController> {
-        self.queues.iter().find_map(|queue| match &queue.router {
-            Some(Router::Estcp(estcp)) => Some(&**estcp),
-            _ => None,
-        })
+        self.queues.iter().find_map(|queue| queue.router.traffic_controller())
     }
 }
 
@@ -302,7 +344,7 @@ mod tests {
             |kind: RouterKind, weight| ClassSpec { kind, weight, queue: queue(100, kind.spec()) };
         let classes =
             vec![class(RouterKind::Any, weights[0]), class(RouterKind::Estcp, weights[1])];
-        let spec = QueueSpec { classes, ..queue(100, RouterSpec::None) };
+        let spec = QueueSpec { classes, ..queue(100, RouterSpec::default()) };
         let rate = Rate::from_bps(8_000_000).unwrap();
         QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test")
     }
@@ -396,13 +438,16 @@ mod tests {
             weight,
             queue: queue(100, RouterSpec::Xcp(XcpSpec::default())),
         };
-        let any =
-            ClassSpec { kind: RouterKind::Any, weight: 3.0, queue: queue(100, RouterSpec::None) };
-        let spec = QueueSpec { classes: vec![any, xcp(1.0)], ..queue(100, RouterSpec::None) };
+        let any = ClassSpec {
+            kind: RouterKind::Any,
+            weight: 3.0,
+            queue: queue(100, RouterSpec::default()),
+        };
+        let spec = QueueSpec { classes: vec![any, xcp(1.0)], ..queue(100, RouterSpec::default()) };
         let rate = Rate::from_bps(8_000_000).unwrap();
         let link: QueuedLink<usize> =
             QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
-        let Some(Router::Xcp(router)) = &link.queues[1].router else { panic!("an XCP router") };
+        let Router::Xcp(router) = &link.queues[1].router else { panic!("an XCP router") };
         // A quarter of a million bytes a second.
         assert_eq!(router.capacity(), 250_000.0);
     }
@@ -415,7 +460,7 @@ mod tests {
             queue: queue(100, RouterSpec::Xcp(XcpSpec::default())),
         };
         let classes = vec![xcp(RouterKind::Xcp), xcp(RouterKind::XcpPersistent)];
-        let spec = QueueSpec { classes, ..queue(100, RouterSpec::None) };
+        let spec = QueueSpec { classes, ..queue(100, RouterSpec::default()) };
         let rate = Rate::from_bps(8_000_000).unwrap();
         let mut link: QueuedLink<usize> =
             QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");

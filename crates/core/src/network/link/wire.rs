@@ -10,7 +10,7 @@ use crate::rng::Stream;
 use crate::units::{Duration, Rate, Time};
 
 /// The wire and its channel: when a packet that starts now arrives, and whether intact.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Wire {
     /// The rate, or the mean of the trace.
     rate: Rate,

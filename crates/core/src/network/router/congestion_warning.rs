@@ -13,7 +13,12 @@
 //! since the mark must be there when the overflow comes; the threshold is a third of the queue's
 //! limit.
 
+use super::{Feedback, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, Place};
 use crate::packet::{Flags, Packet};
+use crate::parameters;
+use crate::part::{Form, Kind, Part, Words};
+use crate::units::Time;
 
 /// Parameters of the congestion warning.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,13 +26,21 @@ pub struct WarningSpec {
     /// Average queue from which packets are marked, as a share of the queue's limit, 0 to 1.
     pub threshold: f64,
     /// w: weight of a new sample in the average, in (0, 1].
-    pub weight: f64,
+    pub sample_weight: f64,
 }
 
 impl Default for WarningSpec {
     fn default() -> Self {
-        WarningSpec { threshold: 1.0 / 3.0, weight: 0.2 }
+        CongestionWarning::FORMS[0].config
     }
+}
+
+parameters! {
+    WarningSpec in "", "parameters of cw";
+    threshold: Kind::Number { least: 0.0, most: 1.0 }, "of the limit",
+        "average queue from which packets are marked";
+    sample_weight: Kind::Number { least: 1e-12, most: 1.0 }, "",
+        "weight of a new sample in the average";
 }
 
 /// The state of the congestion warning of one queue.
@@ -37,16 +50,46 @@ pub struct CongestionWarning {
     average: f64,
 }
 
+impl Part for CongestionWarning {
+    type Config = WarningSpec;
+    const FORMS: &'static [Form<WarningSpec>] = &[Form {
+        words: Words {
+            name: "cw",
+            what: "marks every packet while the average queue is above a share of its limit",
+            source: "Xu, Tian and Ansari 2005; estcp2010",
+        },
+        config: WarningSpec { threshold: 1.0 / 3.0, sample_weight: 0.2 },
+    }];
+}
+
+impl Feedback for CongestionWarning {
+    fn on_arrival(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        self.judge(packet, queue.filled())
+    }
+}
+
+impl RouterPart for CongestionWarning {
+    fn new(config: WarningSpec, _: &Place<'_>) -> Self {
+        CongestionWarning::with(config)
+    }
+    /// Its average is kept by a [`crate::network::QueuedLink`] although the marks are made on
+    /// arrival.
+    const ACTS_ON_DEPARTURE: bool = true;
+    fn serves(kind: RouterKind) -> bool {
+        matches!(kind, RouterKind::Any | RouterKind::EcnThreshold | RouterKind::CongestionWarning)
+    }
+}
+
 impl CongestionWarning {
     /// The warning of an empty queue.
-    pub fn new(spec: WarningSpec) -> Self {
+    pub fn with(spec: WarningSpec) -> Self {
         CongestionWarning { spec, average: 0.0 }
     }
 
     /// A packet arrives at a queue that is filled to this share of its limit. Returns whether it
     /// was marked.
-    pub fn on_arrival(&mut self, packet: &mut Packet, filled: f64) -> bool {
-        self.average += self.spec.weight * (filled - self.average);
+    pub fn judge(&mut self, packet: &mut Packet, filled: f64) -> bool {
+        self.average += self.spec.sample_weight * (filled - self.average);
         let mark = self.average >= self.spec.threshold && packet.flags.contains(Flags::ECN_CAPABLE);
         if mark {
             packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
@@ -61,10 +104,11 @@ mod tests {
 
     #[test]
     fn every_packet_is_marked_while_the_average_is_above_the_threshold() {
-        let mut warning = CongestionWarning::new(WarningSpec { threshold: 0.5, weight: 0.5 });
+        let mut warning =
+            CongestionWarning::with(WarningSpec { threshold: 0.5, sample_weight: 0.5 });
         let mut marks = |flags, filled| {
             let mut packet = Packet { flags, ..Packet::default() };
-            let marked = warning.on_arrival(&mut packet, filled);
+            let marked = warning.judge(&mut packet, filled);
             assert_eq!(marked, packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
             marked
         };

@@ -4,7 +4,12 @@
 //! A packet that finds more than K packets queued is marked. What does not understand ECN is
 //! left to the queue's own limit.
 
+use super::{Feedback, RouterPart};
+use crate::network::aqm::{Backlog, Place};
 use crate::packet::{Flags, Packet};
+use crate::parameters;
+use crate::part::{Form, Kind, Part, Words};
+use crate::units::Time;
 
 /// The threshold K.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +22,41 @@ pub struct EcnThreshold {
 impl Default for EcnThreshold {
     /// 20 packets, as Alizadeh et al. (section 3.4) choose for 1 Gbit/s.
     fn default() -> Self {
-        EcnThreshold { threshold: 20 }
+        Self::FORMS[0].config
     }
+}
+
+parameters! {
+    EcnThreshold in "", "parameters of ecn-threshold";
+    threshold: Kind::Integer { least: 0, most: 1_000_000_000 }, "packets",
+        "mark what finds more of them waiting";
+}
+
+impl Part for EcnThreshold {
+    type Config = EcnThreshold;
+    const FORMS: &'static [Form<EcnThreshold>] = &[Form {
+        words: Words {
+            name: "ecn-threshold",
+            what: "marks every packet that finds more than K packets waiting",
+            source: "RFC 8257 section 3.1; Alizadeh et al. 2010, section 3.1",
+        },
+        config: EcnThreshold { threshold: 20 },
+    }];
+}
+
+impl Feedback for EcnThreshold {
+    #[inline]
+    fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        EcnThreshold::on_arrival(*self, queue.packets, packet)
+    }
+}
+
+impl RouterPart for EcnThreshold {
+    fn new(config: EcnThreshold, _: &Place<'_>) -> Self {
+        config
+    }
+    const MARKS: bool = true;
+    const ACTS_ON_DEPARTURE: bool = false;
 }
 
 impl EcnThreshold {

@@ -33,8 +33,12 @@
 //! The two bits of Fig. 4 have room for one bottleneck; a controller whose queue has never been
 //! half full leaves them alone.
 
+use super::{Feedback, RouterKind, RouterPart};
 use crate::network::QueueLimit;
+use crate::network::aqm::{Backlog, Place};
 use crate::packet::{CongestionHeader, Packet};
+use crate::parameters;
+use crate::part::{Form, Kind, ParameterValue, Part, Value, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
@@ -83,17 +87,93 @@ pub struct EstcpSpec {
     /// increase of TCP at an RTT of 100 ms.
     pub initial_g: f64,
     /// Bytes of a packet, for the number of packets in a queue that is limited in bytes.
-    pub packet_size: u32,
+    pub mean_packet_size: u32,
 }
 
 impl Default for EstcpSpec {
     fn default() -> Self {
-        EstcpSpec {
+        TrafficController::FORMS[0].config
+    }
+}
+
+impl ParameterValue for Gamma {
+    fn into_value(self) -> Value {
+        match self {
+            Gamma::OneFlow => Value::Word("one-flow"),
+            Gamma::Adaptive => Value::Word("adaptive"),
+            Gamma::Fixed(gamma) => Value::Number(gamma),
+        }
+    }
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Word("one-flow") => Some(Gamma::OneFlow),
+            Value::Word("adaptive") => Some(Gamma::Adaptive),
+            Value::Number(gamma) => Some(Gamma::Fixed(gamma)),
+            _ => None,
+        }
+    }
+}
+
+parameters! {
+    EstcpSpec in "", "parameters of estcp";
+    target: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
+        "D, the length of a phase";
+    gamma: Kind::PositiveOrWord { most: 1e6, words: &["one-flow", "adaptive"] }, "",
+        "gain per packet; one-flow is 1/(2B)";
+    initial_g: Kind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
+    mean_packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes",
+        "of a packet of a queue limited in bytes";
+}
+
+impl Part for TrafficController {
+    type Config = EstcpSpec;
+    const FORMS: &'static [Form<EstcpSpec>] = &[Form {
+        words: Words {
+            name: "estcp",
+            what: "tells all flows when to cut their windows and how fast to grow",
+            source: "estcp2010",
+        },
+        config: EstcpSpec {
             target: Duration::from_secs(5),
             gamma: Gamma::OneFlow,
             initial_g: 0.1,
-            packet_size: 1000,
+            mean_packet_size: 1000,
+        },
+    }];
+}
+
+impl Feedback for TrafficController {
+    #[inline]
+    fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        // What finds the wire free does not queue.
+        if queue.idle_since.is_none() {
+            self.note(queue.packets + 1, queue.bytes + u64::from(packet.size));
         }
+        false
+    }
+    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, _: &Packet) {
+        self.overflow(now, queue.packets, queue.bytes);
+    }
+    #[inline]
+    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        self.write(now, packet, queue.packets, queue.bytes);
+        false
+    }
+    fn signal(&self) -> Option<f64> {
+        Some(self.g())
+    }
+    fn traffic_controller(&self) -> Option<&TrafficController> {
+        Some(self)
+    }
+}
+
+impl RouterPart for TrafficController {
+    fn new(config: EstcpSpec, place: &Place<'_>) -> Self {
+        TrafficController::with_marks(config, place.limit, place.stream("estcp"))
+    }
+    const ACTS_ON_DEPARTURE: bool = true;
+    fn serves(kind: RouterKind) -> bool {
+        matches!(kind, RouterKind::Any | RouterKind::EcnThreshold | RouterKind::Estcp)
     }
 }
 
@@ -102,7 +182,7 @@ impl EstcpSpec {
     pub fn buffer(&self, limit: QueueLimit) -> f64 {
         match limit {
             QueueLimit::Packets(packets) => f64::from(packets),
-            QueueLimit::Bytes(bytes) => bytes as f64 / f64::from(self.packet_size),
+            QueueLimit::Bytes(bytes) => bytes as f64 / f64::from(self.mean_packet_size),
         }
     }
 
@@ -153,7 +233,7 @@ pub struct TrafficController {
 
 impl TrafficController {
     /// A controller before a queue of that limit that has seen no traffic; it marks with `marks`.
-    pub fn new(spec: EstcpSpec, limit: QueueLimit, marks: Stream) -> Self {
+    pub fn with_marks(spec: EstcpSpec, limit: QueueLimit, marks: Stream) -> Self {
         TrafficController {
             spec,
             limit,
@@ -202,14 +282,14 @@ impl TrafficController {
 
     /// The queue, so long with it, has taken a packet.
     #[inline]
-    pub fn on_arrival(&mut self, packets: usize, bytes: u64) {
+    pub fn note(&mut self, packets: usize, bytes: u64) {
         let filled = self.filled(packets, bytes);
         self.longest = self.longest.max(filled);
         self.congested |= 2 * filled >= self.full();
     }
 
     /// The queue, so long, has dropped a packet.
-    pub fn on_drop(&mut self, now: Time, packets: usize, bytes: u64) {
+    pub fn overflow(&mut self, now: Time, packets: usize, bytes: u64) {
         let filled = self.filled(packets, bytes);
         self.longest = self.longest.max(filled);
         self.shortest = self.shortest.min(filled);
@@ -244,7 +324,7 @@ impl TrafficController {
 
     /// `packet` leaves the queue, which is so long without it.
     #[inline]
-    pub fn on_departure(&mut self, now: Time, packet: &mut Packet, packets: usize, bytes: u64) {
+    pub fn write(&mut self, now: Time, packet: &mut Packet, packets: usize, bytes: u64) {
         let filled = self.filled(packets, bytes);
         self.shortest = self.shortest.min(filled);
         self.drained |= 2 * filled <= self.full();
@@ -275,7 +355,7 @@ mod tests {
 
     fn controller(gamma: Gamma) -> TrafficController {
         let spec = EstcpSpec { gamma, initial_g: 0.02, ..EstcpSpec::default() };
-        TrafficController::new(spec, LIMIT, Stream::new(1, "estcp", "test"))
+        TrafficController::with_marks(spec, LIMIT, Stream::new(1, "estcp", "test"))
     }
 
     fn ms(time: u64) -> Time {
@@ -290,7 +370,7 @@ mod tests {
     /// Phase and g of a packet that leaves at `now`, `packets` being left.
     fn field(controller: &mut TrafficController, now: Time, packets: usize) -> (u64, f64) {
         let mut packet = ideal();
-        controller.on_departure(now, &mut packet, packets, 0);
+        controller.write(now, &mut packet, packets, 0);
         match packet.header {
             CongestionHeader::Estcp { phase, g, .. } => (phase, g),
             _ => (0, f64::NAN),
@@ -300,7 +380,7 @@ mod tests {
     /// An overflow at `at` with drops for 50 ms, after which the queue drains.
     fn overflow(controller: &mut TrafficController, at: u64) {
         for i in 0..10 {
-            controller.on_drop(ms(at + 5 * i), 100, 0);
+            controller.overflow(ms(at + 5 * i), 100, 0);
             field(controller, ms(at + 5 * i), 99);
         }
         field(controller, ms(at + 60), 40);
@@ -361,7 +441,7 @@ mod tests {
         let mut controller = controller(Gamma::OneFlow);
         let mut shifts = Vec::new();
         for i in 0..110 {
-            controller.on_drop(ms(10 * i), 100, 0);
+            controller.overflow(ms(10 * i), 100, 0);
             shifts.push(field(&mut controller, ms(10 * i), 99).0);
         }
         // At 0, 0.5 and 1 s.
@@ -369,7 +449,7 @@ mod tests {
         assert_eq!((controller.g(), controller.phases().len()), (0.02, 0), "it is no phase");
         // Drained at 1.2 s, full again at 3 s: 2 s since the last shift.
         field(&mut controller, ms(1200), 50);
-        controller.on_drop(ms(3000), 100, 0);
+        controller.overflow(ms(3000), 100, 0);
         assert_eq!(controller.phases().len(), 1);
         assert_eq!(controller.phases()[0].start, ms(1000));
     }
@@ -386,20 +466,21 @@ mod tests {
     fn of_two_controllers_the_one_that_shifted_last_gives_g() {
         let mut near = controller(Gamma::OneFlow);
         let far_spec = EstcpSpec { initial_g: 3.0, ..EstcpSpec::default() };
-        let mut far = TrafficController::new(far_spec, LIMIT, Stream::new(1, "estcp", "far"));
+        let mut far =
+            TrafficController::with_marks(far_spec, LIMIT, Stream::new(1, "estcp", "far"));
         let read = |near: &mut TrafficController, far: &mut TrafficController, at| {
             let mut packet = ideal();
-            near.on_departure(ms(at), &mut packet, 10, 0);
-            far.on_departure(ms(at), &mut packet, 10, 0);
+            near.write(ms(at), &mut packet, 10, 0);
+            far.write(ms(at), &mut packet, 10, 0);
             match packet.header {
                 CongestionHeader::Estcp { phase, g, .. } => (phase, g),
                 _ => (0, f64::NAN),
             }
         };
         assert_eq!(read(&mut near, &mut far, 0), (2, 3.0), "neither has shifted: the slower one");
-        near.on_drop(ms(10), 100, 0);
+        near.overflow(ms(10), 100, 0);
         assert_eq!(read(&mut near, &mut far, 20), (3, 0.02));
-        far.on_drop(ms(30), 100, 0);
+        far.overflow(ms(30), 100, 0);
         assert_eq!(read(&mut near, &mut far, 40), (4, 3.0));
     }
 
@@ -422,22 +503,22 @@ mod tests {
             for _ in 0..n {
                 let header = CongestionHeader::EstcpBits { bits: 0 };
                 let mut packet = Packet { header, ..Packet::default() };
-                controller.on_departure(ms(1), &mut packet, 10, 0);
+                controller.write(ms(1), &mut packet, 10, 0);
                 if let CongestionHeader::EstcpBits { bits } = packet.header {
                     counts[usize::from(bits)] += 1;
                 }
             }
             counts
         };
-        controller.on_arrival(49, 0);
+        controller.note(49, 0);
         assert_eq!(bits(&mut controller, 100), [100, 0, 0, 0]);
-        controller.on_arrival(50, 0);
+        controller.note(50, 0);
         // Phase 1 is odd: 10 and 11. g = 0.02 is ln(200)/ln(100 000) = 0.4602 of the range:
         // p = 0.01 + 0.98 x 0.4602 = 0.461; five sigma of 10 000 packets are 0.025.
         let odd = bits(&mut controller, 10_000);
         assert_eq!((odd[0], odd[1]), (0, 0));
         assert!((odd[3] as f64 / 10_000.0 - 0.461).abs() < 0.025, "{odd:?}");
-        controller.on_drop(ms(1), 100, 0);
+        controller.overflow(ms(1), 100, 0);
         let even = bits(&mut controller, 100);
         assert_eq!(even[0] + even[1], 100);
     }

@@ -1,20 +1,95 @@
 //! Router halves of explicit feedback: what a router counts and writes into packets.
+//!
+//! A router is one file here: a state machine that implements [`Feedback`], its parameters, and how
+//! it describes itself ([`Part`](crate::part::Part)). A line in the list below makes it a choice of
+//! scenario files.
 
 mod congestion_warning;
 mod ecn_threshold;
 pub mod estcp;
+mod none;
 mod xcp;
 mod xtcp;
 
 pub use congestion_warning::{CongestionWarning, WarningSpec};
 pub use ecn_threshold::EcnThreshold;
 pub use estcp::{EstcpSpec, Gamma, Phase, TrafficController};
+pub use none::NoRouter;
 pub use xcp::{XcpRouter, XcpSpec};
 pub use xtcp::CongestionCounter;
 
-use super::QueueLimit;
-use crate::rng::Stream;
-use crate::units::Rate;
+use std::fmt;
+
+use super::aqm::{Backlog, Place};
+use crate::packet::Packet;
+use crate::part::{CustomPart, Part, Plain, axis};
+use crate::units::Time;
+
+/// Makes the axis of the list of routers, and what must be known of each beside.
+macro_rules! routers {
+    ($d:tt $($name:ident: $part:ty,)+) => {
+        axis! {
+            $d each_router;
+            /// A router with its parameters.
+            config RouterSpec;
+            /// The state of a router.
+            state Router;
+            @custom dyn MakeRouter => Box<dyn Feedback + Send + Sync>;
+            $($name: $part,)+
+        }
+        impl RouterSpec {
+            /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
+            pub fn marks(&self) -> bool {
+                match self {
+                    $(RouterSpec::$name(_) => <$part as RouterPart>::MARKS,)+
+                    RouterSpec::Custom(custom) => custom.0.marks(),
+                }
+            }
+            /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
+            pub fn acts_on_departure(&self) -> bool {
+                match self {
+                    $(RouterSpec::$name(_) => <$part as RouterPart>::ACTS_ON_DEPARTURE,)+
+                    RouterSpec::Custom(custom) => custom.0.acts_on_departure(),
+                }
+            }
+            /// Does it give the feedback that protocols asking for `kind` need?
+            pub fn serves(&self, kind: RouterKind) -> bool {
+                match self {
+                    $(RouterSpec::$name(_) => <$part as RouterPart>::serves(kind),)+
+                    RouterSpec::Custom(custom) => custom.0.serves(kind),
+                }
+            }
+        }
+        impl Router {
+            /// The router described by `spec` at that place, before it has seen any traffic.
+            pub fn new(spec: &RouterSpec, place: &Place<'_>) -> Router {
+                match spec {
+                    $(RouterSpec::$name(config) => {
+                        Router::$name(<$part as RouterPart>::new(*config, place))
+                    })+
+                    RouterSpec::Custom(custom) => Router::Custom(custom.0.make(place)),
+                }
+            }
+        }
+    };
+}
+
+routers! {
+    $
+    None: NoRouter,
+    Xcp: Box<XcpRouter>,
+    Xtcp: CongestionCounter,
+    EcnThreshold: EcnThreshold,
+    Estcp: Box<TrafficController>,
+    Warning: Box<CongestionWarning>,
+}
+
+impl Default for RouterSpec {
+    /// Writes nothing.
+    fn default() -> Self {
+        RouterSpec::None(Plain)
+    }
+}
 
 /// What a protocol asks of the routers on its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,87 +136,160 @@ impl RouterKind {
 
     /// The router with its published parameters.
     pub fn spec(self) -> RouterSpec {
-        match self {
-            RouterKind::Any => RouterSpec::None,
-            RouterKind::Xcp => RouterSpec::Xcp(XcpSpec::default()),
-            RouterKind::XcpPersistent => RouterSpec::Xcp(XcpSpec::persistent()),
-            RouterKind::Xtcp => RouterSpec::Xtcp,
-            RouterKind::EcnThreshold => RouterSpec::EcnThreshold(EcnThreshold::default()),
-            RouterKind::Estcp => RouterSpec::Estcp(EstcpSpec::default()),
-            RouterKind::CongestionWarning => RouterSpec::Warning(WarningSpec::default()),
-        }
+        RouterSpec::named(self.name()).unwrap_or_default()
     }
 }
 
-/// A router with its parameters.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum RouterSpec {
-    /// Writes nothing.
-    #[default]
-    None,
-    /// XCP, with or without a persistent queue.
-    Xcp(XcpSpec),
-    /// XTCP's congestion counter.
-    Xtcp,
-    /// Marks above a threshold.
-    EcnThreshold(EcnThreshold),
-    /// ESTCP's traffic controller.
-    Estcp(EstcpSpec),
-    /// New Jersey's congestion warning.
-    Warning(WarningSpec),
-}
+/// The state machine of a router. By default it does nothing. Marks are counted by the link: what
+/// may mark says whether it has.
+pub trait Feedback: fmt::Debug {
+    /// A packet arrives and finds `queue`, whether or not that takes it. Returns whether it was
+    /// marked.
+    fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        let _ = (now, queue, packet);
+        false
+    }
 
-impl RouterSpec {
-    /// Must packets be held until they leave, because what it writes depends on that moment? If
-    /// not, a [`super::FifoLink`] will do. (New Jersey's average is kept by a
-    /// [`super::QueuedLink`] too, although its marks are made on arrival.)
-    pub fn acts_on_departure(&self) -> bool {
-        match self {
-            RouterSpec::None | RouterSpec::EcnThreshold(_) => false,
-            RouterSpec::Xcp(_)
-            | RouterSpec::Xtcp
-            | RouterSpec::Estcp(_)
-            | RouterSpec::Warning(_) => true,
-        }
+    /// A packet joins `queue`, which is as it found it. Returns whether it was marked.
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        let _ = (now, queue, packet);
+        false
+    }
+
+    /// A packet is dropped, on arrival or from `queue`, in which it is not.
+    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
+        let _ = (now, queue, packet);
+    }
+
+    /// A packet leaves; `queue` is what it leaves behind. Returns whether it was marked.
+    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        let _ = (now, queue, packet);
+        false
+    }
+
+    /// When [`Feedback::on_timer`] must be called next.
+    fn next_timer(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// An interval ends.
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        let _ = (now, queue);
+    }
+
+    /// The value that it sends out now, if that is one number.
+    fn signal(&self) -> Option<f64> {
+        None
+    }
+
+    /// The traffic controller of ESTCP, if it is that.
+    fn traffic_controller(&self) -> Option<&TrafficController> {
+        None
     }
 }
 
-/// The state of a router that writes feedback.
-#[derive(Debug, Clone)]
-pub enum Router {
-    /// See [`XcpRouter`].
-    Xcp(Box<XcpRouter>),
-    /// See [`CongestionCounter`].
-    Xtcp(CongestionCounter),
-    /// See [`EcnThreshold`].
-    EcnThreshold(EcnThreshold),
-    /// See [`TrafficController`].
-    Estcp(Box<TrafficController>),
-    /// See [`CongestionWarning`].
-    Warning(CongestionWarning),
+/// A router as a part: how it is made, and what must be known of it before.
+pub trait RouterPart: Part + Feedback {
+    /// The router before it has seen any traffic.
+    fn new(config: Self::Config, place: &Place<'_>) -> Self;
+    /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
+    const MARKS: bool = false;
+    /// Does it act when packets leave, or on drops or timers? If not, and only then, a
+    /// [`super::FifoLink`] may ask it, which only calls [`Feedback::on_enqueue`], and not for a
+    /// packet that finds the wire free.
+    const ACTS_ON_DEPARTURE: bool;
+    /// Does it give the feedback that protocols asking for `kind` need? Those that ask for marks
+    /// or for nothing live with any.
+    fn serves(kind: RouterKind) -> bool {
+        matches!(kind, RouterKind::Any | RouterKind::EcnThreshold)
+    }
 }
 
-impl Router {
-    /// The router described by `spec` in front of a wire of the given rate, behind a queue of that
-    /// limit, if it writes feedback at all. `seed` and `name` choose its random numbers, for those
-    /// that use some.
-    pub fn new(
-        spec: &RouterSpec,
-        rate: Rate,
-        limit: QueueLimit,
-        seed: u64,
-        name: &str,
-    ) -> Option<Router> {
-        match spec {
-            RouterSpec::None => None,
-            RouterSpec::Xcp(xcp) => Some(Router::Xcp(Box::new(XcpRouter::new(*xcp, rate)))),
-            RouterSpec::Xtcp => Some(Router::Xtcp(CongestionCounter::default())),
-            RouterSpec::EcnThreshold(threshold) => Some(Router::EcnThreshold(*threshold)),
-            RouterSpec::Estcp(estcp) => {
-                let marks = Stream::new(seed, "estcp", name);
-                Some(Router::Estcp(Box::new(TrafficController::new(*estcp, limit, marks))))
-            }
-            RouterSpec::Warning(spec) => Some(Router::Warning(CongestionWarning::new(*spec))),
-        }
+impl<P: RouterPart> RouterPart for Box<P> {
+    fn new(config: P::Config, place: &Place<'_>) -> Self {
+        Box::new(P::new(config, place))
+    }
+    const MARKS: bool = P::MARKS;
+    const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
+    fn serves(kind: RouterKind) -> bool {
+        P::serves(kind)
+    }
+}
+
+impl<F: Feedback + ?Sized> Feedback for Box<F> {
+    fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        (**self).on_arrival(now, queue, packet)
+    }
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        (**self).on_enqueue(now, queue, packet)
+    }
+    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
+        (**self).on_drop(now, queue, packet);
+    }
+    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        (**self).on_departure(now, queue, packet)
+    }
+    fn next_timer(&self) -> Time {
+        (**self).next_timer()
+    }
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        (**self).on_timer(now, queue);
+    }
+    fn signal(&self) -> Option<f64> {
+        (**self).signal()
+    }
+    fn traffic_controller(&self) -> Option<&TrafficController> {
+        (**self).traffic_controller()
+    }
+}
+
+/// What makes a router from another crate: [`RouterSpec::Custom`].
+pub trait MakeRouter: CustomPart {
+    /// The router before it has seen any traffic.
+    fn make(&self, place: &Place<'_>) -> Box<dyn Feedback + Send + Sync>;
+    /// See [`RouterPart::MARKS`].
+    fn marks(&self) -> bool {
+        false
+    }
+    /// See [`RouterPart::ACTS_ON_DEPARTURE`].
+    fn acts_on_departure(&self) -> bool {
+        true
+    }
+    /// See [`RouterPart::serves`].
+    fn serves(&self, kind: RouterKind) -> bool {
+        let _ = kind;
+        true
+    }
+}
+
+/// Asks whichever router it is.
+impl Feedback for Router {
+    #[inline]
+    fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        each_router!(self, router => router.on_arrival(now, queue, packet))
+    }
+    #[inline]
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        each_router!(self, router => router.on_enqueue(now, queue, packet))
+    }
+    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
+        each_router!(self, router => router.on_drop(now, queue, packet));
+    }
+    #[inline]
+    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        each_router!(self, router => router.on_departure(now, queue, packet))
+    }
+    #[inline]
+    fn next_timer(&self) -> Time {
+        each_router!(self, router => router.next_timer())
+    }
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        each_router!(self, router => router.on_timer(now, queue));
+    }
+    fn signal(&self) -> Option<f64> {
+        each_router!(self, router => router.signal())
+    }
+    fn traffic_controller(&self) -> Option<&TrafficController> {
+        each_router!(self, router => router.traffic_controller())
     }
 }

@@ -15,7 +15,11 @@
 //! throughput, is used; it equals the paper's form in windows, which multiplies by the RTT at
 //! the router instead of at the sender.
 
+use super::{Feedback, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, Place};
 use crate::packet::{CongestionHeader, Packet};
+use crate::parameters;
+use crate::part::{Advice, Form, Kind, Part, Words};
 use crate::units::{Duration, Rate, Time};
 
 /// Control interval before the first estimate, and after one without traffic (ns-2: 50 ms).
@@ -42,13 +46,9 @@ pub struct XcpSpec {
     /// for ns-2 does, with 0.6 of the buffer. Without it a flow alone may be granted 0.4 of the
     /// bandwidth-delay product at once, and a burst of that size overflows a smaller buffer.
     pub increase_limit: Option<f64>,
-    /// A queue kept on purpose, if any.
-    pub persistent: Option<PersistentQueue>,
-}
-
-/// lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an exponential average of Q.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PersistentQueue {
+    /// Is a queue kept on purpose? lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an exponential
+    /// average of Q.
+    pub persistent: bool,
     /// gamma: the queue aimed at, packets; 10 in the paper.
     pub target_packets: f64,
     /// Size of a packet when gamma is turned into bytes.
@@ -59,16 +59,108 @@ pub struct PersistentQueue {
 
 impl Default for XcpSpec {
     fn default() -> Self {
-        XcpSpec { alpha: 0.4, beta: 0.226, shuffle: 0.1, increase_limit: None, persistent: None }
+        Self::PUBLISHED
     }
 }
 
 impl XcpSpec {
+    /// The draft's router.
+    pub const PUBLISHED: XcpSpec = XcpSpec {
+        alpha: 0.4,
+        beta: 0.226,
+        shuffle: 0.1,
+        increase_limit: None,
+        persistent: false,
+        target_packets: 10.0,
+        packet_size: 1000,
+        weight: 0.9,
+    };
+
     /// The router of `lr-xcpq-pa` with the paper's gamma = 10 packets and beta = 0.9.
-    pub fn persistent() -> Self {
-        let persistent =
-            Some(PersistentQueue { target_packets: 10.0, packet_size: 1000, weight: 0.9 });
-        XcpSpec { persistent, ..XcpSpec::default() }
+    pub const fn persistent() -> Self {
+        XcpSpec { persistent: true, ..Self::PUBLISHED }
+    }
+}
+
+/// Katabi 2002, theorem 1: stable for 0 < alpha < pi / (4 sqrt 2) and beta = alpha^2 sqrt 2.
+const STABLE_ALPHA: f64 = std::f64::consts::PI / (4.0 * std::f64::consts::SQRT_2);
+
+parameters! {
+    XcpSpec in "", "parameters of xcp";
+    alpha: Kind::Number { least: 0.0, most: 10.0 }, "", "share of the spare bandwidth given out",
+        advice = Advice {
+            least: 0.0,
+            most: STABLE_ALPHA,
+            why: "it may be unstable (Katabi 2002, theorem 1); lower it, with beta = alpha^2 sqrt 2",
+        };
+    beta: Kind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
+    shuffle: Kind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
+    increase_limit: Kind::Bytes { most: 1e18 }, "",
+        "most bytes windows grow by in an interval, less the queue", absent = "none";
+    target_packets: Kind::Number { least: 0.0, most: 1e9 }, "packets", "the queue aimed at",
+        when = |xcp| xcp.persistent;
+    packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes", "of a packet of the target",
+        when = |xcp| xcp.persistent;
+    weight: Kind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
+        when = |xcp| xcp.persistent;
+}
+
+impl Part for XcpRouter {
+    type Config = XcpSpec;
+    const FORMS: &'static [Form<XcpSpec>] = &[
+        Form {
+            words: Words {
+                name: "xcp",
+                what: "grants every packet its share of the spare bandwidth",
+                source: "Katabi et al. 2002; draft-falk-xcp-spec-03 section 4",
+            },
+            config: XcpSpec::PUBLISHED,
+        },
+        Form {
+            words: Words {
+                name: "xcp-persistent",
+                what: "as xcp, and keeps a small queue on purpose",
+                source: "lr2008 section 7.2",
+            },
+            config: XcpSpec::persistent(),
+        },
+    ];
+    fn form(config: &XcpSpec) -> &'static Form<XcpSpec> {
+        &Self::FORMS[usize::from(config.persistent)]
+    }
+}
+
+impl Feedback for XcpRouter {
+    fn on_arrival(&mut self, now: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
+        self.count(now, packet);
+        false
+    }
+    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
+        self.grant(now, packet, queue.bytes + u64::from(packet.size));
+        false
+    }
+    fn next_timer(&self) -> Time {
+        self.next_end()
+    }
+    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
+        self.end_intervals(now, queue.bytes);
+    }
+}
+
+impl RouterPart for XcpRouter {
+    fn new(config: XcpSpec, place: &Place<'_>) -> Self {
+        XcpRouter::with_rate(config, place.share)
+    }
+    const ACTS_ON_DEPARTURE: bool = true;
+    fn serves(kind: RouterKind) -> bool {
+        // The persistent queue is the router's own affair: the feedback is the same.
+        matches!(
+            kind,
+            RouterKind::Any
+                | RouterKind::EcnThreshold
+                | RouterKind::Xcp
+                | RouterKind::XcpPersistent
+        )
     }
 }
 
@@ -111,7 +203,7 @@ pub struct XcpRouter {
 
 impl XcpRouter {
     /// A router that has seen no traffic, before a wire of this rate.
-    pub fn new(spec: XcpSpec, rate: Rate) -> Self {
+    pub fn with_rate(spec: XcpSpec, rate: Rate) -> Self {
         let first = Time::ZERO + Duration::from_secs_f64(INITIAL_INTERVAL);
         XcpRouter {
             spec,
@@ -143,7 +235,7 @@ impl XcpRouter {
 
     /// A packet arrives, whether or not the queue takes it. Any traffic counts as input; only
     /// XCP's own shapes the interval and the shares (draft section 4.2).
-    pub fn on_arrival(&mut self, now: Time, packet: &Packet) {
+    pub fn count(&mut self, now: Time, packet: &Packet) {
         if self.asleep {
             self.wake(now, true);
         }
@@ -158,7 +250,7 @@ impl XcpRouter {
     }
 
     /// A packet leaves the queue, `queue_bytes` being there with it still included.
-    pub fn on_departure(&mut self, now: Time, packet: &mut Packet, queue_bytes: u64) {
+    pub fn grant(&mut self, now: Time, packet: &mut Packet, queue_bytes: u64) {
         if self.asleep {
             self.wake(now, false);
         }
@@ -191,14 +283,14 @@ impl XcpRouter {
         }
     }
 
-    /// When [`XcpRouter::on_timer`] must be called next; never, if only an arrival or a departure
+    /// When [`XcpRouter::end_intervals`] must be called next; never, if only an arrival or a departure
     /// can change what it would do.
-    pub fn next_timer(&self) -> Time {
+    pub fn next_end(&self) -> Time {
         if self.asleep { Time::NEVER } else { self.control_due.min(self.queue_due) }
     }
 
     /// Ends the intervals that are due, `queue_bytes` being in the queue.
-    pub fn on_timer(&mut self, now: Time, queue_bytes: u64) {
+    pub fn end_intervals(&mut self, now: Time, queue_bytes: u64) {
         if self.queue_due <= now {
             self.end_queue_interval(now, queue_bytes as f64);
         }
@@ -239,13 +331,12 @@ impl XcpRouter {
 
     /// Q or Qbar - gamma, and Qbar, after an interval with this minimum of the queue.
     fn next_queue_term(&self, sample: f64) -> (f64, f64) {
-        match self.spec.persistent {
-            None => (sample, 0.0),
-            Some(PersistentQueue { target_packets, packet_size, weight }) => {
-                let average = weight * self.average_queue + (1.0 - weight) * sample;
-                (average - target_packets * f64::from(packet_size), average)
-            }
+        let XcpSpec { persistent, target_packets, packet_size, weight, .. } = self.spec;
+        if !persistent {
+            return (sample, 0.0);
         }
+        let average = weight * self.average_queue + (1.0 - weight) * sample;
+        (average - target_packets * f64::from(packet_size), average)
     }
 
     fn queue_interval(&self, queue_bytes: f64) -> Duration {
@@ -313,14 +404,14 @@ mod tests {
     /// arrived: 20 of a flow with cwnd 20 and 10 of one with cwnd 10, both of RTT 100 ms.
     fn after_one_interval() -> XcpRouter {
         let rate = Rate::from_bps(8_000_000).unwrap();
-        let mut router = XcpRouter::new(XcpSpec::default(), rate);
+        let mut router = XcpRouter::with_rate(XcpSpec::default(), rate);
         for _ in 0..20 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
+            router.count(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
         }
         for _ in 0..10 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
+            router.count(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
         }
-        router.on_timer(router.next_timer(), 0);
+        router.end_intervals(router.next_end(), 0);
         router
     }
 
@@ -332,10 +423,10 @@ mod tests {
         let mut router = after_one_interval();
         close(router.mean_rtt, 0.1);
         let mut large = xcp(0.1, 20.0, f64::MAX);
-        router.on_departure(Time::ZERO, &mut large, 1000);
+        router.grant(Time::ZERO, &mut large, 1000);
         close(granted(&large), 800_000.0 * 0.005); // 4000 B/s
         let mut small = xcp(0.1, 10.0, f64::MAX);
-        router.on_departure(Time::ZERO, &mut small, 1000);
+        router.grant(Time::ZERO, &mut small, 1000);
         // Twice as much a packet, with half as many packets: equal shares of the increase.
         close(granted(&small), 8000.0);
         close(router.positive_residue, 160_000.0 - 12_000.0);
@@ -344,16 +435,17 @@ mod tests {
     #[test]
     fn overload_and_queue_take_away_in_proportion_to_size() {
         // 60 packets in 50 ms: 1.2 MB/s into 1 MB/s; a standing queue of 5000 bytes.
-        let mut router = XcpRouter::new(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
+        let mut router =
+            XcpRouter::with_rate(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
         for _ in 0..60 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 60.0, f64::MAX));
+            router.count(Time::ZERO, &xcp(0.1, 60.0, f64::MAX));
         }
         router.queue_term = 5000.0;
         router.end_control_interval(Time::ZERO, 5000.0);
         // F = 0.4 (-200 000) - 0.226 x 5000 / 0.1 = -91 300; h = 120 000 - 91 300 = 28 700.
         // Positive 28 700 / 0.1 s; negative 120 000 / 60 000 bytes = 2 per byte.
         let mut packet = xcp(0.1, 60.0, f64::MAX);
-        router.on_departure(Time::ZERO, &mut packet, 5000);
+        router.grant(Time::ZERO, &mut packet, 5000);
         close(granted(&packet), 287_000.0 * 0.1 / 60.0 - 2.0 * 1000.0);
     }
 
@@ -363,19 +455,19 @@ mod tests {
         // limit of 10 000 bytes with 4000 waiting leaves 6000, or 60 000 B/s over 0.2 s.
         let increase_limit = Some(10_000.0);
         let spec = XcpSpec { increase_limit, ..XcpSpec::default() };
-        let mut router = XcpRouter::new(spec, Rate::from_bps(8_000_000).unwrap());
+        let mut router = XcpRouter::with_rate(spec, Rate::from_bps(8_000_000).unwrap());
         for _ in 0..20 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
+            router.count(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
         }
         for _ in 0..10 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
+            router.count(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
         }
         let before = router.clone();
-        router.on_timer(router.next_timer(), 4000);
+        router.end_intervals(router.next_end(), 4000);
         close(router.positive_scale, 300_000.0);
         close(router.negative_residue, 0.0);
         let mut full = before;
-        full.on_timer(full.next_timer(), 12_000);
+        full.end_intervals(full.next_end(), 12_000);
         close(full.positive_scale, 0.0);
     }
 
@@ -384,20 +476,21 @@ mod tests {
         // As above with 20 datagrams of 1000 bytes more: input = 50 000 / 0.05 = 1 MB/s, so that
         // F = 0 and all that moves is h = 0.1 x 1 MB/s, shared by the sum of x of 0.2 s and, what
         // is taken, by all 50 000 bytes.
-        let mut router = XcpRouter::new(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
+        let mut router =
+            XcpRouter::with_rate(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
         for _ in 0..20 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
-            router.on_arrival(Time::ZERO, &Packet { size: 1000, ..Packet::default() });
+            router.count(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
+            router.count(Time::ZERO, &Packet { size: 1000, ..Packet::default() });
         }
         for _ in 0..10 {
-            router.on_arrival(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
+            router.count(Time::ZERO, &xcp(0.1, 10.0, f64::MAX));
         }
-        router.on_timer(router.next_timer(), 0);
+        router.end_intervals(router.next_end(), 0);
         close(router.mean_rtt, 0.1);
         close(router.positive_scale, 500_000.0);
         close(router.negative_scale, 2.0);
         let mut datagram = Packet { size: 1000, ..Packet::default() };
-        router.on_departure(Time::ZERO, &mut datagram, 1000);
+        router.grant(Time::ZERO, &mut datagram, 1000);
         assert_eq!(datagram.header, CongestionHeader::None);
         close(router.positive_residue, 100_000.0);
     }
@@ -406,7 +499,7 @@ mod tests {
     fn a_stricter_router_before_wins() {
         let mut router = after_one_interval();
         let mut packet = xcp(0.1, 20.0, -500.0);
-        router.on_departure(Time::ZERO, &mut packet, 1000);
+        router.grant(Time::ZERO, &mut packet, 1000);
         close(granted(&packet), -500.0);
     }
 
@@ -417,7 +510,7 @@ mod tests {
         let mut total = 0.0;
         for _ in 0..100 {
             let mut packet = xcp(0.1, 10.0, f64::MAX);
-            router.on_departure(Time::ZERO, &mut packet, 1000);
+            router.grant(Time::ZERO, &mut packet, 1000);
             total += granted(&packet);
         }
         close(total, 160_000.0);
@@ -432,13 +525,14 @@ mod tests {
             delta: f64::MAX,
             congestion_flag: 0,
         };
-        after_one_interval().on_departure(Time::ZERO, &mut packet, 1000);
+        after_one_interval().grant(Time::ZERO, &mut packet, 1000);
         assert_eq!(granted(&packet), 0.0);
     }
 
     #[test]
     fn the_persistent_queue_is_averaged_and_shifted() {
-        let mut router = XcpRouter::new(XcpSpec::persistent(), Rate::from_bps(8_000_000).unwrap());
+        let mut router =
+            XcpRouter::with_rate(XcpSpec::persistent(), Rate::from_bps(8_000_000).unwrap());
         router.running_min_queue = 20_000.0;
         router.end_queue_interval(Time::ZERO, 0.0);
         // Qbar = 0.9 x 0 + 0.1 x 20 000 = 2000; minus 10 packets of 1000 bytes.
@@ -448,7 +542,8 @@ mod tests {
     /// Two routers see the same traffic in bursts between long pauses; one of them is kept awake.
     fn sleeping_changes_nothing(spec: XcpSpec, rate: u64) -> u32 {
         let rate = Rate::from_bps(rate).unwrap();
-        let (mut sleeper, mut watch) = (XcpRouter::new(spec, rate), XcpRouter::new(spec, rate));
+        let (mut sleeper, mut watch) =
+            (XcpRouter::with_rate(spec, rate), XcpRouter::with_rate(spec, rate));
         let mut stream = crate::rng::Stream::new(1, "test", "sleep");
         let (mut now, mut slept, mut queue) = (Time::ZERO, 0, 0);
         let lone = |router: &XcpRouter| {
@@ -465,15 +560,15 @@ mod tests {
             let departs = queue > 0 && stream.uniform() < 0.5;
             // What is due at the same instant comes after a departure and before an arrival.
             let due = |router: &XcpRouter| {
-                let timer = router.next_timer();
+                let timer = router.next_end();
                 (timer < next || (timer == next && !departs)).then_some(timer)
             };
             while let Some(timer) = due(&sleeper) {
-                sleeper.on_timer(timer, queue);
+                sleeper.end_intervals(timer, queue);
             }
             slept += u32::from(sleeper.asleep);
             while let Some(timer) = due(&watch) {
-                watch.on_timer(timer, queue);
+                watch.end_intervals(timer, queue);
                 watch.asleep = false;
             }
             now = next;
@@ -481,9 +576,9 @@ mod tests {
             for router in [&mut sleeper, &mut watch] {
                 let mut packet = xcp(0.08, 5.0, f64::MAX);
                 if departs {
-                    router.on_departure(now, &mut packet, queue);
+                    router.grant(now, &mut packet, queue);
                 } else {
-                    router.on_arrival(now, &packet);
+                    router.count(now, &packet);
                 }
                 granted.push(packet.header);
             }

@@ -4,7 +4,11 @@
 //! XTCP packets that leave the queue carry the congestion flag until the debt is paid. There is
 //! no state per flow. TCP packets in the same queue neither raise nor lower it (section 8.1).
 
+use super::{Feedback, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, Place};
 use crate::packet::{Flags, Packet};
+use crate::part::{Form, Part, Plain, Words};
+use crate::units::Time;
 
 /// The congestion counter of one queue.
 #[derive(Debug, Clone, Default)]
@@ -12,9 +16,40 @@ pub struct CongestionCounter {
     owed: u64,
 }
 
+impl Part for CongestionCounter {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "xtcp",
+            what: "flags as many packets that leave as it dropped",
+            source: "lr2008 section 3.2",
+        },
+        config: Plain,
+    }];
+}
+
+impl Feedback for CongestionCounter {
+    fn on_drop(&mut self, _: Time, queue: &Backlog<'_>, packet: &Packet) {
+        self.count_drop(packet, queue.packets);
+    }
+    fn on_departure(&mut self, _: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
+        self.flag(packet)
+    }
+}
+
+impl RouterPart for CongestionCounter {
+    fn new(_: Plain, _: &Place<'_>) -> Self {
+        CongestionCounter::default()
+    }
+    const ACTS_ON_DEPARTURE: bool = true;
+    fn serves(kind: RouterKind) -> bool {
+        matches!(kind, RouterKind::Any | RouterKind::EcnThreshold | RouterKind::Xtcp)
+    }
+}
+
 impl CongestionCounter {
     /// The queue dropped `packet` while `waiting` packets were in it.
-    pub fn on_drop(&mut self, packet: &Packet, waiting: usize) {
+    pub fn count_drop(&mut self, packet: &Packet, waiting: usize) {
         // Footnote 1: never owe more flags than there are packets to carry them.
         if packet.flags.contains(Flags::XTCP) && self.owed < waiting as u64 {
             self.owed += 1;
@@ -22,7 +57,7 @@ impl CongestionCounter {
     }
 
     /// `packet` leaves the queue. Returns whether it was flagged.
-    pub fn on_departure(&mut self, packet: &mut Packet) -> bool {
+    pub fn flag(&mut self, packet: &mut Packet) -> bool {
         let flag = self.owed > 0 && packet.flags.contains(Flags::XTCP);
         if flag {
             self.owed -= 1;
@@ -46,16 +81,16 @@ mod tests {
         let xtcp = Packet { flags: Flags::XTCP, ..Packet::default() };
         let tcp = Packet::default();
         let mut counter = CongestionCounter::default();
-        counter.on_drop(&tcp, 10);
+        counter.count_drop(&tcp, 10);
         assert_eq!(counter.owed(), 0, "a TCP drop is TCP's own business");
-        counter.on_drop(&xtcp, 10);
-        counter.on_drop(&xtcp, 10);
+        counter.count_drop(&xtcp, 10);
+        counter.count_drop(&xtcp, 10);
         assert_eq!(counter.owed(), 2);
 
         let mut flags = Vec::new();
         for packet in [&tcp, &xtcp, &tcp, &xtcp, &xtcp] {
             let mut leaving = packet.clone();
-            counter.on_departure(&mut leaving);
+            counter.flag(&mut leaving);
             flags.push(leaving.flags.contains(Flags::CONGESTION));
         }
         assert_eq!(flags, [false, true, false, true, false]);
@@ -67,10 +102,10 @@ mod tests {
         let xtcp = Packet { flags: Flags::XTCP, ..Packet::default() };
         let mut counter = CongestionCounter::default();
         for _ in 0..5 {
-            counter.on_drop(&xtcp, 2);
+            counter.count_drop(&xtcp, 2);
         }
         assert_eq!(counter.owed(), 2);
-        counter.on_drop(&xtcp, 0);
+        counter.count_drop(&xtcp, 0);
         assert_eq!(counter.owed(), 2);
     }
 }

@@ -2,8 +2,9 @@
 
 use windward_core::endpoint::feedback::Granularity;
 use windward_core::network::{
-    AqmSpec, ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
+    ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
 };
+use windward_core::part::{Setting, Value};
 use windward_core::units::Duration;
 
 use super::applies::applies;
@@ -34,7 +35,7 @@ pub(super) fn warnings(
         warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
     }
     warnings.extend(unstable_controllers(flows, links));
-    warnings.extend(links.iter().filter_map(unstable_xcp));
+    warnings.extend(links.iter().flat_map(hardly_meant));
     warnings
 }
 
@@ -72,8 +73,8 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
 fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
     let marks = |link: &&LinkSpec| {
-        matches!(&link.queue.aqm, AqmSpec::Red(red) if red.ecn)
-            || matches!(&link.queue.router, RouterSpec::EcnThreshold(_))
+        let classes = link.queue.classes.iter().map(|class| &class.queue);
+        classes.chain([&link.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
     };
     let always = protocol.router == RouterKind::EcnThreshold;
     if !always && !config.ecn || forward.iter().any(marks) {
@@ -154,7 +155,7 @@ fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<Stri
         }
         _ => return None,
     };
-    let none = |link: &&LinkSpec| *router_of(&link.queue, kind) == RouterSpec::None;
+    let none = |link: &&LinkSpec| *router_of(&link.queue, kind) == RouterSpec::default();
     forward.iter().all(none).then(|| {
         let kind = kind.name();
         format!(
@@ -220,21 +221,42 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
     links.iter().zip(crossing).filter_map(warning).collect()
 }
 
-/// Katabi 2002, theorem 1: stable for 0 < alpha < pi / (4 sqrt 2) and beta = alpha^2 sqrt 2.
-fn unstable_xcp(link: &LinkSpec) -> Option<String> {
-    use std::f64::consts::{PI, SQRT_2};
-    let bound = PI / (4.0 * SQRT_2);
-    let classes = link.queue.classes.iter().map(|class| &class.queue.router);
-    let mut routers = classes.chain([&link.queue.router]);
-    let alpha = routers.find_map(|router| match router {
-        RouterSpec::Xcp(spec) if spec.alpha >= bound => Some(spec.alpha),
-        _ => None,
-    })?;
-    Some(format!(
-        "the XCP router of link `{}` may be unstable: alpha = {alpha} is not less than \
-         pi / (4 sqrt 2) = {bound:.4} (Katabi 2002, theorem 1); lower it, with beta = alpha^2 sqrt 2",
-        link.name
-    ))
+/// Parameters of queue management and routers outside the bounds that their parts give.
+fn hardly_meant(link: &LinkSpec) -> Vec<String> {
+    let classes = link.queue.classes.iter().map(|class| &class.queue);
+    let queues = classes.chain([&link.queue]);
+    let parts = queues.flat_map(|queue| {
+        let (aqm, router) = (queue.aqm.words(), queue.router.words());
+        [
+            ("queue management", aqm, queue.aqm.settings()),
+            ("router", router, queue.router.settings()),
+        ]
+    });
+    let mut warnings = Vec::new();
+    for (what, words, settings) in parts {
+        for Setting { doc, value, applies, .. } in settings {
+            let Some(advice) = doc.advice.filter(|_| applies) else { continue };
+            let number = match value {
+                Value::Number(number) => number,
+                Value::Integer(number) => number as f64,
+                Value::Time(time) => time.as_secs_f64(),
+                _ => continue,
+            };
+            let short = |x: f64| Value::Number(if x < 1e-3 { x } else { (x * 1e4).round() / 1e4 });
+            let bound = if number < advice.least {
+                format!("less than {}", short(advice.least))
+            } else if number > advice.most {
+                format!("more than {}", short(advice.most))
+            } else {
+                continue;
+            };
+            warnings.push(format!(
+                "the {what} `{}` of link `{}` has {} = {value}, {bound}: {}",
+                words.name, link.name, doc.key, advice.why
+            ));
+        }
+    }
+    warnings
 }
 
 /// Notices that nobody gives: the flows are plain SACK. Nobody is told who says that no link

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{
-    AqmSpec, ChannelSpec, ClassSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
+    ChannelSpec, ClassSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
 };
 use windward_core::units::Duration;
 
@@ -236,12 +236,8 @@ impl Crossing {
     }
 
     fn queue(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<QueueSpec> {
-        let plain = |router| QueueSpec {
-            limit: wire.limit,
-            aqm: wire.aqm.clone(),
-            router,
-            classes: Vec::new(),
-        };
+        let plain =
+            |router| QueueSpec { limit: wire.limit, aqm: wire.aqm, router, classes: Vec::new() };
         let Classes::Each(own) = &wire.classes else {
             return self.router(link, wire, groups).map(plain);
         };
@@ -253,7 +249,7 @@ impl Crossing {
             let router = self.router_of_class(kind, group, &class, link, wire, groups)?;
             let queue = QueueSpec {
                 limit: class.limit.unwrap_or(wire.limit),
-                aqm: class.aqm.unwrap_or_else(|| wire.aqm.clone()),
+                aqm: class.aqm.unwrap_or(wire.aqm),
                 router,
                 classes: Vec::new(),
             };
@@ -261,9 +257,9 @@ impl Crossing {
         }
         // One class alone is a plain queue; a link that only acknowledgments cross has none.
         if classes.len() > 1 {
-            return Ok(QueueSpec { classes, ..plain(RouterSpec::None) });
+            return Ok(QueueSpec { classes, ..plain(RouterSpec::default()) });
         }
-        Ok(classes.pop().map_or_else(|| plain(RouterSpec::None), |class| class.queue))
+        Ok(classes.pop().map_or_else(|| plain(RouterSpec::default()), |class| class.queue))
     }
 
     /// The router of a class: its own, that of the link if it is of this kind, or the standard one.
@@ -277,14 +273,16 @@ impl Crossing {
         groups: &[Group<'_>],
     ) -> Result<RouterSpec> {
         match (&class.router, &wire.router) {
-            (Some(RouterChoice::Fixed(spec, spot)), _) if !serves(spec, kind) => {
+            (Some(RouterChoice::Fixed(spec, spot)), _) if !spec.serves(kind) => {
                 Err(not_understood(spot, link, kind, groups[group].name))
             }
-            (Some(RouterChoice::Fixed(spec, _)), _) => Ok(spec.clone()),
+            (Some(RouterChoice::Fixed(spec, _)), _) => Ok(*spec),
             (_, RouterChoice::Fixed(spec, _))
-                if kind != RouterKind::Any && *spec != RouterSpec::None && serves(spec, kind) =>
+                if kind != RouterKind::Any
+                    && *spec != RouterSpec::default()
+                    && spec.serves(kind) =>
             {
-                Ok(spec.clone())
+                Ok(*spec)
             }
             _ => Ok(kind.spec()),
         }
@@ -294,12 +292,12 @@ impl Crossing {
         match &wire.router {
             RouterChoice::Auto => {
                 // A queue that marks by itself serves what asks for marks.
-                let marks = matches!(&wire.aqm, AqmSpec::Red(red) if red.ecn);
+                let marks = wire.aqm.marks();
                 let wanted = self.wanted();
                 let mut wanted =
                     wanted.filter(|(kind, _)| !(marks && *kind == RouterKind::EcnThreshold));
                 let Some((kind, group)) = wanted.next() else {
-                    return Ok(RouterSpec::None);
+                    return Ok(RouterSpec::default());
                 };
                 match wanted.next() {
                     None => Ok(kind.spec()),
@@ -321,8 +319,8 @@ impl Crossing {
                 }
             }
             RouterChoice::Fixed(spec, spot) => {
-                match self.wanted().find(|&(kind, _)| !serves(spec, kind)) {
-                    None => Ok(spec.clone()),
+                match self.wanted().find(|&(kind, _)| !spec.serves(kind)) {
+                    None => Ok(*spec),
                     Some((kind, group)) => {
                         Err(not_understood(spot, link, kind, groups[group].name))
                     }
@@ -339,22 +337,6 @@ fn not_understood(spot: &Spot, link: &str, kind: RouterKind, group: &str) -> Sce
         kind.name()
     ))
     .with_help("leave `router` out to have the one that the flows ask for")
-}
-
-/// Does a router give the feedback that protocols asking for `kind` need?
-fn serves(spec: &RouterSpec, kind: RouterKind) -> bool {
-    match kind {
-        // Without marks DCTCP goes by losses; a warning says so.
-        RouterKind::Any | RouterKind::EcnThreshold => true,
-        // The persistent queue is the router's own affair: the feedback is the same.
-        RouterKind::Xcp | RouterKind::XcpPersistent => matches!(spec, RouterSpec::Xcp(_)),
-        RouterKind::Xtcp => matches!(spec, RouterSpec::Xtcp),
-        // These need one router on their way, not one at every queue; a warning tells of none.
-        RouterKind::Estcp => matches!(spec, RouterSpec::None | RouterSpec::Estcp(_)),
-        RouterKind::CongestionWarning => {
-            matches!(spec, RouterSpec::None | RouterSpec::Warning(_))
-        }
-    }
 }
 
 fn groups<'a>(root: &Section<'a>) -> Result<Vec<Group<'a>>> {

@@ -8,18 +8,16 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, EcnThreshold, EstcpSpec, Gamma, LinkRate, NotifierSpec,
-    QueueLimit, RateTrace, RedSpec, RouterKind, RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, LinkRate, NotifierSpec, QueueLimit, RateTrace, RouterKind,
+    RouterSpec,
 };
+use windward_core::part::{self, Setting, Value};
 use windward_core::units::{Duration, Probability};
 
-use super::endpoint::MAX_PACKET_SIZE;
 use super::error::{Place, ScenarioError};
+use super::parameter;
 use super::section::{Amount, DAY, Field, Result, Section, Spot};
 use crate::scenario::MAX_DURATION;
-
-/// The queue of a link that does not say: 50 packets, as in ns-2.
-const DEFAULT_QUEUE: QueueLimit = QueueLimit::Packets(50);
 
 /// What one or several tables say about a link; a later table goes over an earlier one.
 #[derive(Debug, Clone)]
@@ -163,7 +161,7 @@ impl LinkFields {
         Ok(Rc::new(Wire {
             rate: self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?,
             delay: self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?,
-            limit: self.queue.unwrap_or(DEFAULT_QUEUE),
+            limit: self.queue.unwrap_or_default(),
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
             classes: self.classes.unwrap_or_default(),
@@ -266,45 +264,59 @@ fn queue(field: &Field<'_>) -> Result<QueueLimit> {
 }
 
 fn aqm(field: Field<'_>) -> Result<AqmSpec> {
-    const KINDS: [&str; 2] = ["droptail", "red"];
+    let forms = AqmSpec::forms();
+    let names: Vec<&str> = forms.iter().map(|(words, _)| words.name).collect();
+    let (kind, section) = kind(&field, &names, "kind = \"codel\"")?;
+    let mut spec = AqmSpec::named(kind).unwrap_or_default();
+    if let Some(section) = &section {
+        parameters("queue management", kind, section, &spec.settings(), |key, value| {
+            spec.set("", key, value)
+        })?;
+        spec.validate().map_err(|wrong| section.error(wrong))?;
+    }
+    Ok(spec)
+}
+
+/// The kind of a part, given as a word or as a table, which may have parameters.
+fn kind<'a>(
+    field: &Field<'a>,
+    kinds: &[&str],
+    example: &str,
+) -> Result<(&'a str, Option<Section<'a>>)> {
     if !field.is_table() {
-        return Ok(match field.word(&KINDS)? {
-            "red" => AqmSpec::Red(RedSpec::default()),
-            _ => AqmSpec::DropTail,
-        });
+        return Ok((field.clone().word(kinds)?, None));
     }
-    let section = field.section()?;
-    let kind = section.require("kind", "kind = \"red\"", |field| field.word(&KINDS))?;
-    let standard = RedSpec::default();
-    if kind == "droptail" {
-        section.forbid(
-            &["min_threshold", "max_threshold", "weight", "max_probability", "gentle", "ecn"],
-            "droptail has no parameters; is kind = \"red\" meant?",
-        )?;
-        return Ok(AqmSpec::DropTail);
+    let section = field.clone().section()?;
+    Ok((section.require("kind", example, |field| field.word(kinds))?, Some(section)))
+}
+
+/// Reads the parameters of a part of that kind from a table that may have those of others.
+fn parameters(
+    what: &str,
+    kind: &str,
+    section: &Section<'_>,
+    settings: &[Setting],
+    mut set: impl FnMut(&'static str, Value) -> bool,
+) -> Result<()> {
+    let own: Vec<&Setting> = settings.iter().filter(|setting| setting.applies).collect();
+    let foreign = |key: &&str| *key != "kind" && own.iter().all(|setting| setting.doc.key != *key);
+    if let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) {
+        let keys = part::alternatives(&own.iter().map(|s| s.doc.key).collect::<Vec<_>>());
+        let error = field.error(format!("the {what} `{kind}` has no such parameter"));
+        return Err(error.with_help(if keys.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("it has {keys}")
+        }));
     }
-    let red = RedSpec {
-        min_threshold: section.number("min_threshold", 0.0..=1e9, standard.min_threshold)?,
-        max_threshold: section.number("max_threshold", 0.0..=1e9, standard.max_threshold)?,
-        weight: section.number("weight", 1e-12..=1.0, standard.weight)?,
-        max_probability: section.number(
-            "max_probability",
-            1e-12..=1.0,
-            standard.max_probability,
-        )?,
-        gentle: section.read("gentle", Field::bool)?.unwrap_or(standard.gentle),
-        ecn: section.read("ecn", Field::bool)?.unwrap_or(standard.ecn),
-        mean_packet_size: section
-            .read("mean_packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?
-            .unwrap_or(standard.mean_packet_size),
-    };
-    if red.max_threshold <= red.min_threshold {
-        return Err(section.error(format!(
-            "max_threshold ({}) must be more than min_threshold ({})",
-            red.max_threshold, red.min_threshold
-        )));
+    for Setting { doc, .. } in own {
+        let Some(field) = section.get(doc.key) else { continue };
+        let value = parameter::value(field.clone(), doc.kind)?;
+        if !set(doc.key, value) {
+            return Err(field.error(format!("must be {}", doc.kind)));
+        }
     }
-    Ok(AqmSpec::Red(red))
+    Ok(())
 }
 
 /// `true`, or a table of classes, each with what it has of its own.
@@ -331,85 +343,21 @@ fn classes(field: Field<'_>) -> Result<Classes> {
 }
 
 fn router(field: Field<'_>) -> Result<RouterChoice> {
-    let mut kinds = vec!["auto"];
-    kinds.extend(RouterKind::ALL.map(RouterKind::name));
-    let spot = field.spot();
-    let section = if field.is_table() { Some(field.clone().section()?) } else { None };
-    let kind = match &section {
-        Some(section) => section.require("kind", "kind = \"xcp\"", |field| field.word(&kinds))?,
-        None => field.word(&kinds)?,
-    };
-    let kind = RouterKind::ALL.into_iter().find(|k| k.name() == kind);
-    let mut spec = kind.map(RouterKind::spec);
+    let forms = RouterSpec::forms();
+    let mut names = vec!["auto"];
+    names.extend(forms.iter().map(|(words, _)| words.name));
+    let (kind, section) = kind(&field, &names, "kind = \"xcp\"")?;
+    let mut spec = RouterSpec::named(kind);
     if let Some(section) = &section {
-        let own: &[&str] = match &mut spec {
-            Some(RouterSpec::Xcp(xcp)) => {
-                xcp_parameters(xcp, section)?;
-                &XCP_KEYS
-            }
-            Some(RouterSpec::EcnThreshold(EcnThreshold { threshold })) => {
-                let given = section.read("threshold", |field| field.small(0..=1_000_000_000))?;
-                *threshold = given.unwrap_or(*threshold);
-                &["threshold"]
-            }
-            Some(RouterSpec::Estcp(estcp)) => {
-                estcp_parameters(estcp, section)?;
-                &["target", "gamma", "initial_g", "mean_packet_size"]
-            }
-            Some(RouterSpec::Warning(warning)) => {
-                warning.threshold = section.number("threshold", 0.0..=1.0, warning.threshold)?;
-                warning.weight = section.number("sample_weight", 1e-12..=1.0, warning.weight)?;
-                &["threshold", "sample_weight"]
-            }
-            Some(RouterSpec::None | RouterSpec::Xtcp) | None => &[],
-        };
-        let kind = kind.map_or("auto", RouterKind::name);
-        for key in section.keys().filter(|key| *key != "kind" && !own.contains(key)) {
-            section.forbid(&[key], &format!("the router `{kind}` has no such parameter"))?;
+        let settings = spec.as_ref().map(RouterSpec::settings).unwrap_or_default();
+        parameters("router", kind, section, &settings, |key, value| {
+            spec.as_mut().is_some_and(|spec| spec.set("", key, value))
+        })?;
+        if let Some(spec) = &spec {
+            spec.validate().map_err(|wrong| section.error(wrong))?;
         }
     }
-    Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, spot)))
-}
-
-fn estcp_parameters(estcp: &mut EstcpSpec, section: &Section<'_>) -> Result<()> {
-    estcp.target = section.read("target", |field| field.positive(DAY))?.unwrap_or(estcp.target);
-    estcp.initial_g = section.number("initial_g", 1e-9..=1e6, estcp.initial_g)?;
-    let size = section.read("mean_packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
-    estcp.packet_size = size.unwrap_or(estcp.packet_size);
-    if let Some(field) = section.get("gamma") {
-        estcp.gamma = if field.is_text() {
-            field.one_of(&[("one-flow", Gamma::OneFlow), ("adaptive", Gamma::Adaptive)])?
-        } else {
-            Gamma::Fixed(field.float(1e-12..=1e6)?)
-        };
-    }
-    Ok(())
-}
-
-/// The parameters of `xcp` and `xcp-persistent`.
-const XCP_KEYS: [&str; 7] =
-    ["alpha", "beta", "shuffle", "increase_limit", "target_packets", "packet_size", "weight"];
-
-fn xcp_parameters(xcp: &mut XcpSpec, section: &Section<'_>) -> Result<()> {
-    xcp.alpha = section.number("alpha", 0.0..=10.0, xcp.alpha)?;
-    xcp.beta = section.number("beta", 0.0..=10.0, xcp.beta)?;
-    xcp.shuffle = section.number("shuffle", 0.0..=1.0, xcp.shuffle)?;
-    let increase_limit = section.read("increase_limit", |field| increase_limit(&field))?;
-    xcp.increase_limit = increase_limit.or(xcp.increase_limit);
-    match &mut xcp.persistent {
-        Some(queue) => {
-            queue.target_packets =
-                section.number("target_packets", 0.0..=1e9, queue.target_packets)?;
-            queue.weight = section.number("weight", 0.0..=1.0, queue.weight)?;
-            let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
-            queue.packet_size = size.unwrap_or(queue.packet_size);
-            Ok(())
-        }
-        None => section.forbid(
-            &["target_packets", "packet_size", "weight"],
-            "only the kind xcp-persistent keeps a queue",
-        ),
-    }
+    Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, field.spot())))
 }
 
 fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
@@ -436,16 +384,6 @@ fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
         window: section.read("window", packets)?.unwrap_or(window),
         prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
     }))
-}
-
-/// A size in bytes: routers count bytes and know no packet size.
-fn increase_limit(field: &Field<'_>) -> Result<f64> {
-    match field.is_text().then(|| field.clone().amount()).transpose()? {
-        Some(Amount::Bytes(bytes)) => Ok(bytes as f64),
-        Some(Amount::Packets(_)) | None => Err(field
-            .error("expected bytes")
-            .with_help("write for instance increase_limit = \"600kB\", 0.6 of the buffer")),
-    }
 }
 
 /// The channel of a link table, if it says anything about losses.

@@ -2,15 +2,16 @@
 
 #![allow(dead_code)]
 
-use windward_core::part::{self, Kind, Parameters, Setting, Value};
+use windward_core::part::{self, Kind, Parameters, Setting, Value, Words};
 
 use super::schema::{self, Key};
-use super::section::{Field, Result, Section};
+use super::section::{Amount, Field, Result, Section};
 
 /// Reads a value of this kind.
 pub(super) fn value(field: Field<'_>, kind: Kind) -> Result<Value> {
     match kind {
         Kind::Bool => field.bool().map(Value::Bool),
+        Kind::Bytes { most } => bytes(&field, most).map(Value::Number),
         Kind::Number { least, most } => field.float(least..=most).map(Value::Number),
         Kind::Positive { most } => field.above_zero(most).map(Value::Number),
         Kind::Integer { least, most } => field.integer(least..=most).map(Value::Integer),
@@ -26,6 +27,17 @@ pub(super) fn value(field: Field<'_>, kind: Kind) -> Result<Value> {
             let word = field.word(words)?;
             // The part's own spelling lives as long as the program.
             Ok(words.iter().find(|known| **known == word).map_or(Value::Absent, |w| Value::Word(w)))
+        }
+    }
+}
+
+/// A size that is never in packets.
+fn bytes(field: &Field<'_>, most: f64) -> Result<f64> {
+    match field.is_text().then(|| field.clone().amount()).transpose()? {
+        Some(Amount::Bytes(bytes)) if bytes as f64 <= most => Ok(bytes as f64),
+        Some(Amount::Bytes(_)) => Err(field.error("is more than any memory has")),
+        Some(Amount::Packets(_)) | None => {
+            Err(field.error("expected bytes").with_help("write for instance \"600kB\""))
         }
     }
 }
@@ -47,16 +59,53 @@ pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<
 
 /// The key of a parameter, for the schema. `note` goes before its meaning: `xcp: `.
 pub(super) fn key(setting: &Setting, note: &str) -> Key {
-    let part::ParameterDoc { key, kind, unit, meaning, absent, .. } = setting.doc;
-    let default = match setting.value {
-        Value::Absent => absent.to_owned(),
-        value => value.to_string(),
-    };
-    let range = match kind {
-        Kind::Bool => String::new(),
-        kind => kind.to_string(),
-    };
-    let details: Vec<&str> = [unit, &range].into_iter().filter(|text| !text.is_empty()).collect();
-    let colon = if details.is_empty() { "" } else { "; " };
-    schema::made(key, default, format!("{note}{meaning}{colon}{}", details.join(", ")))
+    let meaning = format!("{note}{}", setting.description());
+    schema::made(setting.doc.key, setting.default_text(), meaning)
+}
+
+/// The keys of a table that names a part by its `kind` and has that part's parameters: one key for
+/// all parts that have a parameter of that name.
+pub(super) fn keys_of_kinds(
+    first: Option<&'static str>,
+    parts: &[(Words, Vec<Setting>)],
+) -> Vec<Key> {
+    let names: Vec<&str> = first.into_iter().chain(parts.iter().map(|(w, _)| w.name)).collect();
+    let mut keys = vec![schema::made("kind", String::new(), part::alternatives(&names))];
+    let mut seen: Vec<&str> = Vec::new();
+    for (_, settings) in parts {
+        for setting in settings.iter().filter(|setting| setting.applies) {
+            if seen.contains(&setting.doc.key) {
+                continue;
+            }
+            seen.push(setting.doc.key);
+            // Who has it, with which default and in which sense.
+            let mut defaults: Vec<(String, Vec<&str>)> = Vec::new();
+            let mut senses: Vec<(String, Vec<&str>)> = Vec::new();
+            let note = |list: &mut Vec<(String, Vec<&'static str>)>, text: String, of| match list
+                .iter_mut()
+                .find(|(known, _)| *known == text)
+            {
+                Some((_, names)) => names.push(of),
+                None => list.push((text, vec![of])),
+            };
+            for (words, settings) in parts {
+                let own = settings.iter().filter(|other| other.applies);
+                for other in own.filter(|other| other.doc.key == setting.doc.key) {
+                    note(&mut defaults, other.default_text(), words.name);
+                    note(&mut senses, other.description(), words.name);
+                }
+            }
+            let default = match defaults.as_slice() {
+                [(only, _)] => only.clone(),
+                several => {
+                    let each = several.iter().map(|(text, of)| format!("{} {text}", of.join(", ")));
+                    each.collect::<Vec<_>>().join("; ")
+                }
+            };
+            let sense = senses.iter().map(|(text, of)| format!("{}: {text}", of.join(", ")));
+            let meaning = sense.collect::<Vec<_>>().join("; ");
+            keys.push(schema::made(setting.doc.key, default, meaning));
+        }
+    }
+    keys
 }

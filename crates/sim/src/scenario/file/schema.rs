@@ -1,10 +1,14 @@
 //! Every key of the format, in one table: what is not here is an error.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
-use KeyList::Fixed;
+use KeyList::{Fixed, Made};
+
+use windward_core::network::{AqmSpec, RouterSpec};
 
 use super::error::{ScenarioError, suggest};
+use super::parameter;
 use super::section::Result;
 use super::tree::{Node, Table, Value};
 
@@ -241,13 +245,17 @@ const LINK: &[Key] = &[
     nested("rate", Kind::ValueOrTable(&[Fixed(RATE_TRACE)]), "", "1bit to 100Tbit, or a trace"),
     key("delay", "", "propagation delay, 0 to 24h"),
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
-    nested("aqm", Kind::WordOrTable(&[Fixed(AQM)]), "droptail", "droptail or red"),
+    nested(
+        "aqm",
+        Kind::WordOrTable(&[Made(aqm_keys)]),
+        "droptail",
+        "queue management: a kind, or a table",
+    ),
     nested(
         "router",
-        Kind::WordOrTable(&[Fixed(ROUTER)]),
+        Kind::WordOrTable(&[Made(router_keys)]),
         "auto",
-        "auto (what the protocols ask for), none, xcp, xcp-persistent, xtcp, ecn-threshold, estcp \
-         or cw",
+        "auto (what the protocols ask for), a kind, or a table",
     ),
     nested(
         "classes",
@@ -283,38 +291,25 @@ const RATE_TRACE: &[Key] = &[
     key("opportunities", "", "the same milliseconds as an array"),
 ];
 
-const AQM: &[Key] = &[
-    key("kind", "", "droptail or red"),
-    key("min_threshold", "5", "average queue, packets, from which red drops"),
-    key("max_threshold", "15", "average queue, packets, of max_probability"),
-    key("weight", "0.002", "weight of a new sample in the average, 0 to 1"),
-    key("max_probability", "0.1", "probability at max_threshold"),
-    key("gentle", "true", "rise to 1 between max_threshold and twice that"),
-    key("ecn", "false", "mark instead of dropping where ECN is negotiated"),
-    key("mean_packet_size", "1000", "bytes; ages the average of an idle queue"),
-];
+/// The keys of queue management, as its parts tell them.
+fn aqm_keys() -> &'static [Key] {
+    static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let forms = AqmSpec::forms().into_iter();
+        let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
+        parameter::keys_of_kinds(None, &parts)
+    })
+}
 
-const ROUTER: &[Key] = &[
-    key("kind", "", "auto, none, xcp, xcp-persistent, xtcp, ecn-threshold, estcp or cw"),
-    key("alpha", "0.4", "xcp: share of the spare bandwidth given out, 0 to 10"),
-    key("beta", "0.226", "xcp: weight of the queue, 0 to 10"),
-    key("shuffle", "0.1", "xcp: share of the traffic shuffled, 0 to 1"),
-    key("increase_limit", "none", "xcp: most bytes windows grow by in an interval, less the queue"),
-    key("target_packets", "10", "xcp-persistent: the queue aimed at"),
-    key("packet_size", "1000", "xcp-persistent: bytes of a packet of the target"),
-    key("weight", "0.9", "xcp-persistent: weight of the old average, 0 to 1"),
-    key("target", "5s", "estcp: D, the length of a phase, up to 24h"),
-    key("gamma", "one-flow", "estcp: gain per packet, 1e-12 to 1e6; one-flow (1/(2B)) or adaptive"),
-    key("initial_g", "0.1", "estcp: g of the first phase, seconds, 1e-9 to 1e6"),
-    key("mean_packet_size", "1000", "estcp: bytes of a packet of a queue limited in bytes"),
-    key(
-        "threshold",
-        "20, cw 0.3333",
-        "ecn-threshold: mark what finds more packets waiting, 0 to 10^9; cw: average queue that is \
-         warned of, share of the limit, 0 to 1",
-    ),
-    key("sample_weight", "0.2", "cw: weight of a new sample in the average, up to 1"),
-];
+/// The keys of routers, as they tell them.
+fn router_keys() -> &'static [Key] {
+    static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let forms = RouterSpec::forms().into_iter();
+        let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
+        parameter::keys_of_kinds(Some("auto"), &parts)
+    })
+}
 
 const CLASSES: &[Key] = &[
     nested("none", Kind::Table(&[Fixed(CLASS)]), "", "plain TCP and datagrams"),
@@ -339,8 +334,13 @@ const CLASSES: &[Key] = &[
 const CLASS: &[Key] = &[
     key("weight", "1", "share of the wire beside those of other classes, 0.001 to 1000"),
     key("queue", "that of the link", "what may wait of this class"),
-    nested("aqm", Kind::WordOrTable(&[Fixed(AQM)]), "that of the link", "droptail or red"),
-    nested("router", Kind::WordOrTable(&[Fixed(ROUTER)]), "what the class asks for", "its router"),
+    nested("aqm", Kind::WordOrTable(&[Made(aqm_keys)]), "that of the link", "its queue management"),
+    nested(
+        "router",
+        Kind::WordOrTable(&[Made(router_keys)]),
+        "what the class asks for",
+        "its router",
+    ),
 ];
 
 const BURST: &[Key] = &[

@@ -74,16 +74,6 @@ impl<'a> Section<'a> {
         self.get(key).map(read).transpose()
     }
 
-    /// The number under `key`, or this one.
-    pub(super) fn number(
-        &self,
-        key: &str,
-        range: RangeInclusive<f64>,
-        default: f64,
-    ) -> Result<f64> {
-        Ok(self.read(key, |field| field.float(range))?.unwrap_or(default))
-    }
-
     /// [`Section::read`] for a key that has no default.
     pub(super) fn require<T>(
         &self,

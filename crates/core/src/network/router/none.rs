@@ -1,0 +1,31 @@
+//! A router that writes nothing.
+
+use super::{Feedback, RouterKind, RouterPart};
+use crate::network::aqm::Place;
+use crate::part::{Form, Part, Plain, Words};
+
+/// The router without a state.
+#[derive(Debug, Clone, Copy)]
+pub struct NoRouter;
+
+impl Part for NoRouter {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words { name: "none", what: "writes nothing into packets", source: "-" },
+        config: Plain,
+    }];
+}
+
+impl Feedback for NoRouter {}
+
+impl RouterPart for NoRouter {
+    fn new(_: Plain, _: &Place<'_>) -> Self {
+        NoRouter
+    }
+    const ACTS_ON_DEPARTURE: bool = false;
+    fn serves(kind: RouterKind) -> bool {
+        // Estcp and New Jersey need one router on their way, not one at every queue; without
+        // marks DCTCP goes by losses. Warnings tell of none at all.
+        !matches!(kind, RouterKind::Xcp | RouterKind::XcpPersistent | RouterKind::Xtcp)
+    }
+}

@@ -1,0 +1,162 @@
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): whose turn it is to send, so that
+//! queues share a wire by bytes in proportion to their quanta, whatever their packets.
+//!
+//! A queue may send, each time its turn comes, as many bytes as its quantum and what it left unused
+//! while it had something to send. Two kinds of turn are known. In a ring every queue keeps its
+//! place, and a packet must be paid for before it is sent. In lists (DRR++, MacGregor and Shi 2000,
+//! in the form of RFC 8290) a queue that has just begun to send goes before those that have sent for
+//! long, and a packet may be paid for after, so that nobody needs to know its size in advance.
+
+use std::collections::VecDeque;
+
+/// Whose turn it is among queues known by their numbers from 0.
+#[derive(Debug, Clone)]
+pub(super) struct RoundRobin {
+    /// Bytes that each queue gets a turn, and bytes that it has left.
+    shares: Vec<Share>,
+    order: Order,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    quantum: i64,
+    deficit: i64,
+    /// Is it in a list?
+    listed: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Order {
+    /// Each in its place.
+    Ring { turn: usize },
+    /// RFC 8290 section 4.1: queues that are new, and those that are not.
+    Lists { new: VecDeque<u32>, old: VecDeque<u32> },
+}
+
+impl RoundRobin {
+    /// A ring of queues with these quanta, bytes.
+    pub(super) fn ring(quanta: impl Iterator<Item = u64>) -> Self {
+        let share = |quantum: u64| {
+            let quantum = i64::try_from(quantum).unwrap_or(i64::MAX);
+            Share { quantum, deficit: quantum, listed: false }
+        };
+        RoundRobin { shares: quanta.map(share).collect(), order: Order::Ring { turn: 0 } }
+    }
+
+    /// Lists of queues, none of which has sent yet.
+    pub(super) fn lists() -> Self {
+        let order = Order::Lists { new: VecDeque::new(), old: VecDeque::new() };
+        RoundRobin { shares: Vec::new(), order }
+    }
+
+    /// A packet has joined queue `index`, which is known from now on if it was not: then it must be
+    /// one more than the last. In lists, a queue that is in none joins the new ones with a quantum.
+    pub(super) fn join(&mut self, index: usize, quantum: u32) {
+        let Order::Lists { new, .. } = &mut self.order else { return };
+        let fresh = Share { quantum: i64::from(quantum), deficit: 0, listed: false };
+        if index == self.shares.len() {
+            self.shares.push(fresh);
+        }
+        let share = &mut self.shares[index];
+        if !share.listed {
+            share.listed = true;
+            share.deficit = share.quantum;
+            new.push_back(index as u32);
+        }
+    }
+
+    /// The queue that sends next; `head` gives the size of the first packet of a queue that has
+    /// one. One of them must. Call [`RoundRobin::charge`] for what it sends.
+    pub(super) fn next(&mut self, head: impl Fn(usize) -> Option<u32>) -> usize {
+        match &mut self.order {
+            Order::Ring { turn } => loop {
+                let share = &mut self.shares[*turn];
+                match head(*turn) {
+                    Some(size) if share.deficit >= i64::from(size) => return *turn,
+                    // What it left unused, and a quantum for its next turn.
+                    Some(_) => share.deficit += share.quantum,
+                    None => share.deficit = share.quantum,
+                }
+                *turn = (*turn + 1) % self.shares.len();
+            },
+            Order::Lists { new, old } => loop {
+                let is_new = !new.is_empty();
+                let list = if is_new { &mut *new } else { &mut *old };
+                let Some(&index) = list.front() else { return 0 };
+                let share = &mut self.shares[index as usize];
+                let waits = head(index as usize).is_some();
+                if waits && share.deficit > 0 {
+                    return index as usize;
+                }
+                list.pop_front();
+                if waits {
+                    share.deficit += share.quantum;
+                    old.push_back(index);
+                } else if is_new {
+                    // Section 4.2: or a queue could have itself called new again and again.
+                    old.push_back(index);
+                } else {
+                    share.listed = false;
+                }
+            },
+        }
+    }
+
+    /// Queue `index` sends a packet.
+    pub(super) fn charge(&mut self, index: usize, size: u32) {
+        self.shares[index].deficit -= i64::from(size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The turns of queues that never run empty, with packets of these sizes.
+    fn turns(scheduler: &mut RoundRobin, sizes: &[u32], count: usize) -> Vec<usize> {
+        let next = |_| {
+            let index = scheduler.next(|index| Some(sizes[index]));
+            scheduler.charge(index, sizes[index]);
+            index
+        };
+        (0..count).map(next).collect()
+    }
+
+    #[test]
+    fn a_ring_pays_before() {
+        // Quanta of 1500, packets of 1000 and 500: 1500 pays for one of 1000 and leaves 500, the
+        // next turn has 2000 for two; three of 500 a turn.
+        let mut ring = RoundRobin::ring([1500, 1500].into_iter());
+        let expected = [0, 1, 1, 1, 0, 0, 1, 1, 1, 0];
+        assert_eq!(turns(&mut ring, &[1000, 500], 10), expected);
+    }
+
+    #[test]
+    fn lists_pay_after_and_let_the_new_go_first() {
+        let mut lists = RoundRobin::lists();
+        lists.join(0, 1500);
+        // 1500, 500, -500: two packets of 1000, then to the old with 1000 more. Alone, it goes on:
+        // 1000, 0, to the end of the list with 1500.
+        assert_eq!(turns(&mut lists, &[1000], 4), [0, 0, 0, 0]);
+        // A new one goes first with its quantum, then both take turns: the new one has -500 and
+        // joins the old behind the first, which had 1500 - 1000 - ... of its own turn left.
+        lists.join(1, 1500);
+        let order = turns(&mut lists, &[1000, 1000], 6);
+        assert_eq!(order[..2], [1, 1]);
+        assert!(order[2..].contains(&0) && order[2..].contains(&1), "{order:?}");
+    }
+
+    #[test]
+    fn an_empty_queue_leaves_the_lists_by_way_of_the_old() {
+        let mut lists = RoundRobin::lists();
+        lists.join(0, 1500);
+        lists.join(1, 1500);
+        // Queue 0 is new and empty: it goes to the old. Queue 1 sends.
+        assert_eq!(lists.next(|index| (index == 1).then_some(100)), 1);
+        lists.charge(1, 1600);
+        // Queue 0 has a packet again before its turn: it is not new once more. Queue 1 goes to the
+        // end of the old, behind it.
+        lists.join(0, 1500);
+        assert_eq!(lists.next(|_| Some(100)), 0);
+    }
+}
