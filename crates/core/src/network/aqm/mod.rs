@@ -8,9 +8,11 @@
 //! The queue may be split into lanes, FIFO queues of their own, if the discipline says so: it names
 //! the lane of each arrival, and which lane is served next.
 
+mod codel;
 mod drop_tail;
 mod red;
 
+pub use codel::{Codel, CodelConfig};
 pub use drop_tail::DropTail;
 pub use red::{Red, RedSpec};
 
@@ -68,6 +70,7 @@ aqms! {
     $
     DropTail: DropTail,
     Red: Box<Red>,
+    Codel: Box<Codel>,
 }
 
 impl Default for AqmSpec {
