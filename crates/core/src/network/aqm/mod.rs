@@ -10,10 +10,12 @@
 
 mod codel;
 mod drop_tail;
+mod fq_codel;
 mod red;
 
 pub use codel::{Codel, CodelConfig};
 pub use drop_tail::DropTail;
+pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use red::{Red, RedSpec};
 
 use std::fmt;
@@ -71,6 +73,7 @@ aqms! {
     DropTail: DropTail,
     Red: Box<Red>,
     Codel: Box<Codel>,
+    FqCodel: Box<FqCodel>,
 }
 
 impl Default for AqmSpec {

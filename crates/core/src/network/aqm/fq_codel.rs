@@ -1,0 +1,294 @@
+//! Flow queues with CoDel (Hoeiland-Joergensen, McKenney, Taht, Gettys and Dumazet, RFC 8290).
+//!
+//! Flows are hashed into queues, each with a CoDel of its own, and take turns by bytes. A flow that
+//! builds no queue is always new and goes before those that do, so that few packets wait for long
+//! ones. When all is full, the longest queue pays.
+//!
+//! ```text
+//! queue      = hash(flow) mod flows                                                section 4.1
+//! full:        drop half of the longest queue, up to 64 packets, from its head     section 4.1
+//! next queue = first of the new, else of the old; credits <= 0: a quantum more,
+//!              and to the end of the old                                           section 4.2
+//! ```
+//!
+//! Deviations: flows are hashed by their number instead of their addresses, by a mix of 64 bits
+//! instead of Jenkins' hash. The waiting bytes that CoDel looks at are those of the flow's queue
+//! (Linux: of all). The limit in packets is the queue of the link, whose default is less than the
+//! RFC's 10,240. A queue that has lost its last packet to the limit stays in its list until its
+//! turn, as in Linux.
+
+use super::codel::{Codel, CodelConfig, INTERVAL_ADVICE, TIMES};
+use super::{AqmPart, Backlog, Eviction, Leaving, Place, QueueManagement, Verdict};
+use crate::network::scheduler::RoundRobin;
+use crate::packet::{Label, Packet};
+use crate::parameter;
+use crate::part::{Form, Kind, Parameter, Parameters, Part, Words};
+use crate::units::{Duration, Time};
+
+/// Section 4.1: the most packets dropped at once.
+const DROP_BATCH: usize = 64;
+
+/// Parameters of FQ-CoDel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FqCodelConfig {
+    /// The CoDel of each queue.
+    pub codel: CodelConfig,
+    /// Number of queues that flows are hashed into, 1 to 65536.
+    pub flows: u32,
+    /// Bytes that a queue may send a turn, 1 to 2^20.
+    pub quantum: u32,
+    /// Bytes that may wait in all queues together, beside the limit of the link.
+    pub memory_limit: f64,
+}
+
+impl FqCodelConfig {
+    /// RFC 8290 section 5.2 and, for memory and ECN, Linux.
+    pub const RFC8290: FqCodelConfig = FqCodelConfig {
+        codel: CodelConfig { ecn: true, ..CodelConfig::RFC8289 },
+        flows: 1024,
+        quantum: 1514,
+        memory_limit: 32e6,
+    };
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        Self::RFC8290
+    }
+}
+
+impl Parameters for FqCodelConfig {
+    const TABLES: &'static [(&'static str, &'static str)] = &[("", "parameters of fq-codel")];
+    const KEYS: &'static [Parameter<Self>] = &[
+        parameter!(
+            "",
+            target,
+            codel.target,
+            TIMES,
+            "",
+            "least waiting time that is acceptable for an interval"
+        ),
+        parameter!(
+            "",
+            interval,
+            codel.interval,
+            TIMES,
+            "",
+            "how long it may be exceeded, about the longest usual RTT",
+            advice = INTERVAL_ADVICE
+        ),
+        parameter!(
+            "",
+            ecn,
+            codel.ecn,
+            Kind::Bool,
+            "",
+            "mark instead of dropping where ECN is negotiated"
+        ),
+        parameter!(
+            "",
+            flows,
+            flows,
+            Kind::Integer { least: 1, most: 65_536 },
+            "",
+            "queues that flows are hashed into"
+        ),
+        parameter!(
+            "",
+            quantum,
+            quantum,
+            Kind::Integer { least: 1, most: 1 << 20 },
+            "bytes",
+            "what a queue may send a turn"
+        ),
+        parameter!(
+            "",
+            memory_limit,
+            memory_limit,
+            Kind::Bytes { most: 1e15 },
+            "",
+            "what may wait in all queues together, beside the queue of the link"
+        ),
+    ];
+
+    fn check(&self) -> Result<(), String> {
+        self.codel.check_times()
+    }
+}
+
+/// The state of FQ-CoDel.
+#[derive(Debug, Clone)]
+pub struct FqCodel {
+    config: FqCodelConfig,
+    /// Makes the hash of each queue another.
+    salt: u64,
+    /// The lane of each hash, counted from 1; 0 for none yet. Empty until the first packet.
+    lane_of: Vec<u32>,
+    /// The CoDel of each lane.
+    codels: Vec<Codel>,
+    turns: RoundRobin,
+}
+
+impl FqCodel {
+    /// Section 4.1: the queue that a flow is hashed into.
+    fn hash(&self, flow: u32) -> usize {
+        let mixed = (self.salt ^ u64::from(flow)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((mixed ^ mixed >> 32) % u64::from(self.config.flows)) as usize
+    }
+}
+
+impl Part for FqCodel {
+    type Config = FqCodelConfig;
+    const FORMS: &'static [Form<FqCodelConfig>] = &[Form {
+        words: Words {
+            name: "fq-codel",
+            what: "gives flows queues of their own in turn, those that build none first, each with \
+                   a codel",
+            source: "RFC 8290",
+        },
+        config: FqCodelConfig::RFC8290,
+    }];
+}
+
+impl QueueManagement for FqCodel {
+    fn on_dequeue(
+        &mut self,
+        now: Time,
+        Leaving { arrived, lane }: Leaving,
+        queue: &Backlog<'_>,
+        packet: &Packet,
+    ) -> Verdict {
+        let verdict = self.codels[lane].judge(now, arrived, queue.lanes[lane].bytes, packet);
+        if verdict != Verdict::Drop {
+            self.turns.charge(lane, packet.size);
+        }
+        verdict
+    }
+
+    fn lane(&mut self, label: Label, _: &Packet) -> usize {
+        if self.lane_of.is_empty() {
+            self.lane_of = vec![0; self.config.flows as usize];
+        }
+        let hash = self.hash(label.flow);
+        if self.lane_of[hash] == 0 {
+            self.codels.push(Codel::with(self.config.codel));
+            self.lane_of[hash] = self.codels.len() as u32;
+        }
+        let lane = self.lane_of[hash] as usize - 1;
+        self.turns.join(lane, self.config.quantum);
+        lane
+    }
+
+    fn next_lane(&mut self, _: Time, queue: &Backlog<'_>) -> usize {
+        self.turns.next(|lane| queue.lanes[lane].head.map(|(_, size)| size))
+    }
+
+    fn makes_room(&self) -> bool {
+        true
+    }
+
+    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
+        // The first of the longest.
+        let longest = (0..queue.lanes.len()).rev().max_by_key(|lane| queue.lanes[*lane].bytes);
+        let lane = longest.unwrap_or(0);
+        let half = queue.lanes.get(lane).map_or(1, |lane| lane.packets / 2);
+        Eviction { lane, packets: half.clamp(1, DROP_BATCH) }
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.config.memory_limit as u64
+    }
+}
+
+impl AqmPart for FqCodel {
+    fn new(config: FqCodelConfig, place: &Place<'_>) -> Self {
+        let salt = (place.stream("fq-codel").uniform() * (1_u64 << 53) as f64) as u64;
+        let (lane_of, codels) = (Vec::new(), Vec::new());
+        FqCodel { config, salt, lane_of, codels, turns: RoundRobin::lists() }
+    }
+    fn marks(config: &FqCodelConfig) -> bool {
+        config.codel.ecn
+    }
+    const ACTS_ON_DEPARTURE: bool = true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::aqm::AqmSpec;
+    use crate::network::{ChannelSpec, Fate, QueueLimit, QueueSpec, QueuedLink};
+    use crate::units::Rate;
+
+    /// A link of 8 Mbit/s, a byte a microsecond.
+    fn link(config: FqCodelConfig, limit: u32) -> QueuedLink<usize> {
+        let (limit, aqm) = (QueueLimit::Packets(limit), AqmSpec::FqCodel(config));
+        let queue = QueueSpec { limit, aqm, ..QueueSpec::default() };
+        let rate = Rate::from_bps(8_000_000).unwrap();
+        QueuedLink::new(&rate.into(), Duration::ZERO, &queue, &ChannelSpec::Clean, 1, "test")
+    }
+
+    /// Puts packets of these flows and sizes into an idle link at once; then what is dropped, and
+    /// the flows of what is sent, in order.
+    fn pass(config: FqCodelConfig, limit: u32, offered: &[(u32, u32)]) -> (Vec<usize>, Vec<u32>) {
+        let mut link = link(config, limit);
+        let packet = |&(_, size): &(u32, u32)| Packet { size, ..Packet::default() };
+        let mut packets: Vec<Packet> = offered.iter().map(packet).collect();
+        for (handle, &(flow, _)) in offered.iter().enumerate() {
+            let label = Label { flow, class: 0 };
+            link.offer(Time::ZERO, label, &mut packets[handle], handle).unwrap();
+        }
+        let (mut dropped, mut sent) = (Vec::new(), Vec::new());
+        while link.next_service() != Time::NEVER {
+            let now = link.next_service();
+            match link.serve(now, &mut packets[..]).unwrap() {
+                Fate::Dropped { handle, .. } => dropped.push(handle),
+                Fate::Sent { handle, .. } => sent.push(offered[handle].0),
+            }
+        }
+        (dropped, sent)
+    }
+
+    #[test]
+    fn flows_take_turns_by_bytes_and_the_sparse_go_first() {
+        // A quantum of 1500 and packets of 1000 bytes: two packets for it, for credits above zero
+        // suffice, then -500. The second flow is new too and sends its one packet. Then the first
+        // is old, with 1500 - 2000 + 1500 = 1000: one packet leaves 0, to the end with 1500.
+        let config = FqCodelConfig { quantum: 1500, ..FqCodelConfig::RFC8290 };
+        let mut offered = vec![(1, 1000); 6];
+        offered.push((2, 1000));
+        assert_eq!(pass(config, 100, &offered).1, [1, 1, 2, 1, 1, 1, 1]);
+        // Flows of small and large packets get the same bytes: 15 of 100 for each 1500.
+        let mut offered = vec![(1, 1500); 20];
+        offered.extend([(2, 100); 300]);
+        let sent = pass(config, 1000, &offered).1;
+        let bytes = |flow, size| sent[..160].iter().filter(|f| **f == flow).count() * size;
+        let (large, small) = (bytes(1, 1500), bytes(2, 100));
+        assert!(large.abs_diff(small) <= 3000, "{large} {small}");
+    }
+
+    #[test]
+    fn what_is_full_drops_half_of_the_longest_queue_from_its_head() {
+        // Ten packets of a flow and one of another fill 11; one more of the other is one too many:
+        // half of the first ten go.
+        let mut offered = vec![(1, 1000); 10];
+        offered.extend([(2, 1000); 2]);
+        let (dropped, sent) = pass(FqCodelConfig::RFC8290, 11, &offered);
+        assert_eq!(dropped, [0, 1, 2, 3, 4]);
+        assert_eq!(sent.len(), 7);
+        // Memory does the same: 5500 bytes are too little for six packets, so half of them go.
+        let config = FqCodelConfig { memory_limit: 5500.0, ..FqCodelConfig::RFC8290 };
+        assert_eq!(pass(config, 100, &[(1, 1000); 6]).0, [0, 1, 2]);
+        // Never more than 64.
+        let (dropped, _) = pass(FqCodelConfig::RFC8290, 200, &[(1, 100); 201]);
+        assert_eq!(dropped.len(), 64);
+    }
+
+    #[test]
+    fn one_queue_is_first_come_first_served() {
+        let config = FqCodelConfig { flows: 1, ..FqCodelConfig::RFC8290 };
+        let offered: Vec<(u32, u32)> = (0..9).map(|i| (i % 3, 1000)).collect();
+        let expected: Vec<u32> = (0..9).map(|i| i % 3).collect();
+        assert_eq!(pass(config, 100, &offered).1, expected);
+    }
+}
