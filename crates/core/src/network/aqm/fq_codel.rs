@@ -23,7 +23,7 @@ use crate::network::scheduler::RoundRobin;
 use crate::packet::{Label, Packet};
 use crate::parameter;
 use crate::part::{Form, Kind, Parameter, Parameters, Part, Words};
-use crate::units::{Duration, Time};
+use crate::units::Time;
 
 /// Section 4.1: the most packets dropped at once.
 const DROP_BATCH: usize = 64;
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::network::aqm::AqmSpec;
     use crate::network::{ChannelSpec, Fate, QueueLimit, QueueSpec, QueuedLink};
-    use crate::units::Rate;
+    use crate::units::{Duration, Rate};
 
     /// A link of 8 Mbit/s, a byte a microsecond.
     fn link(config: FqCodelConfig, limit: u32) -> QueuedLink<usize> {

@@ -327,7 +327,7 @@ impl QueueManagement for Aqm {
         each_aqm!(self, aqm => aqm.next_timer())
     }
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each_aqm!(self, aqm => aqm.on_timer(now, queue))
+        each_aqm!(self, aqm => aqm.on_timer(now, queue));
     }
     fn lane(&mut self, label: Label, packet: &Packet) -> usize {
         each_aqm!(self, aqm => aqm.lane(label, packet))

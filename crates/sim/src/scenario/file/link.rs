@@ -113,8 +113,8 @@ impl LinkFields {
             rate: section.read("rate", rate)?,
             delay: section.read("delay", |field| field.duration(Duration::ZERO..=DAY))?,
             queue: section.read("queue", |field| queue(&field))?,
-            aqm: section.read("aqm", aqm)?,
-            router: section.read("router", router)?,
+            aqm: section.read("aqm", |field| aqm(&field))?,
+            router: section.read("router", |field| router(&field))?,
             classes: section.read("classes", classes)?,
             channel: channel(section)?,
             notifier: section.read("notifier", notifier)?,
@@ -263,10 +263,10 @@ fn queue(field: &Field<'_>) -> Result<QueueLimit> {
     }
 }
 
-fn aqm(field: Field<'_>) -> Result<AqmSpec> {
+fn aqm(field: &Field<'_>) -> Result<AqmSpec> {
     let forms = AqmSpec::forms();
     let names: Vec<&str> = forms.iter().map(|(words, _)| words.name).collect();
-    let (kind, section) = kind(&field, &names, "kind = \"codel\"")?;
+    let (kind, section) = kind(field, &names, "kind = \"codel\"")?;
     let mut spec = AqmSpec::named(kind).unwrap_or_default();
     if let Some(section) = &section {
         parameters("queue management", kind, section, &spec.settings(), |key, value| {
@@ -334,19 +334,19 @@ fn classes(field: Field<'_>) -> Result<Classes> {
         let class = Class {
             weight: weight.unwrap_or(1.0),
             limit: section.read("queue", |field| queue(&field))?,
-            aqm: section.read("aqm", aqm)?,
-            router: section.read("router", router)?,
+            aqm: section.read("aqm", |field| aqm(&field))?,
+            router: section.read("router", |field| router(&field))?,
         };
         classes.push((kind, class));
     }
     Ok(Classes::Each(classes))
 }
 
-fn router(field: Field<'_>) -> Result<RouterChoice> {
+fn router(field: &Field<'_>) -> Result<RouterChoice> {
     let forms = RouterSpec::forms();
     let mut names = vec!["auto"];
     names.extend(forms.iter().map(|(words, _)| words.name));
-    let (kind, section) = kind(&field, &names, "kind = \"xcp\"")?;
+    let (kind, section) = kind(field, &names, "kind = \"xcp\"")?;
     let mut spec = RouterSpec::named(kind);
     if let Some(section) = &section {
         let settings = spec.as_ref().map(RouterSpec::settings).unwrap_or_default();
