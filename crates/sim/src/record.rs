@@ -123,7 +123,7 @@ pub struct GroupRecord<'a> {
 /// One directed link: see [`LinkOutcome`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkRecord<'a> {
-    /// Name of the link, `from->to`.
+    /// Name of the link.
     pub name: &'a str,
     /// Share of the time after the warm-up in which the wire was busy, 0 to 1.
     pub utilization: f64,

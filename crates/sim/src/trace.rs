@@ -107,7 +107,7 @@ pub struct FlowRow<'a> {
 pub struct LinkRow<'a> {
     /// The instant.
     pub time: Time,
-    /// Name of the link, `from->to`.
+    /// Name of the link.
     pub link: &'a str,
     /// Packets waiting behind the one in transmission.
     pub queue_packets: u64,
