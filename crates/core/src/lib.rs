@@ -8,6 +8,45 @@
 //! [`network`] is what a packet meets on its way (queues, routers, channels); [`endpoint`] is
 //! where it is sent and received, along four axes; [`protocols`] composes them by name. What a
 //! part tells of itself, [`part`] says.
+//!
+//! A sender is asked what to send and told what arrives:
+//!
+//! ```
+//! use windward_core::endpoint::{EndpointConfig, Receiver, Sender};
+//! use windward_core::packet::Packet;
+//! use windward_core::protocols;
+//! use windward_core::units::{Duration, Time};
+//!
+//! let protocol = protocols::find("newreno").expect("a row of the table");
+//! let config = EndpointConfig { initial_window: 2.0, ..EndpointConfig::default() };
+//! let mut sender = Sender::new(protocol, &config, 1, "sender");
+//! let mut receiver = Receiver::new(protocol.feedback, &config);
+//! sender.offer_until(20);
+//!
+//! // A path without limits: everything sent in a round trip is acknowledged at its end.
+//! let one_way = Duration::from_millis(25);
+//! let (mut now, mut round_trips) = (Time::ZERO, 0);
+//! while !sender.is_done() {
+//!     let mut acks = Vec::new();
+//!     let mut packet = Packet::default();
+//!     while sender.poll_transmit(now, &mut packet) {
+//!         let mut arrived = packet.clone();
+//!         if receiver.on_data(now + one_way, &mut arrived) {
+//!             acks.push(arrived); // It has become the acknowledgment.
+//!         }
+//!     }
+//!     now = now + one_way + one_way;
+//!     for ack in &acks {
+//!         sender.on_ack(now, ack);
+//!     }
+//!     round_trips += 1;
+//! }
+//! // Slow start doubles the window: 2 + 4 + 8 packets and the 6 that are left.
+//! assert_eq!(round_trips, 4);
+//! assert_eq!(receiver.stats().unique, 20);
+//! ```
+//!
+//! `examples/transfer.rs` puts links with queues between the two, and minds the timers.
 
 pub mod endpoint;
 pub mod network;
