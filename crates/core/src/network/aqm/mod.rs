@@ -11,11 +11,13 @@
 mod codel;
 mod drop_tail;
 mod fq_codel;
+mod pie;
 mod red;
 
 pub use codel::{Codel, CodelConfig};
 pub use drop_tail::DropTail;
 pub use fq_codel::{FqCodel, FqCodelConfig};
+pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedSpec};
 
 use std::fmt;
@@ -74,6 +76,7 @@ aqms! {
     Red: Box<Red>,
     Codel: Box<Codel>,
     FqCodel: Box<FqCodel>,
+    Pie: Box<Pie>,
 }
 
 impl Default for AqmSpec {
