@@ -10,12 +10,14 @@
 
 mod codel;
 mod drop_tail;
+mod dualpi2;
 mod fq_codel;
 mod pie;
 mod red;
 
 pub use codel::{Codel, CodelConfig};
 pub use drop_tail::DropTail;
+pub use dualpi2::{DualPi2, DualPi2Config, DualScheduler};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedSpec};
@@ -77,6 +79,7 @@ aqms! {
     Codel: Box<Codel>,
     FqCodel: Box<FqCodel>,
     Pie: Box<Pie>,
+    DualPi2: Box<DualPi2>,
 }
 
 impl Default for AqmSpec {
