@@ -1,7 +1,7 @@
 //! The `windward` command line: thin. It reads arguments, calls the simulator or the lab,
 //! and writes what they found.
 //!
-//! One file a command ([`list`], [`explain`], [`run`], [`sweep`], [`mod@reproduce`],
+//! One file per command ([`list`], [`explain`], [`run`], [`sweep`], [`mod@reproduce`],
 //! [`mod@bench`]); what they share stands beside them: [`failure`] (exit codes), [`output`]
 //! (standard output and tables), [`effort`] (sweeps), [`drive`] and [`mod@trace`]
 //! (runs), [`progress`], [`signals`].

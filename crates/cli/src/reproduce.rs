@@ -60,7 +60,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A row a paper, and one for all if they are several.
+/// A row per paper, and one for all if they are several.
 fn tallies(tallies: &[Tally]) -> Table {
     let mut table = Table::new(["paper", ">claims", ">held", ">not held", ">inconclusive"]);
     let mut row = |key: &str, of: &[Tally]| {

@@ -87,7 +87,7 @@ fn summary(scenario: &Scenario, outcome: &Outcome, cpu_s: f64) -> String {
     text += "\n";
     text += &links(scenario, outcome);
     let hops_per_s = if cpu_s > 0.0 {
-        format!(" ({}packet-hops a CPU second)", si(outcome.packet_hops as f64 / cpu_s))
+        format!(" ({}packet-hops per CPU second)", si(outcome.packet_hops as f64 / cpu_s))
     } else {
         String::new()
     };

@@ -69,7 +69,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// A row a combination of the axes: the mean of each metric with its interval.
+/// A row per combination of the axes: the mean of each metric with its interval.
 fn summary(results: &Results) -> Table {
     let experiment = &results.plan.experiment;
     let axes = experiment.axes.iter().map(|axis| axis.name.clone());

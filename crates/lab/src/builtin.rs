@@ -1,6 +1,6 @@
 //! The experiments that come with the program, compiled in, so that they run from anywhere.
 //!
-//! They stand in collections: one a paper, in a file of its own, and two that belong to no
+//! They stand in collections: one per paper, in a file of its own, and two that belong to no
 //! paper. Adding an experiment is adding a line to its collection.
 
 use crate::LabError;

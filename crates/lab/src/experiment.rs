@@ -224,7 +224,7 @@ pub enum PlotKind {
         /// Indices of the metrics.
         metrics: Vec<usize>,
     },
-    /// Something over time, one panel a cell.
+    /// Something over time, one panel per cell.
     Time {
         /// What.
         what: Traced,

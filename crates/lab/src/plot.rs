@@ -168,7 +168,7 @@ fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
     }
 }
 
-/// Something over time, one panel a cell, all with the same bounds.
+/// Something over time, one panel per cell, all with the same bounds.
 fn time(
     results: &Results,
     spec: &PlotSpec,

@@ -2,7 +2,7 @@
 //!
 //! It opens with the papers and the verdict on each of their claims (`front`), then the
 //! properties of every protocol (`matrix`), then a section an experiment (`figure`), a part of
-//! the page a collection (`group`).
+//! the page per collection (`group`).
 
 use std::fmt::Write;
 

@@ -58,7 +58,7 @@ pub struct Progress {
 pub struct Results {
     /// What was run.
     pub plan: Plan,
-    /// One row a run: cell after cell, repetition after repetition.
+    /// One row per run: cell after cell, repetition after repetition.
     pub runs: Vec<Run>,
 }
 
@@ -261,7 +261,7 @@ pub(crate) fn run_all(
         let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
         let metrics = metrics.collect();
         if !plan.experiment.shows_samples(repetition) {
-            // Thousands of values a run: what nobody will look at again goes.
+            // Thousands of values per run: what nobody will look at again goes.
             outcome.samples = None;
         }
         let run = Run { cell, repetition, metrics, outcome };

@@ -65,7 +65,7 @@ impl Table {
         })
     }
 
-    /// Writes it with a header, one line a row.
+    /// Writes it with a header, one line per row.
     ///
     /// # Errors
     /// If `out` does not take it.
@@ -119,7 +119,7 @@ fn by_name<'a, T, I: Iterator<Item = (&'a str, &'a T)>>(
 }
 
 impl Results {
-    /// One row a run: labels, seed, metrics, then the sums of each group and link.
+    /// One row per run: labels, seed, metrics, then the sums of each group and link.
     pub fn run_table(&self) -> Table {
         let mut table = self.keys(&self.runs.iter().collect::<Vec<_>>());
         for (m, metric) in self.plan.experiment.metrics.iter().enumerate() {
@@ -167,7 +167,7 @@ impl Results {
         table
     }
 
-    /// One row a flow of each run.
+    /// One row per flow of each run.
     pub fn flow_table(&self) -> Table {
         let rows = self.runs.iter().flat_map(|r| r.outcome.flows.iter().map(move |f| (r, f)));
         let rows: Vec<_> = rows.collect();
@@ -199,7 +199,7 @@ impl Results {
         table
     }
 
-    /// One row a bin of time of each run: the throughput of every group, and of every flow
+    /// One row per bin of time of each run: the throughput of every group, and of every flow
     /// where the scenario keeps it.
     pub fn series_table(&self) -> Table {
         let bins = |r: &Run| r.outcome.groups.iter().map(|g| g.throughput_bins.len()).max();
@@ -243,7 +243,7 @@ impl Results {
         table
     }
 
-    /// One row a sample of each run that kept its samples: what charts draw of them.
+    /// One row per sample of each run that kept its samples: what charts draw of them.
     pub fn sample_table(&self) -> Table {
         let times = |r: &Run| r.outcome.samples.as_ref().map_or(0, |s| s.times.len());
         let rows = self.runs.iter().flat_map(|r| (0..times(r)).map(move |i| (r, i)));
@@ -313,8 +313,8 @@ impl Results {
         table
     }
 
-    /// Writes `<id>.csv`, `<id>.parquet` (a row a run), `<id>-flows.csv` and `.parquet` (a
-    /// row a flow), `<id>-series.csv` if a chart shows throughput over time, `<id>-samples.csv`
+    /// Writes `<id>.csv`, `<id>.parquet` (a row per run), `<id>-flows.csv` and `.parquet` (a
+    /// row per flow), `<id>-series.csv` if a chart shows throughput over time, `<id>-samples.csv`
     /// if one shows samples, and `manifest.json`.
     ///
     /// # Errors

@@ -38,11 +38,11 @@ pub struct RunRecord<'a> {
     pub duration_s: f64,
     /// Its first part, left out of the figures, seconds.
     pub warmup_s: f64,
-    /// One row a flow.
+    /// One row per flow.
     pub flows: Vec<FlowRecord<'a>>,
-    /// One row a group of flows.
+    /// One row per group of flows.
     pub groups: Vec<GroupRecord<'a>>,
-    /// One row a directed link.
+    /// One row per directed link.
     pub links: Vec<LinkRecord<'a>>,
     /// Jain's fairness index over the goodput of all transport flows.
     pub jain: f64,

@@ -12,7 +12,7 @@ pub enum Format {
     /// Text: a header, then a line per row, fields between commas; an empty cell is an empty
     /// field (RFC 4180, with lines that end in `\n`).
     Csv,
-    /// Apache Parquet: columns, compressed with Snappy, 65,536 rows a group; an empty cell is
+    /// Apache Parquet: columns, compressed with Snappy, 65,536 rows per group; an empty cell is
     /// null.
     #[cfg(feature = "parquet")]
     Parquet,

@@ -75,9 +75,9 @@ struct TracedLink {
 pub struct Sample<'a> {
     /// The instant. What happened at it is in the sample.
     pub time: Time,
-    /// One row a connection, in the order of the scenario; datagrams have none.
+    /// One row per connection, in the order of the scenario; datagrams have none.
     pub flows: Vec<FlowRow<'a>>,
-    /// One row a directed link, in the order of the scenario.
+    /// One row per directed link, in the order of the scenario.
     pub links: Vec<LinkRow<'a>>,
 }
 
@@ -375,7 +375,7 @@ pub enum IntervalError {
         duration: Duration,
         /// How many samples that would be.
         samples: u64,
-        /// Flows and links: rows a sample.
+        /// Flows and links: rows per sample.
         rows: u64,
         /// The most samples of so many rows.
         most: u64,

@@ -1,4 +1,4 @@
-//! One part of the page a collection: its claims in short, then a section an experiment.
+//! One part of the page per collection: its claims in short, then a section per experiment.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ pub(super) fn part(html: &mut String, group: &Group<'_>) {
     html.push_str("</section>\n");
 }
 
-/// A row a claim.
+/// A row per claim.
 fn summary(html: &mut String, claims: &[&ClaimResult]) {
     if claims.is_empty() {
         return;

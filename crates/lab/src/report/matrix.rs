@@ -1,6 +1,6 @@
 //! The properties of every protocol, joined from the experiments of the matrix.
 //!
-//! A row a protocol, in the order of the table; a column a property. What a share is a share of
+//! A row per protocol, in the order of the table; a column per property. What a share is a share of
 //! (capacity, loss rate, queue, number of flows) is read from the scenario of the cell, so that
 //! the experiment files alone say what the link is.
 
@@ -267,7 +267,7 @@ pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
     );
 }
 
-/// The same numbers as a table: a row a protocol, for each property the mean and the ends of its
+/// The same numbers as a table: a row per protocol, for each property the mean and the ends of its
 /// 95 % interval, which are empty where the page has a dash.
 pub(super) fn numbers(sections: &[Section<'_>]) -> Option<Table> {
     let columns = columns(sections);

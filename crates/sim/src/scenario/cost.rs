@@ -12,8 +12,9 @@ impl Scenario {
     ///
     /// Datagrams are sent as their sources say. Connections are taken to share what these leave
     /// of each link equally while they are on, up to the receiver window, and no more than TCP
-    /// gets through the corruption on its way if they take it for congestion. Slow start, queues
-    /// that overflow, and acknowledgments that get lost are left out.
+    /// gets through the corruption on its way if they take it for congestion, which is too little
+    /// for laws that give way less, as Westwood's. Slow start, queues that overflow, and
+    /// acknowledgments that get lost are left out.
     pub fn predicted_packet_hops(&self) -> f64 {
         let end = Time::ZERO + self.duration;
         let mut links: Vec<Load> = self
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn connections_share_the_bottleneck() {
-        // 625 packets a second for 100 s over six hops, and 1.
+        // 625 packets per second for 100 s over six hops, and 1.
         let clean = ("flows.lossy.last_hop.loss", "0");
         near(predicted(&[clean]), 375_001.0);
         near(predicted(&[clean, ("duration", "50s")]), 187_501.0);
@@ -155,14 +156,14 @@ mod tests {
     fn corruption_bounds_those_that_take_it_for_congestion() {
         // p = 0.05, RTT 0.12 s, RTO 0.2 + 0.12 s: sqrt(2p/3) = 0.182574 and
         // min(1, 3 sqrt(3p/8)) p (1 + 32 p^2) = 0.410792 * 0.05 * 1.08 = 0.0221828, hence
-        // 1 / (0.12 * 0.182574 + 0.32 * 0.0221828) = 34.4738 packets a second instead of 62.5.
+        // 1 / (0.12 * 0.182574 + 0.32 * 0.0221828) = 34.4738 packets per second instead of 62.5.
         near(predicted(&[]), 187_501.0 + 5.0 * 34.4738 * 600.0);
         near(predicted(&[("flows.lossy.protocol", "lr-lmxtcp")]), 375_001.0);
     }
 
     #[test]
     fn datagrams_come_first_and_have_no_acknowledgments() {
-        // 5 sources of 0.8 Mbit/s: 100 packets a second each, three hops; 1 Mbit/s is left.
+        // 5 sources of 0.8 Mbit/s: 100 packets per second each, three hops; 1 Mbit/s is left.
         let (connections, lossy) = FIRST.split_once("group = \"lossy\"").unwrap();
         let lossy = lossy.replace("protocol = \"newreno\"", "cbr = { rate = \"0.8Mbit\" }");
         let text = format!("{connections}group = \"datagrams\"{lossy}");
