@@ -1,6 +1,8 @@
 //! Reads the `[experiment]` table of a file, strictly.
 
-use toml_edit::{Document, Item, Value};
+use toml_edit::{Document, InlineTable, Item, Value};
+use windward_core::network::AqmSpec;
+use windward_core::part::Words;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 
@@ -151,18 +153,37 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
 
 /// What `values` says for every protocol of the table, in its order.
 const ALL_PROTOCOLS: &str = "protocols";
+/// What `values` says for every kind of queue management, told to mark where it can.
+const ALL_QUEUES: &str = "queues";
+
+/// Every kind of queue management by its name, as a value of `aqm`.
+fn queues() -> (Vec<String>, Vec<Value>) {
+    let queue = |(words, spec): (Words, AqmSpec)| {
+        let marks = spec.settings().iter().any(|setting| setting.doc.key == "ecn");
+        let mut table = InlineTable::new();
+        table.insert("kind", words.name.into());
+        if marks {
+            table.insert("ecn", true.into());
+        }
+        let value = if marks { Value::from(table) } else { words.name.into() };
+        (words.name.to_owned(), value)
+    };
+    AqmSpec::forms().into_iter().map(queue).unzip()
+}
 
 /// `key = ".."` or several of them, `values = [..]` and, if they shall be called otherwise,
-/// `labels = [..]`. `values = "protocols"` stands for the names of all protocols.
+/// `labels = [..]`. `values = "protocols"` stands for the names of all protocols, `"queues"` for
+/// every kind of queue management.
 fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, LabError> {
     let keys = table.texts("key")?;
     let labels = table.texts("labels")?;
     let values = table.values("values")?;
-    let names: Vec<Value> = match values[..] {
+    let (known, names): (Vec<String>, Vec<Value>) = match values[..] {
         [Value::String(word)] if word.value() == ALL_PROTOCOLS => {
-            PROTOCOLS.iter().map(|p| Value::from(p.name)).collect()
+            (Vec::new(), PROTOCOLS.iter().map(|p| Value::from(p.name)).collect())
         }
-        _ => Vec::new(),
+        [Value::String(word)] if word.value() == ALL_QUEUES => queues(),
+        _ => (Vec::new(), Vec::new()),
     };
     let values = if names.is_empty() { values } else { names.iter().collect() };
     if keys.is_empty() != values.is_empty() {
@@ -176,7 +197,10 @@ fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, L
         let text = setting(value);
         let set = keys.iter().map(|k| (k.value.clone(), text.clone()));
         Point {
-            label: labels.get(i).map_or_else(|| text.clone(), |l| l.value.clone()),
+            label: match labels.get(i) {
+                Some(label) => label.value.clone(),
+                None => known.get(i).unwrap_or(&text).clone(),
+            },
             set: set.collect(),
         }
     };

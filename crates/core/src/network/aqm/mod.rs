@@ -112,6 +112,9 @@ pub struct Backlog<'a> {
     pub limit: QueueLimit,
     /// Since when the wire has had nothing to do; `None` while it has.
     pub idle_since: Option<Time>,
+    /// Since when this queue has had nothing to do, waiting or on the wire; `None` while it has.
+    /// Other than `idle_since` where classes share a wire.
+    pub empty_since: Option<Time>,
     /// The lanes that have been used so far. Empty on a link that holds no packets.
     pub lanes: &'a [Lane],
 }

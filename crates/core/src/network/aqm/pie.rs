@@ -239,7 +239,7 @@ mod tests {
 
     fn queue(packets: usize) -> Backlog<'static> {
         let (limit, bytes) = (QueueLimit::Packets(1000), 1000 * packets as u64);
-        Backlog { packets, bytes, limit, idle_since: None, lanes: &[] }
+        Backlog { packets, bytes, limit, idle_since: None, empty_since: None, lanes: &[] }
     }
 
     fn ms(ms: u64) -> Duration {

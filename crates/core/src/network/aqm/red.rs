@@ -156,7 +156,7 @@ impl Red {
 impl QueueManagement for Red {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
         // How many typical packets could have left during a pause.
-        let idle = queue.idle_since.map(|since| match self.typical.as_secs_f64() {
+        let idle = queue.empty_since.map(|since| match self.typical.as_secs_f64() {
             0.0 => 0.0,
             typical => now.since(since).as_secs_f64() / typical,
         });

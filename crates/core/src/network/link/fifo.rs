@@ -71,11 +71,13 @@ impl FifoLink {
         } else {
             self.expire(now);
         }
+        let idle_since = (busy_until <= now).then_some(busy_until);
         let queue = Backlog {
             packets: self.waiting.len(),
             bytes: self.waiting_bytes,
             limit: self.limit,
-            idle_since: (busy_until <= now).then_some(busy_until),
+            idle_since,
+            empty_since: idle_since,
             lanes: &[],
         };
         if !matches!(self.aqm, Aqm::DropTail(_)) {

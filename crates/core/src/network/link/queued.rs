@@ -69,6 +69,8 @@ struct Queue<T> {
     lanes: Vec<Lane>,
     packets: usize,
     bytes: u64,
+    /// The end of its latest packet on the wire.
+    sent_until: Time,
 }
 
 impl<T> Queue<T> {
@@ -81,6 +83,7 @@ impl<T> Queue<T> {
             lanes: vec![Lane::default()],
             packets: 0,
             bytes: 0,
+            sent_until: Time::ZERO,
         }
     }
 
@@ -127,9 +130,15 @@ impl<T> Queue<T> {
     }
 
     /// What the queue management and the router see, beside both.
-    fn parts(&mut self, idle_since: Option<Time>) -> (Backlog<'_>, &mut Aqm, &mut Router) {
-        let Queue { packets, bytes, limit, .. } = *self;
-        let backlog = Backlog { packets, bytes, limit, idle_since, lanes: &self.lanes };
+    fn parts(
+        &mut self,
+        now: Time,
+        idle_since: Option<Time>,
+    ) -> (Backlog<'_>, &mut Aqm, &mut Router) {
+        let Queue { packets, bytes, limit, sent_until, .. } = *self;
+        let empty_since = (packets == 0 && sent_until <= now).then_some(sent_until);
+        let lanes = &self.lanes[..];
+        let backlog = Backlog { packets, bytes, limit, idle_since, empty_since, lanes };
         (backlog, &mut self.aqm, &mut self.router)
     }
 }
@@ -197,7 +206,7 @@ impl<T> QueuedLink<T> {
         let idle_since = self.idle_since(now);
         let index = self.queue_of(label);
         let queue = &mut self.queues[index];
-        let (backlog, aqm, router) = queue.parts(idle_since);
+        let (backlog, aqm, router) = queue.parts(now, idle_since);
         self.wire.marked += u64::from(router.on_arrival(now, &backlog, packet));
         let verdict = aqm.on_enqueue(now, &backlog, packet);
         let admitted = passes(verdict, packet, &mut self.wire)
@@ -214,7 +223,7 @@ impl<T> QueuedLink<T> {
         self.waiting += 1;
         if idle_since.is_none() {
             while queue.packets > 1 && queue.is_over() {
-                let (backlog, aqm, _) = queue.parts(None);
+                let (backlog, aqm, _) = queue.parts(now, None);
                 let Eviction { lane, packets } = aqm.evict(&backlog);
                 for _ in 0..packets.max(1) {
                     let Some(victim) = queue.pop(lane) else { break };
@@ -248,7 +257,7 @@ impl<T> QueuedLink<T> {
         packets: &mut (impl Packets<T> + ?Sized),
     ) -> Option<Fate<T>> {
         if let Some((Waiting { handle, arrived, .. }, index)) = self.evicted.pop_front() {
-            let (backlog, _, router) = self.queues[index].parts(None);
+            let (backlog, _, router) = self.queues[index].parts(now, None);
             router.on_drop(now, &backlog, packets.packet(&handle));
             return Some(Fate::Dropped { handle, arrived });
         }
@@ -259,7 +268,7 @@ impl<T> QueuedLink<T> {
         let queues = &self.queues;
         let index = if several { self.turns.next(|index| queues[index].head()) } else { 0 };
         let queue = &mut self.queues[index];
-        let (backlog, aqm, _) = queue.parts(None);
+        let (backlog, aqm, _) = queue.parts(now, None);
         // A discipline that names an empty lane is put right.
         let lane = aqm.next_lane(now, &backlog);
         let lane = match backlog.lanes.get(lane) {
@@ -269,7 +278,7 @@ impl<T> QueuedLink<T> {
         let Waiting { handle, label, arrived, size } = queue.pop(lane)?;
         self.waiting -= 1;
         let packet = packets.packet(&handle);
-        let (backlog, aqm, router) = queue.parts(None);
+        let (backlog, aqm, router) = queue.parts(now, None);
         let verdict = aqm.on_dequeue(now, Leaving { arrived, lane }, &backlog, packet);
         if !passes(verdict, packet, &mut self.wire) {
             router.on_drop(now, &backlog, packet);
@@ -280,6 +289,7 @@ impl<T> QueuedLink<T> {
             self.turns.charge(index, size);
         }
         let departure = self.wire.send(now, arrived, label, packet);
+        self.queues[index].sent_until = departure.end;
         Some(Fate::Sent { handle, arrived, departure })
     }
 
@@ -294,7 +304,7 @@ impl<T> QueuedLink<T> {
     pub fn on_timer(&mut self, now: Time) {
         let idle_since = self.idle_since(now);
         for queue in &mut self.queues {
-            let (backlog, aqm, router) = queue.parts(idle_since);
+            let (backlog, aqm, router) = queue.parts(now, idle_since);
             // One that sleeps keeps the rhythm of its intervals.
             if router.next_timer() <= now {
                 router.on_timer(now, &backlog);

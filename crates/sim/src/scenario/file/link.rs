@@ -269,9 +269,8 @@ fn aqm(field: &Field<'_>) -> Result<AqmSpec> {
     let (kind, section) = kind(field, &names, "kind = \"codel\"")?;
     let mut spec = AqmSpec::named(kind).unwrap_or_default();
     if let Some(section) = &section {
-        parameters("queue management", kind, section, &spec.settings(), |key, value| {
-            spec.set("", key, value)
-        })?;
+        let set = |spec: &mut AqmSpec, key, value| spec.set("", key, value);
+        parameters("queue management", kind, section, &mut spec, AqmSpec::settings, set)?;
         spec.validate().map_err(|wrong| section.error(wrong))?;
     }
     Ok(spec)
@@ -291,32 +290,37 @@ fn kind<'a>(
 }
 
 /// Reads the parameters of a part of that kind from a table that may have those of others.
-fn parameters(
+/// `settings` are those of the part as it is, and `set` changes one.
+fn parameters<S>(
     what: &str,
     kind: &str,
     section: &Section<'_>,
-    settings: &[Setting],
-    mut set: impl FnMut(&'static str, Value) -> bool,
+    spec: &mut S,
+    settings: fn(&S) -> Vec<Setting>,
+    set: fn(&mut S, &'static str, Value) -> bool,
 ) -> Result<()> {
-    let own: Vec<&Setting> = settings.iter().filter(|setting| setting.applies).collect();
-    let foreign = |key: &&str| *key != "kind" && own.iter().all(|setting| setting.doc.key != *key);
-    if let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) {
-        let keys = part::alternatives(&own.iter().map(|s| s.doc.key).collect::<Vec<_>>());
-        let error = field.error(format!("the {what} `{kind}` has no such parameter"));
-        return Err(error.with_help(if keys.is_empty() {
-            "it has none".to_owned()
-        } else {
-            format!("it has {keys}")
-        }));
-    }
-    for Setting { doc, .. } in own {
+    for Setting { doc, .. } in settings(spec) {
         let Some(field) = section.get(doc.key) else { continue };
         let value = parameter::value(field.clone(), doc.kind)?;
-        if !set(doc.key, value) {
+        if !set(spec, doc.key, value) {
             return Err(field.error(format!("must be {}", doc.kind)));
         }
     }
-    Ok(())
+    // With the values that they have now.
+    let mut settings = settings(spec);
+    settings.retain(|setting| setting.applies);
+    let foreign =
+        |key: &&str| *key != "kind" && settings.iter().all(|setting| setting.doc.key != *key);
+    let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) else {
+        return Ok(());
+    };
+    let keys: Vec<&str> = settings.iter().map(|setting| setting.doc.key).collect();
+    let help = if keys.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("with the other values it has {}", part::alternatives(&keys))
+    };
+    Err(field.error(format!("the {what} `{kind}` has no such parameter")).with_help(help))
 }
 
 /// `true`, or a table of classes, each with what it has of its own.
@@ -349,10 +353,12 @@ fn router(field: &Field<'_>) -> Result<RouterChoice> {
     let (kind, section) = kind(field, &names, "kind = \"xcp\"")?;
     let mut spec = RouterSpec::named(kind);
     if let Some(section) = &section {
-        let settings = spec.as_ref().map(RouterSpec::settings).unwrap_or_default();
-        parameters("router", kind, section, &settings, |key, value| {
+        let settings =
+            |spec: &Option<RouterSpec>| spec.map_or_else(Vec::new, |spec| spec.settings());
+        let set = |spec: &mut Option<RouterSpec>, key, value| {
             spec.as_mut().is_some_and(|spec| spec.set("", key, value))
-        })?;
+        };
+        parameters("router", kind, section, &mut spec, settings, set)?;
         if let Some(spec) = &spec {
             spec.validate().map_err(|wrong| section.error(wrong))?;
         }

@@ -69,11 +69,16 @@ pub(super) fn keys_of_kinds(
     first: Option<&'static str>,
     parts: &[(Words, Vec<Setting>)],
 ) -> Vec<Key> {
+    // What applies to a part as it is named, or to no part of any name before others are set.
+    let own = |setting: &&Setting, all: &[(Words, Vec<Setting>)]| {
+        let same = |other: &&Setting| other.doc == setting.doc && other.applies;
+        setting.applies || !all.iter().flat_map(|(_, settings)| settings).any(|s| same(&s))
+    };
     let names: Vec<&str> = first.into_iter().chain(parts.iter().map(|(w, _)| w.name)).collect();
     let mut keys = vec![schema::made("kind", String::new(), part::alternatives(&names))];
     let mut seen: Vec<&str> = Vec::new();
     for (_, settings) in parts {
-        for setting in settings.iter().filter(|setting| setting.applies) {
+        for setting in settings.iter().filter(|setting| own(setting, parts)) {
             if seen.contains(&setting.doc.key) {
                 continue;
             }
@@ -89,8 +94,8 @@ pub(super) fn keys_of_kinds(
                 None => list.push((text, vec![of])),
             };
             for (words, settings) in parts {
-                let own = settings.iter().filter(|other| other.applies);
-                for other in own.filter(|other| other.doc.key == setting.doc.key) {
+                let of_this = settings.iter().filter(|other| own(other, parts));
+                for other in of_this.filter(|other| other.doc.key == setting.doc.key) {
                     note(&mut defaults, other.default_text(), words.name);
                     note(&mut senses, other.description(), words.name);
                 }
