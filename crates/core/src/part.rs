@@ -627,10 +627,11 @@ impl<M: ?Sized + CustomPart> fmt::Debug for Custom<M> {
 #[allow(unused_macros)]
 macro_rules! axis {
     (
-        $d:tt $each:ident;
+        $d:tt $each:ident $each_config:ident;
         $(#[$config_doc:meta])* config $config:ident;
         $(#[$state_doc:meta])* state $state:ident;
-        $(@custom $maker:ty => $object:ty;)?
+        @make $maker_trait:ident($setup:ty);
+        $(@custom $maker:ty => $object:ty = $make_custom:expr;)?
         $($name:ident: $part:ty,)+
     ) => {
         $(#[$config_doc])*
@@ -713,6 +714,17 @@ macro_rules! axis {
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
                 }
             }
+            /// The state at the start.
+            pub fn make(&self, setup: $setup) -> $state {
+                match self {
+                    $($config::$name(config) => {
+                        $state::$name(<$part as $maker_trait>::new(config, setup))
+                    })+
+                    $($config::Custom($crate::part::Custom::<$maker>(custom)) => {
+                        $state::Custom(($make_custom)(*custom, setup))
+                    })?
+                }
+            }
             /// Every part by its names.
             pub fn forms() -> Vec<($crate::part::Words, $config)> {
                 let mut forms = Vec::new();
@@ -746,6 +758,26 @@ macro_rules! axis {
         }
         #[allow(unused_imports)]
         use $each;
+
+        /// Evaluates an expression of the part's type, and of its configuration.
+        #[allow(unused_macros)]
+        macro_rules! $each_config {
+            (
+                $d self:expr, $d kind:ident($d config:pat) => $d call:expr
+                $d (, custom($d custom:pat) => $d other:expr)?
+            ) => {
+                match $d self {
+                    $($config::$name($d config) => {
+                        #[allow(dead_code)]
+                        type $d kind = $part;
+                        $d call
+                    })+
+                    $($d ($config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,)?)?
+                }
+            };
+        }
+        #[allow(unused_imports)]
+        use $each_config;
     };
 }
 #[allow(unused_imports)]
@@ -810,6 +842,19 @@ mod tests {
     pub trait Maker: CustomPart {
         fn make(&self) -> Box<dyn Speaks>;
     }
+    trait Made: Part {
+        fn new(config: &Self::Config, setup: f64) -> Self;
+    }
+    impl Made for Counter {
+        fn new(_: &Config, start: f64) -> Self {
+            Counter(start)
+        }
+    }
+    impl Made for Box<Idler> {
+        fn new(_: &Plain, _: f64) -> Self {
+            Box::new(Idler)
+        }
+    }
     const fn words(name: &'static str) -> Words {
         Words { name, what: "", source: "" }
     }
@@ -829,12 +874,13 @@ mod tests {
         const READS: &'static [&'static str] = &["rwnd"];
     }
     axis! {
-        $ each;
+        $ each each_config;
         /// Test parts.
         config Kinds;
         /// Their states.
         state States;
-        @custom dyn Maker => Box<dyn Speaks>;
+        @make Made(f64);
+        @custom dyn Maker => Box<dyn Speaks> = |maker: &dyn Maker, _: f64| maker.make();
         Counter: Counter,
         Idler: Box<Idler>,
     }
@@ -865,13 +911,15 @@ mod tests {
         let tables: Vec<_> = Kinds::tables().iter().map(|table| table.name).collect();
         assert_eq!(tables, ["test"], "the idler has no parameters");
 
+        let parameters = |kind: &Kinds| each_config!(kind, P(_) => <P as Part>::Config::KEYS.len(), custom(_) => 99);
+        assert_eq!(parameters(&slow), 4);
         static OUTSIDE: Outside = Outside;
         let custom = Kinds::Custom(Custom(&OUTSIDE));
         assert_eq!((custom.words().name, custom), ("outside", custom));
         let say = |state: &States| each!(state, part => part.say());
-        assert_eq!(say(&States::Counter(Counter(1.5))), 1.5);
-        assert_eq!(say(&States::Idler(Box::new(Idler))), 0.0);
-        assert_eq!(say(&States::Custom(OUTSIDE.make())), 3.0);
+        assert_eq!(say(&slow.make(1.5)), 1.5);
+        assert_eq!(say(&Kinds::Idler(Plain).make(1.5)), 0.0);
+        assert_eq!(say(&custom.make(1.5)), 3.0);
     }
 
     const GOOD: Config =

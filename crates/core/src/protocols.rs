@@ -5,12 +5,18 @@
 //! and says what the routers on its path must do. A new protocol is a new row and, where a
 //! part is new, one file.
 
-use crate::endpoint::discrimination::Discrimination;
-use crate::endpoint::estimator::BandwidthKind;
-use crate::endpoint::feedback::{Direction, Feedback, Granularity, Notification};
-use crate::endpoint::recovery::RecoveryKind;
-use crate::endpoint::window::WindowLaw;
+use crate::endpoint::discrimination::{CetenConfig, Discrimination, SpikeOrRateGapConfig};
+use crate::endpoint::estimator::{BandwidthKind, Counting, VenoConfig};
+use crate::endpoint::feedback::{
+    Direction, EstcpConfig, Feedback, Granularity, Notification, XcpRConfig,
+};
+use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
+use crate::endpoint::window::{
+    CubicConfig, NewJerseyConfig, WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
+};
+use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
+use crate::part::{Ability, Plain, Setting, Table, Value, Words};
 
 /// One row of the table: a named composition of parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,49 +45,49 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "reno",
         source: "RFC 5681",
         summary: "TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery.",
-        window: WindowLaw::Reno,
-        recovery: RecoveryKind::Reno,
+        window: WindowLaw::Reno(Plain),
+        recovery: RecoveryKind::Reno(Plain),
         ..TCP
     },
     Protocol {
         name: "newreno",
         source: "RFC 6582",
         summary: "Reno that stays in fast recovery and retransmits on partial acknowledgments.",
-        window: WindowLaw::Reno,
-        recovery: RecoveryKind::NewReno,
+        window: WindowLaw::Reno(Plain),
+        recovery: RecoveryKind::NewReno(Plain),
         ..TCP
     },
     Protocol {
         name: "sack",
         source: "RFC 6675",
         summary: "TCP with selective acknowledgments and a scoreboard at the sender.",
-        window: WindowLaw::Reno,
-        recovery: RecoveryKind::Sack,
+        window: WindowLaw::Reno(Plain),
+        recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "cubic",
         source: "RFC 9438",
         summary: "CUBIC window growth with selective acknowledgments: today's default TCP.",
-        window: WindowLaw::Cubic,
-        recovery: RecoveryKind::Sack,
+        window: WindowLaw::Cubic(CubicConfig { reno_alpha: true }),
+        recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "bbr",
         source: "draft-ietf-ccwg-bbr-06",
         summary: "BBRv3: paced at the modelled rate of the path, with RFC 9002's loss detection.",
-        window: WindowLaw::Bbr,
-        recovery: RecoveryKind::PacketNumber,
+        window: WindowLaw::Bbr(Plain),
+        recovery: RecoveryKind::PacketNumber(Plain),
         ..TCP
     },
     Protocol {
         name: "dctcp",
         source: "RFC 8257",
         summary: "DCTCP: a decrease in proportion to the share of marked packets.",
-        window: WindowLaw::Dctcp,
-        recovery: RecoveryKind::Sack,
-        feedback: Feedback::ExactEcn,
+        window: WindowLaw::Dctcp(Plain),
+        recovery: RecoveryKind::Sack(Plain),
+        feedback: Feedback::ExactEcn(Plain),
         router: RouterKind::EcnThreshold,
         ..TCP
     },
@@ -89,8 +95,8 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "xcp-dumb",
         source: "lr2008 table 1",
         summary: "XCP with the loss recovery of Reno: duplicate ACKs halve the window.",
-        recovery: RecoveryKind::Reno,
-        discrimination: Discrimination::AlwaysCongestion,
+        recovery: RecoveryKind::Reno(Plain),
+        discrimination: Discrimination::AlwaysCongestion(Plain),
         ..XCP
     },
     Protocol {
@@ -125,7 +131,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxcp",
         source: "lr2008 table 1",
         summary: "XCP with retransmissions driven by accurate monitoring of losses.",
-        recovery: RecoveryKind::LossMonitor,
+        recovery: RecoveryKind::LossMonitor(Plain),
         ..XCP
     },
     Protocol {
@@ -140,19 +146,19 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "xcp-katabi",
         source: "xcpr2005 section II",
         summary: "XCP as Katabi's code for ns-2 has it: the recovery and the timeouts of TCP Reno.",
-        window: WindowLaw::Xcp { heeds_duplicates: false },
-        recovery: RecoveryKind::Reno,
-        discrimination: Discrimination::AlwaysCongestion,
+        window: WindowLaw::Xcp(XcpConfig { heeds_duplicates: false }),
+        recovery: RecoveryKind::Reno(Plain),
+        discrimination: Discrimination::AlwaysCongestion(Plain),
         ..XCP
     },
     Protocol {
         name: "xcp-r",
         source: "xcpr2005 section IV",
         summary: "XCP whose window is computed at the receiver, so that lost ACKs do no harm.",
-        window: WindowLaw::XcpR,
-        recovery: RecoveryKind::Reno,
-        discrimination: Discrimination::AlwaysCongestion,
-        feedback: Feedback::XcpR,
+        window: WindowLaw::XcpR(Plain),
+        recovery: RecoveryKind::Reno(Plain),
+        discrimination: Discrimination::AlwaysCongestion(Plain),
+        feedback: Feedback::XcpR(XcpRConfig::DEFAULT),
         ..XCP
     },
     Protocol {
@@ -173,22 +179,22 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxtcp",
         source: "lr2008 table 1",
         summary: "AIMD on an explicit congestion flag with accurate monitoring of losses.",
-        recovery: RecoveryKind::LossMonitor,
+        recovery: RecoveryKind::LossMonitor(Plain),
         ..XTCP
     },
     Protocol {
         name: "lr-lmxtcp-tcpfriend",
         source: "lr2008 section 8.1",
         summary: "lr-lmxtcp that backs off where TCP would time out, to share fairly with it.",
-        window: WindowLaw::Xtcp { tcp_friendly: true },
-        recovery: RecoveryKind::LossMonitor,
+        window: WindowLaw::Xtcp(XtcpConfig { tcp_friendly: true }),
+        recovery: RecoveryKind::LossMonitor(Plain),
         ..XTCP
     },
     Protocol {
         name: "sack-oracle",
         source: "eten2004 section 2.1",
         summary: "sack that is told at once which packets were corrupted and does not reduce for them.",
-        discrimination: Discrimination::Oracle,
+        discrimination: Discrimination::Oracle(Plain),
         feedback: Feedback::Corruption(Notification {
             granularity: Granularity::PerPacket,
             direction: Direction::Backward,
@@ -199,30 +205,33 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "ceten-p",
         source: "eten2004 section 4.3.1",
         summary: "sack that takes a loss for corruption with the share of losses it causes.",
-        discrimination: Discrimination::ErrorShare { adaptive: false },
+        discrimination: Discrimination::ErrorShare(CetenConfig::DEFAULT),
         ..ETEN
     },
     Protocol {
         name: "ceten-a",
         source: "eten2004 section 4.3.2",
         summary: "sack that reduces the less, the larger the share of losses corruption causes.",
-        discrimination: Discrimination::ErrorShare { adaptive: true },
+        discrimination: Discrimination::ErrorShare(CetenConfig {
+            adaptive: true,
+            ..CetenConfig::DEFAULT
+        }),
         ..ETEN
     },
     Protocol {
         name: "westwood",
         source: "tcpwbr2003 section II",
         summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
-        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Ere },
-        recovery: RecoveryKind::NewReno,
+        window: westwood(BandwidthKind::Ere),
+        recovery: RecoveryKind::NewReno(Plain),
         ..TCP
     },
     Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
         summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample an RTT.",
-        window: WindowLaw::Westwood { bandwidth: BandwidthKind::PerRtt },
-        recovery: RecoveryKind::NewReno,
+        window: westwood(BandwidthKind::PerRtt),
+        recovery: RecoveryKind::NewReno(Plain),
         ..TCP
     },
     Protocol {
@@ -235,44 +244,44 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "estcp-ecn",
         source: "estcp2010 figure 4",
         summary: "estcp with nothing but the two ECN bits to carry the controller's signals.",
-        feedback: Feedback::EstcpBits,
+        feedback: Feedback::EstcpBits(EstcpConfig::DEFAULT),
         ..ESTCP
     },
     Protocol {
         name: "veno",
         source: "estcp2010 reference 4",
         summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
-        window: WindowLaw::Veno,
-        recovery: RecoveryKind::NewReno,
-        discrimination: Discrimination::Backlog,
+        window: WindowLaw::Veno(VenoConfig::DEFAULT),
+        recovery: RecoveryKind::NewReno(Plain),
+        discrimination: Discrimination::Backlog(VenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "jtcp",
         source: "estcp2010 reference 5",
         summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
-        recovery: RecoveryKind::NewReno,
-        discrimination: Discrimination::JitterRatio,
-        feedback: Feedback::Timestamps,
+        recovery: RecoveryKind::NewReno(Plain),
+        discrimination: Discrimination::JitterRatio(JtcpConfig::DEFAULT),
+        feedback: Feedback::Timestamps(Plain),
         ..TCP
     },
     Protocol {
         name: "new-jersey",
         source: "estcp2010 reference 7",
         summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
-        window: WindowLaw::NewJersey,
-        recovery: RecoveryKind::NewReno,
-        discrimination: Discrimination::Warning,
-        feedback: Feedback::CongestionWarning,
+        window: WindowLaw::NewJersey(NewJerseyConfig { on_warning: false }),
+        recovery: RecoveryKind::NewReno(Plain),
+        discrimination: Discrimination::Warning(Plain),
+        feedback: Feedback::CongestionWarning(Plain),
         router: RouterKind::CongestionWarning,
     },
     Protocol {
         name: "tcpw-br",
         source: "tcpwbr2003 section III",
         summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
-        window: WindowLaw::Westwood { bandwidth: BandwidthKind::Be },
-        recovery: RecoveryKind::BulkRepeat,
-        discrimination: Discrimination::SpikeOrRateGap,
+        window: westwood(BandwidthKind::Be),
+        recovery: RecoveryKind::BulkRepeat(BulkRepeatConfig::DEFAULT),
+        discrimination: Discrimination::SpikeOrRateGap(SpikeOrRateGapConfig::DEFAULT),
         ..TCP
     },
 ];
@@ -282,27 +291,27 @@ const TCP: Protocol = Protocol {
     name: "",
     source: "",
     summary: "",
-    window: WindowLaw::Reno,
-    recovery: RecoveryKind::Reno,
-    discrimination: Discrimination::AlwaysCongestion,
-    feedback: Feedback::None,
+    window: WindowLaw::Reno(Plain),
+    recovery: RecoveryKind::Reno(Plain),
+    discrimination: Discrimination::AlwaysCongestion(Plain),
+    feedback: Feedback::None(Plain),
     router: RouterKind::Any,
 };
 
 /// What the XCP variants share.
 const XCP: Protocol = Protocol {
-    window: WindowLaw::Xcp { heeds_duplicates: true },
-    discrimination: Discrimination::Never,
-    feedback: Feedback::Xcp,
+    window: WindowLaw::Xcp(XcpConfig { heeds_duplicates: true }),
+    discrimination: Discrimination::Never(Plain),
+    feedback: Feedback::Xcp(Plain),
     router: RouterKind::Xcp,
     ..TCP
 };
 
 /// What the XTCP variants share.
 const XTCP: Protocol = Protocol {
-    window: WindowLaw::Xtcp { tcp_friendly: false },
-    discrimination: Discrimination::Never,
-    feedback: Feedback::CongestionFlag,
+    window: WindowLaw::Xtcp(XtcpConfig { tcp_friendly: false }),
+    discrimination: Discrimination::Never(Plain),
+    feedback: Feedback::CongestionFlag(Plain),
     router: RouterKind::Xtcp,
     ..TCP
 };
@@ -310,16 +319,16 @@ const XTCP: Protocol = Protocol {
 /// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
 /// the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
-    window: WindowLaw::Estcp,
-    recovery: RecoveryKind::Sack,
-    feedback: Feedback::Estcp,
+    window: WindowLaw::Estcp(Plain),
+    recovery: RecoveryKind::Sack(Plain),
+    feedback: Feedback::Estcp(Plain),
     router: RouterKind::Estcp,
     ..TCP
 };
 
 /// What the variants of explicit transport error notification share.
 const ETEN: Protocol = Protocol {
-    recovery: RecoveryKind::Sack,
+    recovery: RecoveryKind::Sack(Plain),
     feedback: Feedback::Corruption(Notification {
         granularity: Granularity::Cumulative,
         direction: Direction::Forward,
@@ -327,11 +336,285 @@ const ETEN: Protocol = Protocol {
     ..TCP
 };
 
+const fn westwood(estimator: BandwidthKind) -> WindowLaw {
+    WindowLaw::Westwood(WestwoodConfig { estimator, counting: Counting::Exact })
+}
+
 const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryKind {
-    RecoveryKind::SendOutWindow { partial_acks, retransmission_timer }
+    RecoveryKind::SendOutWindow(SendOutWindowConfig { partial_acks, retransmission_timer })
 }
 
 /// The protocol of that name.
 pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.name == name)
+}
+
+/// Why a composition cannot work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incompatible {
+    /// The axis and the name of the part that lacks something.
+    pub part: (&'static str, &'static str),
+    /// What it lacks and what follows, as a sentence without a capital or a full stop.
+    pub why: String,
+    /// What would do, as a sentence without a capital or a full stop.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Incompatible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (axis, name) = self.part;
+        write!(f, "{axis} `{name}` {}; {}", self.why, self.remedy)
+    }
+}
+impl std::error::Error for Incompatible {}
+
+impl Protocol {
+    /// The axes in the order in which a packet's life meets them, and the part on each in words.
+    pub fn parts(&self) -> [(&'static str, Words); 4] {
+        [
+            ("window", self.window.words()),
+            ("recovery", self.recovery.words()),
+            ("discrimination", self.discrimination.words()),
+            ("feedback", self.feedback.words()),
+        ]
+    }
+
+    /// The parameters of all its parts with their values. One that two parts share is there once.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut all: Vec<Setting> = Vec::new();
+        let parts = [
+            self.window.settings(),
+            self.recovery.settings(),
+            self.discrimination.settings(),
+            self.feedback.settings(),
+        ];
+        for setting in parts.into_iter().flatten() {
+            let same = |s: &Setting| s.table == setting.table && s.doc.key == setting.doc.key;
+            if !all.iter().any(same) {
+                all.push(setting);
+            }
+        }
+        all
+    }
+
+    /// Sets a parameter in every part that has it; the value must have passed its check. Returns
+    /// whether one had.
+    pub fn set(&mut self, table: &str, key: &str, value: Value) -> bool {
+        let taken = [
+            self.window.set(table, key, value),
+            self.recovery.set(table, key, value),
+            self.discrimination.set(table, key, value),
+            self.feedback.set(table, key, value),
+        ];
+        taken.contains(&true)
+    }
+
+    /// Is it a composition that can work, with parameters in their ranges? Every row of the table
+    /// is.
+    ///
+    /// # Errors
+    /// The first part that lacks what no other gives, or whose parameters are wrong.
+    pub fn check(&self) -> Result<(), Incompatible> {
+        let names = self.parts().map(|(axis, words)| (axis, words.name));
+        let invalid = [
+            self.window.validate(),
+            self.recovery.validate(),
+            self.discrimination.validate(),
+            self.feedback.validate(),
+        ];
+        for (part, result) in names.into_iter().zip(invalid) {
+            if let Err(wrong) = result {
+                let why = format!("cannot be configured so: {wrong}");
+                return Err(Incompatible { part, why, remedy: "change that value".to_owned() });
+            }
+        }
+        let gives: Vec<Ability> = [
+            self.window.gives(),
+            self.recovery.gives(),
+            self.discrimination.gives(),
+            self.feedback.gives(),
+        ]
+        .concat();
+        let needs = [
+            self.window.needs(),
+            self.recovery.needs(),
+            self.discrimination.needs(),
+            self.feedback.needs(),
+        ];
+        for (part, needs) in names.into_iter().zip(needs) {
+            for need in needs {
+                if need.any_of.iter().any(|ability| gives.contains(ability)) {
+                    continue;
+                }
+                let wanted: Vec<&str> = need.any_of.iter().map(|a| a.words()).collect();
+                let why = format!("needs {}: without it {}", wanted.join(" or "), need.why);
+                let givers = givers(need.any_of).join(", ");
+                return Err(Incompatible { part, why, remedy: format!("take one of: {givers}") });
+            }
+        }
+        if !self.window.heeds_verdicts() && !self.discrimination.never_doubts() {
+            return Err(Incompatible {
+                part: names[0],
+                why: format!(
+                    "weighs losses itself and does not ask discrimination `{}` about them",
+                    names[2].1
+                ),
+                remedy: "take discrimination `always`, or another window".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Does the key of endpoints mean anything to it? `None` for what is no such key. Keys of tables
+    /// are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
+    pub fn applies(&self, key: &str) -> Option<bool> {
+        let (table, name) = key.split_once('.').unwrap_or(("", key));
+        let of = |s: &Setting| s.table == table && s.doc.key == name;
+        if let Some(setting) = self.settings().iter().find(|s| of(s)) {
+            return Some(setting.applies);
+        }
+        if self.settings().iter().any(|s| table.is_empty() && s.table == name) {
+            return Some(true);
+        }
+        let known = tables().iter().any(|t| {
+            (table.is_empty() && t.name == name)
+                || (t.name == table && t.settings.iter().any(|s| s.doc.key == name))
+        });
+        if known {
+            return Some(false);
+        }
+        if !EndpointConfig::has_key(key) {
+            return None;
+        }
+        Some(match key {
+            "ecn" => self.reads().contains(&"ecn") && self.window.answers_ecn(),
+            "pacing" => !self.window.paces(),
+            key => !is_selective(key) || self.reads().contains(&key),
+        })
+    }
+
+    /// The keys of endpoints that one of its parts reads and not every protocol's do.
+    fn reads(&self) -> Vec<&'static str> {
+        [
+            self.window.reads(),
+            self.recovery.reads(),
+            self.discrimination.reads(),
+            self.feedback.reads(),
+        ]
+        .concat()
+    }
+}
+
+/// Is it a key of endpoints that only some parts read?
+fn is_selective(key: &str) -> bool {
+    let windows = WindowLaw::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let recoveries = RecoveryKind::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let judges = Discrimination::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let feedbacks = Feedback::forms().into_iter().flat_map(|(_, part)| part.reads());
+    windows.chain(recoveries).chain(judges).chain(feedbacks).any(|read| *read == key)
+}
+
+/// The tables of the parameters of all parts of endpoints, each once.
+pub fn tables() -> Vec<Table> {
+    let mut all: Vec<Table> = Vec::new();
+    let axes =
+        [WindowLaw::tables(), RecoveryKind::tables(), Discrimination::tables(), Feedback::tables()];
+    for table in axes.into_iter().flatten() {
+        if !all.iter().any(|known| known.name == table.name && known.settings == table.settings) {
+            all.push(table);
+        }
+    }
+    all
+}
+
+/// The parts that give one of these, as `axis name`.
+fn givers(any_of: &[Ability]) -> Vec<String> {
+    let gives = |abilities: &[Ability]| abilities.iter().any(|a| any_of.contains(a));
+    let mut names = Vec::new();
+    macro_rules! look {
+        ($axis:literal, $kind:ty) => {
+            let forms = <$kind>::forms().into_iter().filter(|(_, part)| gives(part.gives()));
+            names.extend(forms.map(|(words, _)| format!("{} `{}`", $axis, words.name)));
+        };
+    }
+    look!("window", WindowLaw);
+    look!("recovery", RecoveryKind);
+    look!("discrimination", Discrimination);
+    look!("feedback", Feedback);
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_can_work() {
+        for protocol in PROTOCOLS {
+            assert_eq!(protocol.check(), Ok(()), "{}", protocol.name);
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_a_reason() {
+        let base = *find("sack").unwrap();
+        let refused = |protocol: Protocol| protocol.check().unwrap_err().to_string();
+        let bbr = refused(Protocol { window: WindowLaw::Bbr(Plain), ..base });
+        assert!(bbr.contains("window `bbr` needs news of each transmission by number"), "{bbr}");
+        assert!(bbr.contains("recovery `packet-number`"), "{bbr}");
+        let by_number = find("bbr").unwrap();
+        let doubting = Protocol { discrimination: Discrimination::Never(Plain), ..*by_number };
+        assert!(refused(doubting).contains("does not ask discrimination `never`"));
+        let deaf = Protocol { window: WindowLaw::XcpR(Plain), ..base };
+        assert!(refused(deaf).contains("feedback `xcp-r`"));
+        let jitter =
+            Discrimination::JitterRatio(JtcpConfig { threshold: -1.0, ..JtcpConfig::DEFAULT });
+        let wrong =
+            Protocol { discrimination: jitter, feedback: Feedback::Timestamps(Plain), ..base };
+        assert!(refused(wrong).contains("jtcp.threshold = -1: must be 0 to 1000"));
+        // A composition that no row has, and that works.
+        let free = Protocol {
+            window: WindowLaw::Cubic(CubicConfig { reno_alpha: true }),
+            recovery: RecoveryKind::PacketNumber(Plain),
+            discrimination: Discrimination::Backlog(VenoConfig::DEFAULT),
+            ..base
+        };
+        assert_eq!(free.check(), Ok(()));
+    }
+
+    #[test]
+    fn keys_apply_to_whom_they_concern() {
+        let applies = |name: &str, key: &str| find(name).unwrap().applies(key);
+        assert_eq!(applies("veno", "veno.threshold"), Some(true));
+        assert_eq!(applies("veno", "veno"), Some(true));
+        assert_eq!(applies("reno", "veno.threshold"), Some(false));
+        assert_eq!(applies("ceten-p", "ceten.per_segment"), Some(true));
+        assert_eq!(applies("ceten-a", "ceten.per_segment"), Some(false));
+        assert_eq!(applies("ceten-a", "ceten.k"), Some(true));
+        assert_eq!(applies("estcp-ecn", "estcp.prior"), Some(true));
+        assert_eq!(applies("estcp", "estcp.prior"), Some(false));
+        assert_eq!(applies("sack-oracle", "notification"), Some(true));
+        assert_eq!(applies("sack", "notification"), Some(false));
+        assert_eq!(applies("bbr", "rto_floor"), Some(false));
+        assert_eq!(applies("sack", "rto_floor"), Some(true));
+        assert_eq!(applies("sack", "ecn"), Some(true));
+        assert_eq!(applies("dctcp", "ecn"), Some(false));
+        assert_eq!(applies("bbr", "pacing"), Some(false));
+        assert_eq!(applies("reno", "partial_deflation"), Some(false));
+        assert_eq!(applies("newreno", "partial_deflation"), Some(true));
+        assert_eq!(applies("lr-xcp", "retransmission_timeout_factor"), Some(true));
+        assert_eq!(applies("reno", "packet_size"), Some(true));
+        assert_eq!(applies("reno", "no_such_key"), None);
+        assert_eq!(applies("reno", "veno.no_such_key"), None);
+    }
+
+    #[test]
+    fn a_parameter_that_two_parts_share_is_set_in_both() {
+        let mut veno = *find("veno").unwrap();
+        assert!(veno.set("veno", "threshold", Value::Number(5.0)));
+        let config = VenoConfig { threshold: 5.0, ..VenoConfig::DEFAULT };
+        assert_eq!(veno.window, WindowLaw::Veno(config));
+        assert_eq!(veno.discrimination, Discrimination::Backlog(config));
+        assert!(!veno.set("jtcp", "threshold", Value::Number(5.0)));
+    }
 }

@@ -35,6 +35,14 @@ impl Time {
     pub const fn as_ps(self) -> u64 {
         self.0
     }
+    /// The instant `ns` nanoseconds after the start.
+    pub const fn from_nanos(ns: u64) -> Self {
+        Time(ns.saturating_mul(1000))
+    }
+    /// Whole nanoseconds since the start, rounded down.
+    pub const fn as_nanos(self) -> u64 {
+        self.0 / 1000
+    }
     /// Seconds since the start, for reports and for formulas.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
@@ -59,6 +67,14 @@ impl Duration {
     /// `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Duration(ps)
+    }
+    /// `ns` nanoseconds, at most [`Duration::MAX`].
+    pub const fn from_nanos(ns: u64) -> Self {
+        Duration(ns.saturating_mul(1000))
+    }
+    /// Whole nanoseconds, rounded down.
+    pub const fn as_nanos(self) -> u64 {
+        self.0 / 1000
     }
     /// `us` microseconds, at most [`Duration::MAX`].
     pub const fn from_micros(us: u64) -> Self {
@@ -96,6 +112,19 @@ impl Duration {
     /// Is this no time at all?
     pub const fn is_zero(self) -> bool {
         self.0 == 0
+    }
+}
+
+/// A real clock's durations count nanoseconds: exact, up to the 213 days that fit.
+impl From<std::time::Duration> for Duration {
+    fn from(duration: std::time::Duration) -> Self {
+        Duration(u64::try_from(duration.as_nanos().saturating_mul(1000)).unwrap_or(u64::MAX))
+    }
+}
+/// Rounded up to the nanosecond, so that who sleeps that long does not wake too early.
+impl From<Duration> for std::time::Duration {
+    fn from(duration: Duration) -> Self {
+        std::time::Duration::from_nanos(duration.0.div_ceil(1000))
     }
 }
 
@@ -180,6 +209,11 @@ impl Probability {
     pub const fn get(self) -> f64 {
         self.0
     }
+    /// The way from `from` to `to` as far as this is likely; exactly `to` for what is certain.
+    #[inline]
+    pub fn toward(self, from: f64, to: f64) -> f64 {
+        if self.0 >= 1.0 { to } else { from + (to - from) * self.0 }
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +240,26 @@ mod tests {
         assert_eq!(Time::ZERO.since(Time::from_ps(5)), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(f64::INFINITY), Duration::MAX);
+    }
+
+    #[test]
+    fn real_clocks_and_back() {
+        let std = std::time::Duration::new(1, 5);
+        assert_eq!(Duration::from(std), Duration::from_ps(1_000_000_005_000));
+        assert_eq!(std::time::Duration::from(Duration::from_nanos(1_000_000_005)), std);
+        // A picosecond more is a nanosecond later.
+        let later = Duration::from_ps(1_000_000_005_001);
+        assert_eq!(std::time::Duration::from(later).subsec_nanos(), 6);
+        assert_eq!(Duration::from(std::time::Duration::MAX), Duration::MAX);
+        assert_eq!(Time::from_nanos(7).as_nanos(), 7);
+    }
+
+    #[test]
+    fn certainty_goes_all_the_way() {
+        // 0.1 + (0.7 - 0.1) is 0.7 only by luck of rounding.
+        assert_eq!(Probability::ONE.toward(0.1, 0.7), 0.7);
+        assert_eq!(Probability::ZERO.toward(0.1, 0.7), 0.1);
+        assert_eq!(Probability(0.5).toward(1.0, 2.0), 1.5);
     }
 
     #[test]

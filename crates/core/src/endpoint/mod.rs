@@ -5,14 +5,12 @@
 //! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
-use self::discrimination::{CetenConfig, JtcpConfig, RateGapConfig, SpikeConfig, VenoConfig};
-use self::feedback::{Direction, XcpRConfig};
-use self::recovery::BulkRepeatConfig;
-use self::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
+use crate::part::{Kind, Parameters};
 use crate::units::Duration;
 
 pub mod discrimination;
 pub mod estimator;
+pub mod event;
 pub mod feedback;
 mod pacer;
 mod range_set;
@@ -25,8 +23,9 @@ pub use range_set::{Added, RangeSet};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
-/// Parameters of the two endpoints of a connection. Windows are counted in packets.
-#[derive(Debug, Clone, PartialEq)]
+/// Parameters of the two endpoints of a connection, of whatever protocol; those of its parts are
+/// in the [protocol](crate::protocols::Protocol). Windows are counted in packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndpointConfig {
     /// Size of a data packet on the wire, bytes.
     pub packet_size: u32,
@@ -73,29 +72,9 @@ pub struct EndpointConfig {
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
     pub loss_monitor_guard: bool,
-    /// Parameters of `estcp-ecn`.
-    pub estcp: EstcpConfig,
-    /// Parameters of `veno`.
-    pub veno: VenoConfig,
-    /// Parameters of `jtcp`.
-    pub jtcp: JtcpConfig,
-    /// Parameters of `new-jersey`.
-    pub new_jersey: NewJerseyConfig,
-    /// Parameters of the Westwood windows.
-    pub westwood: WestwoodConfig,
-    /// Parameters of Bulk Repeat.
-    pub bulk_repeat: BulkRepeatConfig,
-    /// Parameters of discrimination by spikes of the RTT.
-    pub spike: SpikeConfig,
-    /// Parameters of discrimination by the gap between expected and achieved rate.
-    pub rate_gap: RateGapConfig,
-    /// Which way notices of corruption reach the sender (eten2004 section 3.3.5): `None` as the
-    /// protocol's paper has it, backward for the Oracle and forward for CETEN.
-    pub notification: Option<Direction>,
-    /// Parameters of CETEN (eten2004 section 4.3).
-    pub ceten: CetenConfig,
-    /// Parameters of `xcp-r`.
-    pub xcp_r: XcpRConfig,
+    /// Growth goes by what an acknowledgment acknowledges and not by its arrival (RFC 3465 with no
+    /// limit in slow start, as Linux has it), so that delayed acknowledgments do not slow it.
+    pub byte_counting: bool,
 }
 
 impl Default for EndpointConfig {
@@ -118,18 +97,61 @@ impl Default for EndpointConfig {
             pacing: false,
             partial_deflation: true,
             loss_monitor_guard: false,
-            estcp: EstcpConfig::default(),
-            veno: VenoConfig::default(),
-            jtcp: JtcpConfig::default(),
-            new_jersey: NewJerseyConfig::default(),
-            westwood: WestwoodConfig::default(),
-            bulk_repeat: BulkRepeatConfig::default(),
-            spike: SpikeConfig::default(),
-            rate_gap: RateGapConfig::default(),
-            notification: None,
-            ceten: CetenConfig::default(),
-            xcp_r: XcpRConfig::default(),
+            byte_counting: false,
         }
+    }
+}
+
+/// A day: longer than any delay between two hosts.
+const DAY: Duration = Duration::from_secs(86_400);
+const TIME: Kind = Kind::Time { least: Duration::ZERO, most: DAY };
+const SIZE: Kind = Kind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
+
+crate::parameters! {
+    EndpointConfig in "", "";
+    packet_size: SIZE, "bytes", "a data packet on the wire";
+    ack_size: SIZE, "bytes", "an acknowledgment on the wire";
+    initial_window: Kind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
+    rwnd: Kind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
+    dupack_threshold: Kind::Integer { least: 1, most: 1_000_000 }, "",
+        "duplicate ACKs that mean a loss";
+    rto_floor: TIME, "", "least retransmission timeout";
+    rto_initial: Kind::Time { least: Duration::from_ps(1), most: DAY }, "",
+        "timeout before the first RTT sample";
+    rto_ceiling: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(100 * 86_400) }, "",
+        "greatest timeout, not below rto_floor";
+    timestamps: Kind::Bool, "",
+        "an RTT sample per ACK; else one packet at a time, by Karn's rule";
+    clock_granularity: TIME, "", "tick of the RTT clock; 0 is ideal";
+    retransmission_timeout_factor: Kind::Number { least: 1.0, most: 1000.0 }, "",
+        "retransmission over recovery timeout";
+    delayed_acks: Kind::Switch { on: Duration::from_millis(200), most: DAY }, "",
+        "acknowledge every second packet, or after this", absent = "false";
+    overhead: TIME, "", "longest processing time before a packet is sent";
+    ecn: Kind::Bool, "", "negotiate ECN";
+    pacing: Kind::Bool, "",
+        "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
+    partial_deflation: Kind::Bool, "", "deflate the send-out window on partial ACKs";
+    loss_monitor_guard: Kind::Bool, "", "lr2008 section 5.2, last sentence, literally";
+    byte_counting: Kind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
+    @check(config) {
+        if config.rto_ceiling < config.rto_floor {
+            return Err(format!(
+                "rto_ceiling ({}) is less than rto_floor ({})",
+                config.rto_ceiling, config.rto_floor
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl EndpointConfig {
+    /// The largest packet: an IPv6 jumbogram of 1 MiB.
+    pub const MAX_PACKET_SIZE: u32 = 1 << 20;
+
+    /// Is it a key of these parameters?
+    pub fn has_key(key: &str) -> bool {
+        Self::KEYS.iter().any(|parameter| parameter.doc.key == key)
     }
 }
 

@@ -7,30 +7,42 @@ use crate::units::{Duration, Time};
 /// (RFC 9002 section 7.7: N = 1.25), so that pacing does not keep it from filling cwnd.
 pub(super) const WINDOW_GAIN: f64 = 1.25;
 
+/// How much of the time that was lost because a timer of a real clock fired late is made good by
+/// sending at once: longer than the usual lateness of a loaded machine, and no burst to speak of.
+const CREDIT: Duration = Duration::from_millis(10);
+
 /// When the next packet may leave.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
     next_send: Time,
     /// Was a packet asked for too early?
     waiting: bool,
+    /// Did the packet that waited leave after its time, and those after it have not caught up? Not
+    /// to be told apart in virtual time, where nothing is late.
+    late: bool,
 }
 
 impl Pacer {
     /// Must what could be sent now wait?
     #[inline]
     pub(super) fn holds_back(&mut self, now: Time) -> bool {
+        let due = self.waiting && now >= self.next_send;
         self.waiting = now < self.next_send;
+        self.late = !self.waiting && (self.late || due);
         self.waiting
     }
 
     /// Nothing waits for its time.
     pub(super) fn clear(&mut self) {
         self.waiting = false;
+        self.late = false;
     }
 
     /// A timer of the sender expired.
     pub(super) fn on_timer(&mut self, now: Time) {
-        self.waiting &= now < self.next_send;
+        let due = self.waiting && now >= self.next_send;
+        self.late |= due;
+        self.waiting &= !due;
     }
 
     /// A packet left, at a rate of that many packets per second; none is no limit.
@@ -39,12 +51,71 @@ impl Pacer {
             Some(rate) if rate > 0.0 => Duration::from_secs_f64(1.0 / rate),
             _ => Duration::ZERO,
         };
-        self.next_send = self.next_send.max(now) + gap;
+        // Who was late counts from when the packet should have left; who had nothing to send has
+        // saved up nothing.
+        let credit = if self.late { CREDIT } else { Duration::ZERO };
+        let earliest = Time::ZERO + now.since(Time::ZERO + credit);
+        self.next_send = self.next_send.max(earliest) + gap;
     }
 
     /// When to ask again.
     #[inline]
     pub(super) fn wake(&self) -> Time {
         if self.waiting { self.next_send } else { Time::NEVER }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Duration::from_micros(us)
+    }
+
+    /// Packets that leave up to `end` from a pacer of 1000 packets a second that is asked at these
+    /// microseconds and always has something to send.
+    fn sent(asked: impl IntoIterator<Item = u64>) -> u64 {
+        let mut pacer = Pacer::default();
+        let mut sent = 0;
+        for us in asked {
+            pacer.on_timer(at(us));
+            while !pacer.holds_back(at(us)) {
+                pacer.on_sent(at(us), Some(1000.0));
+                sent += 1;
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn lateness_costs_no_rate() {
+        // A packet per millisecond from 0 on: 1001 in a second, asked in time or 700 us late each
+        // time.
+        assert_eq!(sent((0..=1000).map(|ms| 1000 * ms)), 1001);
+        assert_eq!(sent((0..=1000).map(|ms| 1000 * ms + 700 * u64::from(ms > 0))), 1001);
+        // Asked every 2.5 ms: two or three at a time.
+        assert_eq!(sent((0..=400).map(|n| 2500 * n)), 1001);
+    }
+
+    #[test]
+    fn the_credit_is_bounded() {
+        // Asked at 0, and then after 100 ms: what 10 ms allow, packets 90 to 100 of the schedule.
+        assert_eq!(sent([0, 100_000]), 1 + 11);
+    }
+
+    #[test]
+    fn idleness_saves_nothing() {
+        let mut pacer = Pacer::default();
+        pacer.on_sent(at(0), Some(1000.0));
+        // Nothing was asked for while the next could not leave: no one waited.
+        assert!(!pacer.holds_back(at(50_000)));
+        pacer.on_sent(at(50_000), Some(1000.0));
+        assert!(pacer.holds_back(at(50_000)));
+        // What waits and is then withdrawn leaves no credit either.
+        pacer.clear();
+        assert!(!pacer.holds_back(at(90_000)));
+        pacer.on_sent(at(90_000), Some(1000.0));
+        assert!(pacer.holds_back(at(90_000)));
     }
 }

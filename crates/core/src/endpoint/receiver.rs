@@ -12,7 +12,7 @@ use crate::packet::{Flags, MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
 use crate::units::{Duration, Time};
 
 /// The receiver of one connection.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Receiver {
     ack_size: u32,
     delayed_acks: Option<Duration>,
@@ -46,14 +46,14 @@ pub struct ReceiverStats {
 
 impl Receiver {
     /// A receiver, of a protocol with that feedback, that has seen nothing.
-    pub fn new(feedback: Feedback, config: &EndpointConfig) -> Self {
+    pub fn new(feedback: &Feedback, config: &EndpointConfig) -> Self {
         Receiver {
             ack_size: config.ack_size,
             delayed_acks: config.delayed_acks,
             next: 0,
             out_of_order: RangeSet::default(),
             recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::new(feedback.toward(config.notification), config),
+            echo: Echo::new(feedback, config),
             delayed: None,
             stats: ReceiverStats::default(),
         }

@@ -1,60 +1,45 @@
 //! The sending endpoint: a connection's state machine over the four axes.
+//!
+//! What happens is one event, and it takes one way: estimators, recovery, discrimination, window.
+//! Nothing here knows which law, which scheme or which discriminator it has.
 
 use super::EndpointConfig;
-use super::discrimination::{Discriminator, LossEvent, LossSign};
-use super::estimator::{
-    ArrivalCounter, Bandwidth, DeliveryRate, Karn, LossRate, Path, RttEstimator, Sample,
-};
+use super::discrimination::{self, Discriminator, LossDiscrimination};
+use super::estimator::{Asked, Estimators, LossRate, RttEstimator};
+use super::event::{AckEvent, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent};
 use super::feedback::{Feedback, Notice, Notification};
-use super::pacer::Pacer;
-use super::recovery::{Acked, Finding, Recovery, RecoveryConfig, RecoveryKind, Sequences};
-use super::window::{AckEvent, CongestionEvent, PhaseCut, ResetEvent, Window};
+use super::pacer::{Pacer, WINDOW_GAIN};
+use super::recovery::{Acked, Expired, Finding, LossRecovery, Recovery, Report, Sent, Sequences};
+use super::window::{self, CongestionControl, PhaseCut, Window};
 use crate::packet::{Flags, Packet, PacketKind, SackBlock};
+use crate::part::Ability;
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
-mod by_number;
-
 /// The sender of one connection. It sends whole packets and knows no clock: drive it with
 /// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
 /// [`Sender::offer_until`], call [`Sender::poll_transmit`] until it has nothing more to send.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Sender {
     window: Window,
     recovery: Recovery,
     discriminator: Discriminator,
     feedback: Feedback,
-    rtt: RttEstimator,
-    /// Only without timestamps, and with recovery that cannot tell transmissions apart.
-    karn: Option<Karn>,
-    bandwidth: Option<BandwidthState>,
-    /// Only for laws that ask for samples.
-    delivery_rate: Option<Box<DeliveryRate>>,
-    /// Only where packets are paced.
-    pacer: Option<Pacer>,
+    estimators: Estimators,
     seqs: Sequences,
     next_packet_seq: u64,
     cwnd_limited: bool,
-
-    recovery_timer: Time,
-    /// Only with the LR timers.
-    retransmission_timer: Option<Time>,
-    retransmission_timeout_factor: f64,
-    /// Expiries of the recovery timer since new data was acknowledged.
-    resets_in_a_row: u32,
-    partial_repairs: u32,
-
+    byte_counting: bool,
+    /// Only where packets are paced.
+    pacer: Option<Pacer>,
+    /// Only where classic ECN is negotiated.
     ecn: Option<EcnState>,
-    packet_size: u32,
+    sizes: Sizes,
+    /// Packets that were given out and could not be sent, in order.
+    returned: Vec<Packet>,
+    report: Report,
     stats: SenderStats,
-}
-
-/// A bandwidth estimate and what it counts.
-#[derive(Debug, Clone)]
-struct BandwidthState {
-    estimate: Bandwidth,
-    arrivals: ArrivalCounter,
 }
 
 /// RFC 3168 section 6.1.2: one reduction a window.
@@ -64,6 +49,41 @@ struct EcnState {
     /// acknowledged.
     reduced_until: u64,
     announce: bool,
+}
+
+/// How large packets are. Sequence numbers count packets, so that a packet keeps its size for good;
+/// only what was never sent can change it.
+#[derive(Debug, Clone)]
+struct Sizes {
+    /// Size on the wire, bytes, of packets from now on.
+    usual: u32,
+    /// The last packet of the transfer, if it is a smaller one.
+    last: Option<(u64, u32)>,
+    /// Sizes before: packets below the first number had the second.
+    before: Vec<(u64, u32)>,
+}
+
+impl Sizes {
+    #[inline]
+    fn of(&self, seq: u64) -> u32 {
+        match self.last {
+            Some((last, size)) if seq == last => size,
+            _ if self.before.is_empty() => self.usual,
+            _ => {
+                let at = self.before.partition_point(|(below, _)| *below <= seq);
+                self.before.get(at).map_or(self.usual, |(_, size)| *size)
+            }
+        }
+    }
+
+    /// Bytes of the packets `from..to`.
+    #[inline]
+    fn bytes(&self, from: u64, to: u64) -> u64 {
+        if self.before.is_empty() && self.last.is_none() {
+            return (to - from) * u64::from(self.usual);
+        }
+        (from..to).map(|seq| u64::from(self.of(seq))).sum()
+    }
 }
 
 /// What a sender has counted.
@@ -92,54 +112,37 @@ impl Sender {
     /// A connection of this protocol with nothing to send yet. `seed` and `name` choose its
     /// random numbers, for protocols that use some.
     pub fn new(protocol: &Protocol, config: &EndpointConfig, seed: u64, name: &str) -> Self {
-        let recovery = RecoveryConfig {
-            dupack_threshold: config.dupack_threshold,
-            partial_deflation: config.partial_deflation,
-            loss_monitor_guard: config.loss_monitor_guard,
-            max_ack_delay: config.delayed_acks.unwrap_or(Duration::ZERO),
-            bulk_repeat: config.bulk_repeat,
+        let law = protocol.window;
+        let numbered = protocol.recovery.gives().contains(&Ability::TransmissionNumbers);
+        let asked = Asked {
+            numbered,
+            bandwidth: law.bandwidth(),
+            delivery_rate: numbered && law.samples_rate(),
         };
-        let rtt = RttEstimator::new(
-            config.clock_granularity,
-            config.rto_floor,
-            config.rto_ceiling,
-            config.rto_initial,
-        );
-        let rate_based = protocol.window.is_rate_based();
-        // BBR does not specify what it makes of a mark (its draft, section "ECN").
-        let uses_ecn = config.ecn && protocol.feedback == Feedback::None && !rate_based;
+        let uses_ecn =
+            config.ecn && law.answers_ecn() && protocol.feedback.reads().contains(&"ecn");
         Sender {
-            window: Window::new(protocol.window, config, Stream::new(seed, "window", name)),
-            recovery: Recovery::new(protocol.recovery, recovery),
-            discriminator: Discriminator::new(
-                protocol.discrimination,
-                config,
-                Stream::new(seed, "discrimination", name),
-            ),
-            feedback: protocol.feedback.toward(config.notification),
-            rtt,
-            // RFC 9002 section 4.2: with a number for each transmission no sample is ambiguous.
-            karn: (!config.timestamps && protocol.recovery != RecoveryKind::PacketNumber)
-                .then(Karn::default),
-            bandwidth: protocol.window.bandwidth(config).map(|kind| BandwidthState {
-                estimate: Bandwidth::new(kind),
-                arrivals: ArrivalCounter::new(config.westwood.counting),
+            window: law.make(window::Setup {
+                protocol,
+                endpoint: config,
+                stream: Stream::new(seed, "window", name),
             }),
-            delivery_rate: rate_based.then(Box::default),
-            pacer: (rate_based || config.pacing).then(Pacer::default),
+            recovery: protocol.recovery.make(config),
+            discriminator: protocol.discrimination.make(discrimination::Setup {
+                endpoint: config,
+                stream: Stream::new(seed, "discrimination", name),
+            }),
+            feedback: protocol.feedback,
+            estimators: Estimators::new(config, asked),
             seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
             cwnd_limited: true,
-            recovery_timer: Time::NEVER,
-            retransmission_timer: protocol
-                .recovery
-                .has_retransmission_timer()
-                .then_some(Time::NEVER),
-            retransmission_timeout_factor: config.retransmission_timeout_factor,
-            resets_in_a_row: 0,
-            partial_repairs: 0,
+            byte_counting: config.byte_counting,
+            pacer: (law.paces() || config.pacing).then(Pacer::default),
             ecn: uses_ecn.then(EcnState::default),
-            packet_size: config.packet_size,
+            sizes: Sizes { usual: config.packet_size, last: None, before: Vec::new() },
+            returned: Vec::new(),
+            report: Report::default(),
             stats: SenderStats::default(),
         }
     }
@@ -148,6 +151,29 @@ impl Sender {
     /// limit below what was sent already ends the transfer there.
     pub fn offer_until(&mut self, limit: u64) {
         self.seqs.limit = limit.max(self.seqs.high);
+        self.sizes.last = None;
+    }
+
+    /// The application has `bytes` more to send, on the wire and in packets of the present size;
+    /// what does not fill the last of them goes in a smaller one. Ends what was offered before.
+    pub fn offer_bytes(&mut self, bytes: u64) {
+        let size = u64::from(self.sizes.usual);
+        self.offer_until(self.seqs.high.saturating_add(bytes.div_ceil(size)));
+        let rest = bytes % size;
+        if rest > 0 {
+            // Less than a packet's size, which is a u32.
+            self.sizes.last = Some((self.seqs.limit - 1, rest as u32));
+        }
+    }
+
+    /// Packets that were never sent have this size on the wire from now on, bytes, at least 1: the
+    /// path's MTU has changed. cwnd stays as it is in packets.
+    pub fn set_packet_size(&mut self, size: u32) {
+        let size = size.max(1);
+        if size != self.sizes.usual {
+            self.sizes.before.push((self.seqs.high, self.sizes.usual));
+            self.sizes.usual = size;
+        }
     }
 
     /// An acknowledgment arrived.
@@ -158,28 +184,29 @@ impl Sender {
             return; // Overtaken by a later one, or for what was never sent.
         }
         self.integrate(now);
-        let newly = ack.seq - self.seqs.una;
+        let before = self.seqs.una;
+        let newly = ack.seq - before;
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            let sent = match &mut self.karn {
-                None => Some(ack.timestamp),
-                Some(karn) => karn.on_ack(ack.seq),
-            };
+            let sent = self.estimators.timed(ack.seq, ack.timestamp);
             self.sample_rtt(now, ack.timestamp, sent);
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
-            self.resets_in_a_row = 0;
-        } else if self.seqs.una == self.seqs.high {
+        } else if before == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
         } else if self.recovery.samples_rtt(ack.packet_seq) {
             self.sample_rtt(now, ack.timestamp, Some(ack.timestamp));
         }
+        self.estimators.estimate_bandwidth(now, newly, self.window.cwnd());
 
-        self.estimate_bandwidth(now, newly);
         let path = self.path(now, outstanding);
         let mut event = AckEvent {
             path,
             newly_acked: newly,
+            newly_acked_bytes: self.sizes.bytes(before, ack.seq),
+            delivered: newly,
+            lost: 0,
+            growth: if self.byte_counting { newly as f64 } else { 1.0 },
             in_recovery: self.recovery.in_recovery(),
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
@@ -190,29 +217,18 @@ impl Sender {
             header: ack.header,
         };
         self.discriminator.on_ack(&event);
-        let error =
-            self.recovery.asks_for_cause(newly) && self.is_error(path, LossSign::Acknowledgments);
-        let acked = Acked {
-            now,
-            rtt: &self.rtt,
-            newly,
-            trigger_seq: ack.trigger_seq,
-            packet_seq: ack.packet_seq,
-            sack: ack.sack_blocks(),
-            error,
-        };
-        let finding = self.recovery.on_ack(&self.seqs, &acked, path.cwnd);
+        self.recover(&event, ack);
+        let finding = self.report.finding;
         if finding == Finding::Loss {
-            self.on_loss(path);
+            self.on_loss(path, ack.timestamp);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
-            self.on_ecn_echo(path);
+            self.on_ecn_echo(path, ack.timestamp);
         }
-        if self.delivery_rate.is_some() {
-            self.on_delivery_news(now);
-        }
+        self.tell_of_transmissions(now);
+        event.delivered = self.report.delivered;
+        event.lost = self.report.lost;
         event.in_recovery |= self.recovery.in_recovery();
         self.window.on_ack(&event);
-        self.restart_timers(now, newly > 0, finding);
     }
 
     /// Counts the RTT of what was sent at `sent`, and tells the estimator what the sender
@@ -221,37 +237,33 @@ impl Sender {
         self.stats.rtt_samples += 1;
         self.stats.rtt_sum += now.since(sent);
         if let Some(sent) = measured {
-            self.rtt.on_sample(sent, now);
+            self.estimators.rtt.on_sample(sent, now);
         }
-    }
-
-    /// Tells the bandwidth estimate, if the protocol keeps one, of an acknowledgment.
-    #[inline]
-    fn estimate_bandwidth(&mut self, now: Time, newly: u64) {
-        let Some(bandwidth) = &mut self.bandwidth else { return };
-        bandwidth.estimate.on_ack(&Sample {
-            now,
-            arrived: bandwidth.arrivals.on_ack(newly),
-            rtt: self.rtt.latest(),
-            min_rtt: self.rtt.min_rtt(),
-            srtt: self.rtt.srtt(),
-            cwnd: self.window.cwnd(),
-        });
     }
 
     /// The path now, of whose packets `outstanding` were not acknowledged before.
     #[inline]
     fn path(&self, now: Time, outstanding: u64) -> Path {
-        let cwnd = self.window.cwnd();
-        Path {
-            now,
-            cwnd,
-            in_flight: (outstanding as f64).min(cwnd),
-            rtt: self.rtt.latest(),
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min_rtt(),
-            bandwidth: self.bandwidth.as_ref().map_or(0.0, |b| b.estimate.rate()),
-        }
+        self.estimators.path(now, outstanding, self.window.cwnd())
+    }
+
+    /// Recovery takes an acknowledgment in and writes its report.
+    #[inline]
+    fn recover(&mut self, event: &AckEvent, ack: &Packet) {
+        let asks = self.recovery.asks_for_cause(event.newly_acked);
+        let error = asks && self.takes_losses_for_errors(event.path, LossSign::Acknowledgments);
+        let acked = Acked {
+            now: event.path.now,
+            rtt: &self.estimators.rtt,
+            newly: event.newly_acked,
+            trigger_seq: ack.trigger_seq,
+            packet_seq: ack.packet_seq,
+            sack: ack.sack_blocks(),
+            error,
+            cwnd: event.path.cwnd,
+        };
+        self.report.clear();
+        self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
     }
 
     /// The loss of the first packet that is missing.
@@ -259,73 +271,100 @@ impl Sender {
         LossEvent { path, seq: self.seqs.una, sign, rate: self.loss_rate() }
     }
 
-    /// Recovery has found a loss in a window in which none was before.
-    fn on_loss(&mut self, path: Path) {
-        let loss = self.first_loss(path, LossSign::Acknowledgments);
-        let probability = self.discriminator.judge(&loss);
-        self.reduce(path, probability);
+    /// Does discrimination, at this moment, take losses for errors?
+    fn takes_losses_for_errors(&self, path: Path, sign: LossSign) -> bool {
+        self.discriminator.opinion(&self.first_loss(path, sign)) == Probability::ZERO
     }
 
-    fn reduce(&mut self, path: Path, probability: Probability) {
+    /// Recovery has found a loss in a window in which none was before; what told of it was sent at
+    /// `sent`.
+    fn on_loss(&mut self, path: Path, sent: Time) {
+        let loss = self.first_loss(path, LossSign::Acknowledgments);
+        let probability = self.discriminator.judge(&loss);
+        self.reduce(path, probability, sent);
+    }
+
+    fn reduce(&mut self, path: Path, probability: Probability, sent: Time) {
         if probability > Probability::ZERO {
-            self.window.on_congestion(&CongestionEvent { path, probability });
+            let Sequences { una, high, .. } = self.seqs;
+            self.window.on_congestion(&CongestionEvent { path, probability, una, high, sent });
             if let Some(ecn) = &mut self.ecn {
-                *ecn = EcnState { reduced_until: self.seqs.high, announce: true };
+                *ecn = EcnState { reduced_until: high, announce: true };
             }
         } else {
             self.window.on_error_loss(&path);
         }
     }
 
-    fn is_error(&mut self, path: Path, sign: LossSign) -> bool {
-        let loss = self.first_loss(path, sign);
-        self.discriminator.judge(&loss) == Probability::ZERO
-    }
-
-    fn on_ecn_echo(&mut self, path: Path) {
+    fn on_ecn_echo(&mut self, path: Path, sent: Time) {
         let due = self.ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
         if due && !self.recovery.in_recovery() {
-            self.reduce(path, Probability::ONE);
+            self.reduce(path, Probability::ONE, sent);
         }
     }
 
-    fn restart_timers(&mut self, now: Time, new_data: bool, finding: Finding) {
-        if let Recovery::PacketNumber(scheme) = &self.recovery {
-            self.recovery_timer = scheme.deadline(&self.rtt);
-            return;
-        }
-        if self.seqs.outstanding() == 0 {
-            self.recovery_timer = Time::NEVER;
-            if let Some(timer) = &mut self.retransmission_timer {
-                *timer = Time::NEVER;
+    /// Tells the window what recovery learned of single transmissions: the losses one by one, that
+    /// they were none, that they add up to a restart, and the delivery-rate sample.
+    #[inline]
+    fn tell_of_transmissions(&mut self, now: Time) {
+        let Report { spurious, persistent_congestion, .. } = self.report;
+        if let Some(rate) = &mut self.estimators.delivery_rate {
+            for _ in 0..self.report.unattributed {
+                rate.on_unattributed_delivery(now);
             }
-            return;
-        }
-        // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
-        // restarts the timer, so that many losses in a window end in a timeout.
-        // Duplicates between them neither count nor end the recovery.
-        if finding == Finding::PartialRepair {
-            self.partial_repairs += 1;
-        } else if new_data || finding == Finding::Loss {
-            self.partial_repairs = 0;
-        }
-        if self.retransmission_timer.is_some() {
-            // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
-            self.recovery_timer = now + self.timeout();
-            if new_data {
-                self.restart_retransmission_timer(now);
+            for number in &self.report.delivered_numbers {
+                rate.on_delivered(now, *number);
             }
-        } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
-            // A duplicate postpones TCP's only where it causes a retransmission.
-            self.recovery_timer = now + self.timeout();
+            for number in &self.report.lost_numbers {
+                if let Some(packet) = rate.on_lost(*number) {
+                    self.window.on_lost(&packet, now);
+                }
+            }
         }
+        if spurious {
+            self.window.on_spurious_losses();
+        }
+        let in_flight = self.recovery.in_flight(&self.seqs);
+        if persistent_congestion {
+            let mut path = self.path(now, self.seqs.outstanding());
+            path.in_flight = in_flight as f64;
+            // The losses that add up to it have been answered one window at a time.
+            self.restart(path, ResetCause::PersistentCongestion, true, Probability::ONE, false);
+        }
+        let Some(rate) = &mut self.estimators.delivery_rate else { return };
+        let in_recovery = self.recovery.in_recovery();
+        let sample = rate.finish(now, self.recovery.oldest(), in_flight, in_recovery);
+        if let Some(sample) = sample
+            && self.window.on_rate_sample(&sample)
+        {
+            rate.mark_app_limited(in_flight);
+        }
+    }
+
+    fn restart(
+        &mut self,
+        path: Path,
+        cause: ResetCause,
+        repeated: bool,
+        probability: Probability,
+        keeps_window: bool,
+    ) {
+        let Sequences { una, high, .. } = self.seqs;
+        self.window.on_reset(&ResetEvent {
+            path,
+            cause,
+            repeated,
+            probability,
+            keeps_window,
+            una,
+            high,
+        });
     }
 
     /// When [`Sender::on_timer`] must be called next.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        let timer = self.retransmission_timer;
-        let timer = timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer));
+        let timer = self.recovery.next_timer(&self.estimators.rtt);
         match &self.pacer {
             None => timer,
             Some(pacer) => timer.min(pacer.wake()),
@@ -338,63 +377,49 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.on_timer(now);
         }
-        if self.recovery_timer <= now {
-            if matches!(self.recovery, Recovery::PacketNumber(_)) {
-                self.on_loss_detection_timer(now);
-            } else {
-                self.reset(now);
-            }
-        } else if self.retransmission_timer.is_some_and(|timer| timer <= now) {
-            self.recovery.on_retransmission_timer(&self.seqs);
-            self.restart_retransmission_timer(now);
+        if self.recovery.next_timer(&self.estimators.rtt) <= now {
+            self.on_recovery_timer(now);
         }
     }
 
-    /// Connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
-    fn reset(&mut self, now: Time) {
-        self.stats.timeouts += 1;
-        if let Some(bandwidth) = &mut self.bandwidth {
-            bandwidth.estimate.on_silence(now);
+    fn on_recovery_timer(&mut self, now: Time) {
+        if self.recovery.means_silence(now) {
+            self.estimators.on_silence(now);
         }
         let path = self.path(now, self.seqs.outstanding());
-        let error =
-            self.recovery.asks_for_cause_of_timeout() && self.is_error(path, LossSign::Timeout);
-        let repeated = self.resets_in_a_row > 0;
-        self.resets_in_a_row += 1;
-        self.partial_repairs = 0;
-        if self.recovery.on_reset(&mut self.seqs, error) {
-            self.window.on_error_loss(&path);
-        } else {
-            let loss = self.first_loss(path, LossSign::Timeout);
-            let probability = self.discriminator.judge_reset(&loss);
-            let keeps_window = self.discriminator.keeps_window_on_timeout();
-            self.window.on_reset(&ResetEvent { path, repeated, probability, keeps_window });
-            if let Some(bandwidth) = &mut self.bandwidth {
-                bandwidth.arrivals.on_reset();
-            }
+        let error = self.recovery.asks_for_cause_of_timeout()
+            && self.takes_losses_for_errors(path, LossSign::Timeout);
+        self.report.clear();
+        let expired = Expired { now, rtt: &mut self.estimators.rtt, error };
+        self.recovery.on_timer(&mut self.seqs, expired, &mut self.report);
+        self.stats.timeouts += u64::from(self.report.timed_out);
+        match self.report.finding {
+            Finding::Loss => self.on_loss(path, now),
+            Finding::Reset { repeated } => self.on_timeout(path, repeated),
+            Finding::ErrorTimeout => self.window.on_error_loss(&path),
+            Finding::Nothing | Finding::PartialRepair => {}
         }
-        self.rtt.back_off();
-        self.recovery_timer = now + self.timeout();
-        self.restart_retransmission_timer(now);
+        self.tell_of_transmissions(now);
     }
 
-    /// The recovery timeout in force.
-    fn timeout(&self) -> Duration {
-        self.recovery.timeout(&self.rtt)
-    }
-
-    fn restart_retransmission_timer(&mut self, now: Time) {
-        if let Some(timer) = &mut self.retransmission_timer {
-            // Larger than the recovery timeout in force, so that silence ends in a reset and not
-            // in retransmissions (lr2008 section 4.3).
-            *timer = now + self.rtt.rto().mul_f64(self.retransmission_timeout_factor);
-        }
+    /// The connection starts again after silence.
+    fn on_timeout(&mut self, path: Path, repeated: bool) {
+        let loss = self.first_loss(path, LossSign::Timeout);
+        let probability = self.discriminator.judge_timeout(&loss);
+        let keeps_window = self.discriminator.keeps_window_on_timeout();
+        self.restart(path, ResetCause::Timeout, repeated, probability, keeps_window);
+        self.estimators.on_reset();
     }
 
     /// Writes the next data packet into `packet` and returns true, or returns false if nothing
     /// may be sent now.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
+        if !self.returned.is_empty() {
+            *packet = self.returned.remove(0);
+            packet.timestamp = now;
+            return true;
+        }
         if self.pacer.is_some() && self.is_held_back(now) {
             return false;
         }
@@ -402,57 +427,38 @@ impl Sender {
         let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) else {
             let seqs = &self.seqs;
             self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
-            if self.delivery_rate.is_some() {
-                self.check_application_limit();
-            }
+            self.check_application_limit();
             return false;
         };
-        let is_retransmission = seq < self.seqs.high;
-        if is_retransmission
+        let again = seq < self.seqs.high;
+        if again
             && self.discriminator.unjudged_from().is_some_and(|from| seq >= from)
             && self.recovery.deems_lost(seq)
         {
-            let path = self.path(now, self.seqs.outstanding());
-            let loss = LossEvent { seq, ..self.first_loss(path, LossSign::Acknowledgments) };
-            let probability = self.discriminator.judge_repair(&loss);
-            self.reduce(path, probability);
+            self.judge_repair(now, seq);
         }
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
-        if self.delivery_rate.is_some() {
-            self.note_state_at(now, packet_seq);
-        }
-        self.recovery.on_sent(&self.seqs, seq, packet_seq, now);
-        if let Some(karn) = &mut self.karn {
-            karn.on_sent(now, seq, is_retransmission);
-        }
-        if let Recovery::PacketNumber(scheme) = &self.recovery {
-            self.recovery_timer = scheme.deadline(&self.rtt);
-        } else if self.recovery_timer == Time::NEVER {
-            self.recovery_timer = now + self.timeout();
-        }
+        self.note_state_at(now, packet_seq);
+        let sent = Sent { seq, packet_seq, now, again, rtt: &self.estimators.rtt };
+        self.recovery.on_sent(&self.seqs, &sent);
+        self.estimators.on_sent(now, seq, again);
         if seq == self.seqs.next {
             self.seqs.next += 1;
             self.seqs.high = self.seqs.high.max(self.seqs.next);
         }
         self.stats.sent += 1;
+        self.stats.retransmissions += u64::from(again);
 
         packet.kind = PacketKind::Data;
-        packet.flags = Flags::NONE;
+        packet.flags = if again { Flags::RETRANSMISSION } else { Flags::NONE };
         packet.sack_len = 0;
         packet.seq = seq;
         packet.packet_seq = packet_seq;
         packet.timestamp = now;
-        packet.size = self.packet_size;
-        if is_retransmission {
-            self.stats.retransmissions += 1;
-            packet.flags.insert(Flags::RETRANSMISSION);
-            self.restart_retransmission_timer(now);
-        } else if self.retransmission_timer == Some(Time::NEVER) {
-            self.restart_retransmission_timer(now);
-        }
+        packet.size = self.sizes.of(seq);
         if let Some(ecn) = &mut self.ecn
-            && !is_retransmission
+            && !again
         {
             packet.flags.insert(Flags::ECN_CAPABLE); // RFC 3168 section 6.1.5: new data only.
             if std::mem::take(&mut ecn.announce) {
@@ -463,9 +469,70 @@ impl Sender {
             self.pace(now);
         }
         let window = cwnd.min(self.seqs.rwnd as f64);
-        self.feedback.stamp(packet, self.rtt.srtt(), window);
+        self.feedback.stamp(packet, self.estimators.rtt.srtt(), window);
         self.window.announce(packet, self.cwnd_limited);
         true
+    }
+
+    /// Takes back a packet of [`Sender::poll_transmit`] that could not be sent, because a socket was
+    /// full: the next one polled is this. It counts as sent and as in flight meanwhile.
+    pub fn unsent(&mut self, packet: &Packet) {
+        let at = self.returned.partition_point(|other| other.packet_seq < packet.packet_seq);
+        self.returned.insert(at, packet.clone());
+    }
+
+    /// A further lost segment of a window that has not been reduced is sent again.
+    fn judge_repair(&mut self, now: Time, seq: u64) {
+        let path = self.path(now, self.seqs.outstanding());
+        let loss = LossEvent { seq, ..self.first_loss(path, LossSign::Acknowledgments) };
+        let probability = self.discriminator.judge_repair(&loss);
+        self.reduce(path, probability, now);
+    }
+
+    /// Must a packet that could be sent now wait for its time?
+    fn is_held_back(&mut self, now: Time) -> bool {
+        let Some(pacer) = &mut self.pacer else { return false };
+        let has_work = self.seqs.next < self.seqs.limit || self.seqs.outstanding() > 0;
+        if !has_work || self.recovery.is_probing() {
+            pacer.clear();
+            return false;
+        }
+        pacer.holds_back(now)
+    }
+
+    /// A packet leaves: when may the next?
+    fn pace(&mut self, now: Time) {
+        let srtt = self.estimators.rtt.srtt().as_secs_f64();
+        let rate = self.window.pacing_rate().or_else(|| {
+            // Nothing is known of the path before the first sample.
+            (srtt > 0.0).then(|| WINDOW_GAIN * self.window.cwnd() / srtt)
+        });
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now, rate);
+        }
+    }
+
+    /// Transmission `number` is about to leave.
+    #[inline]
+    fn note_state_at(&mut self, now: Time, number: u64) {
+        let Some(rate) = &mut self.estimators.delivery_rate else { return };
+        let in_flight = self.recovery.in_flight(&self.seqs);
+        if in_flight == 0 && rate.is_app_limited() {
+            self.window.on_restart_from_idle(now);
+        }
+        rate.on_sent(now, number, in_flight);
+    }
+
+    /// Nothing can be sent: is it because the application has nothing more, although the window
+    /// has room (the draft's CheckIfApplicationLimited)?
+    #[inline]
+    fn check_application_limit(&mut self) {
+        let Some(rate) = &mut self.estimators.delivery_rate else { return };
+        let in_flight = self.recovery.in_flight(&self.seqs);
+        let has_room = in_flight < self.window.cwnd() as u64;
+        if self.seqs.next >= self.seqs.limit && has_room && self.recovery.has_repaired_all() {
+            rate.mark_app_limited(in_flight);
+        }
     }
 
     fn integrate(&mut self, now: Time) {
@@ -504,13 +571,18 @@ impl Sender {
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
     }
+    /// How often a window law of another crate gave a window that is none: not a number, below one
+    /// packet, beyond 2^32.
+    pub fn refused_windows(&self) -> u64 {
+        self.window.refused_windows()
+    }
     /// The shifts of phase it heard of, in order; none but with ESTCP.
     pub fn phase_cuts(&self) -> &[PhaseCut] {
         self.window.phase_cuts()
     }
     /// The RTT estimator.
     pub fn rtt(&self) -> &RttEstimator {
-        &self.rtt
+        &self.estimators.rtt
     }
     /// Where the sender stands in the sequence space.
     pub fn sequences(&self) -> &Sequences {
@@ -523,6 +595,12 @@ impl Sender {
     /// Has everything offered been acknowledged?
     pub fn is_done(&self) -> bool {
         self.seqs.una >= self.seqs.limit
+    }
+
+    /// For tests that look inside a window law.
+    #[cfg(test)]
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
     }
 }
 

@@ -15,67 +15,11 @@
 //! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
 //! from exact samples) is the default. BaseRTT is the smallest RTT of the connection.
 
-use super::LossEvent;
-use crate::endpoint::estimator::Path;
-use crate::endpoint::window::AckEvent;
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::estimator::{BacklogMeter, VenoConfig};
+use crate::endpoint::event::{AckEvent, LossEvent};
+use crate::part::{Form, Part, Words};
 use crate::units::Probability;
-
-/// Which RTT the backlog is computed from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VenoRtt {
-    /// The smoothed one (Fu and Liew 2003).
-    Smoothed,
-    /// The latest sample (Linux).
-    Latest,
-}
-
-/// The parameters of TCP Veno.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VenoConfig {
-    /// theta (beta in Fu and Liew): packets in the backlog from which a loss is congestion and the
-    /// increase is halved; 3 in the paper, any number from 0.
-    pub threshold: f64,
-    /// The RTT in N.
-    pub rtt: VenoRtt,
-}
-
-impl Default for VenoConfig {
-    fn default() -> Self {
-        VenoConfig { threshold: 3.0, rtt: VenoRtt::Smoothed }
-    }
-}
-
-/// What Veno's decrease and its increase know of the backlog.
-#[derive(Debug, Clone)]
-pub struct BacklogMeter {
-    config: VenoConfig,
-    /// Seconds; zero before the first sample.
-    rtt: f64,
-}
-
-impl BacklogMeter {
-    /// A meter without samples.
-    pub fn new(config: VenoConfig) -> Self {
-        BacklogMeter { config, rtt: 0.0 }
-    }
-
-    /// An acknowledgment arrived.
-    pub fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.newly_acked == 0 {
-            return; // No sample.
-        }
-        let sample = ack.path.rtt.as_secs_f64();
-        let first = self.rtt == 0.0 || self.config.rtt == VenoRtt::Latest;
-        self.rtt = if first { sample } else { self.rtt + (sample - self.rtt) / 8.0 };
-    }
-
-    /// Is N at or above the threshold?
-    pub fn congested(&self, path: &Path) -> bool {
-        let base = path.min_rtt.as_secs_f64();
-        let backlog = if self.rtt > 0.0 { path.cwnd * (self.rtt - base) / self.rtt } else { 0.0 };
-        backlog >= self.config.threshold
-    }
-}
 
 /// Veno's judgement of losses.
 #[derive(Debug, Clone)]
@@ -84,18 +28,42 @@ pub struct Backlog {
     random: Probability,
 }
 
+impl Part for Backlog {
+    type Config = VenoConfig;
+    const FORMS: &'static [Form<VenoConfig>] = &[Form {
+        words: Words {
+            name: "backlog",
+            what: "a loss with less than three packets in the queue is random and costs a fifth",
+            source: "Fu and Liew 2003 section II",
+        },
+        config: VenoConfig::DEFAULT,
+    }];
+}
+
+impl Judge for Backlog {
+    fn new(config: &VenoConfig, _: Setup<'_>) -> Self {
+        Backlog::of(*config)
+    }
+}
+
 impl Backlog {
-    pub(super) fn new(config: VenoConfig) -> Self {
+    fn of(config: VenoConfig) -> Self {
         // 1 - p/2 = 4/5.
         let random = Probability::new(0.4).unwrap_or(Probability::ONE);
         Backlog { meter: BacklogMeter::new(config), random }
     }
+}
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+impl LossDiscrimination for Backlog {
+    fn on_ack(&mut self, ack: &AckEvent) {
         self.meter.on_ack(ack);
     }
 
-    pub(super) fn judge(&self, loss: &LossEvent) -> Probability {
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        self.opinion(loss)
+    }
+
+    fn opinion(&self, loss: &LossEvent) -> Probability {
         if self.meter.congested(&loss.path) { Probability::ONE } else { self.random }
     }
 }
@@ -103,8 +71,8 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::discrimination::LossSign;
-    use crate::endpoint::estimator::LossRate;
+    use crate::endpoint::estimator::{LossRate, VenoRtt};
+    use crate::endpoint::event::{LossSign, Path};
     use crate::units::Duration;
 
     fn path(cwnd: f64, rtt: u64) -> Path {
@@ -114,7 +82,7 @@ mod tests {
 
     /// The verdict on a loss after acknowledgments with these RTTs.
     fn verdict(config: VenoConfig, cwnd: f64, rtts: &[u64]) -> f64 {
-        let mut backlog = Backlog::new(config);
+        let mut backlog = Backlog::of(config);
         let mut latest = path(cwnd, 80);
         for rtt in rtts {
             latest = path(cwnd, *rtt);
@@ -126,7 +94,7 @@ mod tests {
 
     #[test]
     fn three_packets_in_the_queue_are_congestion() {
-        let config = VenoConfig::default();
+        let config = VenoConfig::DEFAULT;
         // RTT 100 ms over 80: a fifth of the window waits. 15 packets: 3. 14 packets: 2.8.
         assert_eq!(verdict(config, 15.0, &[100]), 1.0);
         assert_eq!(verdict(config, 14.0, &[100]), 0.4);
@@ -136,7 +104,7 @@ mod tests {
     #[test]
     fn the_rtt_is_the_smoothed_one_unless_the_latest_is_asked_for() {
         // 80, then 160 ms: smoothed 90 ms, N = 20 x 10/90 = 2.2; latest: 20 x 80/160 = 10.
-        let smoothed = VenoConfig::default();
+        let smoothed = VenoConfig::DEFAULT;
         let latest = VenoConfig { rtt: VenoRtt::Latest, ..smoothed };
         assert_eq!(verdict(smoothed, 20.0, &[80, 160]), 0.4);
         assert_eq!(verdict(latest, 20.0, &[80, 160]), 1.0);

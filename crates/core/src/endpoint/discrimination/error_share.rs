@@ -26,16 +26,19 @@
 //! begin with one packet after a timeout, come nowhere near the paper's Fig. 8 at 20 %: retransmissions
 //! are lost in every window there, and slow start from one packet is all that is ever seen.
 
-use super::{LossEvent, LossSign};
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
-use crate::endpoint::window::AckEvent;
 use crate::packet::CongestionHeader;
+use crate::part::{Ability, Form, Kind, Need, Part, Words};
 use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
 /// Parameters of CETEN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CetenConfig {
+    /// Scale the decrease by the share (CETEN_A) instead of flipping a coin of its weight (CETEN_P)?
+    pub adaptive: bool,
     /// n of equation (1), at least 1: bounds the part that corruption is believed to have.
     pub n: f64,
     /// k of equation (1), more than 0: above 1 more cautious, below 1 more aggressive.
@@ -46,10 +49,26 @@ pub struct CetenConfig {
     pub per_segment: bool,
 }
 
-impl Default for CetenConfig {
-    fn default() -> Self {
-        CetenConfig { n: 1.0, k: 1.0, timeouts: TimeoutResponse::Window, per_segment: true }
-    }
+impl CetenConfig {
+    /// n = k = 1, and the verdict decides over cwnd after a timeout too.
+    pub const DEFAULT: CetenConfig = CetenConfig {
+        adaptive: false,
+        n: 1.0,
+        k: 1.0,
+        timeouts: TimeoutResponse::Window,
+        per_segment: true,
+    };
+}
+crate::words!(TimeoutResponse { Standard = "standard", Threshold = "threshold", Window = "window" });
+crate::parameters! {
+    CetenConfig in "ceten", "the response of ceten-p and ceten-a";
+    n: Kind::Number { least: 1.0, most: 1e9 }, "",
+        "ceten-a: divides the share of corruption", when = |config| config.adaptive;
+    k: Kind::Positive { most: 1000.0 }, "",
+        "ceten-a: exponent of the share of corruption", when = |config| config.adaptive;
+    timeouts: Kind::Word(TimeoutResponse::WORDS), "", "after a timeout";
+    per_segment: Kind::Bool, "",
+        "ceten-p: a coin for each lost segment, not for each window", when = |config| !config.adaptive;
 }
 
 /// Readings of what CETEN does about a retransmission timeout.
@@ -68,7 +87,6 @@ pub enum TimeoutResponse {
 /// The state of both variants.
 #[derive(Debug, Clone)]
 pub struct ErrorShare {
-    adaptive: bool,
     config: CetenConfig,
     stream: Stream,
     /// As the last acknowledgment echoed it.
@@ -96,25 +114,81 @@ impl Link {
     }
 }
 
+impl Part for ErrorShare {
+    type Config = CetenConfig;
+    const FORMS: &'static [Form<CetenConfig>] = &[
+        Form {
+            words: Words {
+                name: "error-share-coin",
+                what: "probabilistic: corruption with probability e/p, e told by the network, p by LEAST",
+                source: "eten2004 sections 4.2, 4.3.1",
+            },
+            config: CetenConfig::DEFAULT,
+        },
+        Form {
+            words: Words {
+                name: "error-share-mdf",
+                what: "deterministic: the window shrinks to (1 + (e/np)^k) / 2, e told by the network, p by LEAST",
+                source: "eten2004 sections 4.2, 4.3.2",
+            },
+            config: CetenConfig { adaptive: true, ..CetenConfig::DEFAULT },
+        },
+    ];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::Survival],
+        why: "nobody tells how much is corrupted and every loss is congestion",
+    }];
+    fn form(config: &CetenConfig) -> &'static Form<CetenConfig> {
+        &Self::FORMS[usize::from(config.adaptive)]
+    }
+}
+
+impl Judge for ErrorShare {
+    fn new(config: &CetenConfig, setup: Setup<'_>) -> Self {
+        ErrorShare::of(*config, setup.stream)
+    }
+}
+
 impl ErrorShare {
-    pub(super) fn new(adaptive: bool, config: CetenConfig, stream: Stream) -> Self {
-        ErrorShare {
-            adaptive,
-            config,
-            stream,
-            survival: 1.0,
-            links: Vec::new(),
-            unjudged_from: None,
-        }
+    fn of(config: CetenConfig, stream: Stream) -> Self {
+        ErrorShare { config, stream, survival: 1.0, links: Vec::new(), unjudged_from: None }
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    /// e, the fraction of packets that the path corrupts, as far as the sender knows at `now`.
+    fn corruption_rate(&self, now: Time) -> f64 {
+        let survival = |link: &Link| {
+            let arrived = link.coming.partition_point(|(at, _)| *at <= now);
+            link.coming[..arrived].last().map_or(link.survival, |(_, latest)| *latest)
+        };
+        1.0 - self.links.iter().fold(self.survival, |all, link| all * survival(link))
+    }
+
+    /// e/p, the share of losses that corruption causes; 0 where nothing is known.
+    fn share(&self, loss: &LossEvent) -> f64 {
+        let (e, p) = (self.corruption_rate(loss.path.now), loss.rate.with_one_more());
+        if e <= 0.0 || p <= 0.0 { 0.0 } else { (e / p).min(1.0) }
+    }
+
+    /// The probability that a loss is congestion.
+    fn verdict(&mut self, loss: &LossEvent) -> Probability {
+        let CetenConfig { adaptive, .. } = self.config;
+        if adaptive {
+            return self.opinion(loss);
+        }
+        let corruption = Probability::new(self.share(loss)).unwrap_or(Probability::ZERO);
+        let spared = self.stream.chance(corruption);
+        if spared { Probability::ZERO } else { Probability::ONE }
+    }
+}
+
+impl LossDiscrimination for ErrorShare {
+    fn on_ack(&mut self, ack: &AckEvent) {
         if let CongestionHeader::Survival { probability } = ack.header {
             self.survival = probability;
         }
     }
 
-    pub(super) fn on_notice(&mut self, now: Time, notice: &Notice) {
+    fn on_notice(&mut self, now: Time, notice: &Notice) {
         let News::Survival { link, probability } = notice.what else { return };
         let known = self.links.iter().position(|known| known.link == link);
         let index = known.unwrap_or_else(|| {
@@ -125,70 +199,58 @@ impl ErrorShare {
         self.links[index].coming.push((notice.at, probability.get()));
     }
 
-    /// e, the fraction of packets that the path corrupts, as far as the sender knows at `now`.
-    pub(super) fn corruption_rate(&mut self, now: Time) -> f64 {
-        let mut survival = self.survival;
-        for link in &mut self.links {
-            link.settle(now);
-            survival *= link.survival;
-        }
-        1.0 - survival
-    }
-
-    /// The probability that a loss is congestion.
-    fn verdict(&mut self, loss: &LossEvent) -> Probability {
-        let CetenConfig { n, k, .. } = self.config;
-        let (e, p) = (self.corruption_rate(loss.path.now), loss.rate.with_one_more());
-        if e <= 0.0 || p <= 0.0 {
-            return Probability::ONE;
-        }
-        let share = if self.adaptive {
-            libm::pow((e / p).min(1.0) / n, k)
-        } else {
-            let corruption = Probability::new((e / p).min(1.0)).unwrap_or(Probability::ONE);
-            f64::from(u8::from(self.stream.chance(corruption)))
-        };
-        Probability::new(1.0 - share).unwrap_or(Probability::ONE)
-    }
-
-    pub(super) fn judge(&mut self, loss: &LossEvent) -> Probability {
-        self.unjudged_from = None;
-        if loss.sign == LossSign::Timeout && self.config.timeouts == TimeoutResponse::Standard {
-            return Probability::ONE;
-        }
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
         let verdict = self.verdict(loss);
-        if self.config.per_segment && !self.adaptive && verdict == Probability::ZERO {
-            self.unjudged_from = Some(loss.seq + 1);
-        }
+        let CetenConfig { adaptive, per_segment, .. } = self.config;
+        let goes_on = per_segment && !adaptive && verdict == Probability::ZERO;
+        self.unjudged_from = goes_on.then_some(loss.seq + 1);
         verdict
     }
 
-    pub(super) fn keeps_window(&self) -> bool {
-        self.config.timeouts == TimeoutResponse::Window
+    /// For the coin its weight, which is what it says on average.
+    fn opinion(&self, loss: &LossEvent) -> Probability {
+        let CetenConfig { adaptive, n, k, .. } = self.config;
+        let share = self.share(loss);
+        let spared = if adaptive && share > 0.0 { libm::pow(share / n, k) } else { share };
+        Probability::new(1.0 - spared).unwrap_or(Probability::ONE)
     }
 
-    pub(super) fn unjudged_from(&self) -> Option<u64> {
+    fn unjudged_from(&self) -> Option<u64> {
         self.unjudged_from
     }
 
-    pub(super) fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+    fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
         let verdict = self.verdict(loss);
         let reduces = verdict > Probability::ZERO;
         self.unjudged_from = (!reduces).then_some(loss.seq + 1);
         verdict
+    }
+
+    fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
+        if self.config.timeouts == TimeoutResponse::Standard {
+            self.unjudged_from = None;
+            return Probability::ONE;
+        }
+        self.judge(loss)
+    }
+
+    fn keeps_window_on_timeout(&self) -> bool {
+        self.config.timeouts == TimeoutResponse::Window
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::{LossRate, Path};
+    use crate::endpoint::estimator::LossRate;
+    use crate::endpoint::event::{LossSign, Path};
     use crate::units::Duration;
 
     /// A connection that has lost `lost` of 10 000 packets, the one being judged included, on a
     /// path of this survival probability.
     fn share(adaptive: bool, config: CetenConfig, survival: f64) -> ErrorShare {
-        let mut share = ErrorShare::new(adaptive, config, Stream::new(1, "test", "ceten"));
+        let mut share =
+            ErrorShare::of(CetenConfig { adaptive, ..config }, Stream::new(1, "test", "ceten"));
         let header = CongestionHeader::Survival { probability: survival };
         share.on_ack(&AckEvent { header, ..AckEvent::default() });
         share
@@ -206,7 +268,7 @@ mod tests {
 
     #[test]
     fn equation_1_by_hand() {
-        let standard = CetenConfig::default();
+        let standard = CetenConfig::DEFAULT;
         // e = 1 %, p = 4 %: (1 + 1/4) / 2 = 0.625.
         assert!((mdf(&mut share(true, standard, 0.99), 400) - 0.625).abs() < 1e-12);
         // All loss is congestion: one half. All is corruption: no reduction, nor if e > p.
@@ -224,7 +286,7 @@ mod tests {
     #[test]
     fn the_coin_has_weight_e_over_p() {
         // e/p = 1/4. Five standard errors over 20 000 flips: 5 sqrt(0.25 x 0.75 / 20 000) = 0.015.
-        let mut share = share(false, CetenConfig::default(), 0.99);
+        let mut share = share(false, CetenConfig::DEFAULT, 0.99);
         let flips = 20_000;
         let spared = (0..flips).filter(|_| mdf(&mut share, 400) == 1.0).count();
         assert!((spared as f64 / f64::from(flips) - 0.25).abs() < 0.015, "{spared}");
@@ -233,8 +295,8 @@ mod tests {
     #[test]
     fn timeouts_are_judged_only_where_asked_for() {
         let judge = |timeouts| {
-            let config = CetenConfig { timeouts, ..CetenConfig::default() };
-            share(true, config, 0.99).judge(&loss(100, LossSign::Timeout)).get()
+            let config = CetenConfig { timeouts, ..CetenConfig::DEFAULT };
+            share(true, config, 0.99).judge_timeout(&loss(100, LossSign::Timeout)).get()
         };
         assert_eq!(judge(TimeoutResponse::Standard), 1.0);
         assert!(judge(TimeoutResponse::Threshold).abs() < 1e-12); // e = p.
@@ -244,7 +306,7 @@ mod tests {
     #[test]
     fn reports_of_links_multiply_and_wait_for_their_time() {
         let ms = |time| Time::ZERO + Duration::from_millis(time);
-        let mut share = ErrorShare::new(true, CetenConfig::default(), Stream::new(1, "t", "t"));
+        let mut share = ErrorShare::of(CetenConfig::DEFAULT, Stream::new(1, "t", "t"));
         let mut report = |at, link, p| {
             let probability = Probability::new(p).unwrap();
             share.on_notice(
@@ -262,7 +324,7 @@ mod tests {
 
     #[test]
     fn flips_per_segment_go_on_until_one_reduces() {
-        let config = CetenConfig { per_segment: true, ..CetenConfig::default() };
+        let config = CetenConfig { per_segment: true, ..CetenConfig::DEFAULT };
         let mut certain = share(false, config, 0.5); // e/p is clamped to 1.
         assert_eq!(certain.judge(&loss(400, LossSign::Acknowledgments)), Probability::ZERO);
         assert_eq!(certain.unjudged_from(), Some(6));

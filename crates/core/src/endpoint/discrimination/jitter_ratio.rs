@@ -25,9 +25,10 @@
 //! The sum covers the last one to two RTTs, kept by two reference points and no list of packets.
 //! Timeouts are TCP's.
 
-use super::LossEvent;
-use crate::endpoint::window::AckEvent;
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::packet::CongestionHeader;
+use crate::part::{Ability, Form, Kind, Need, Part, Words};
 use crate::units::{Probability, Time};
 
 /// How jitter adds up.
@@ -48,10 +49,17 @@ pub struct JtcpConfig {
     pub jitter: Jitter,
 }
 
-impl Default for JtcpConfig {
-    fn default() -> Self {
-        JtcpConfig { threshold: 1.0, jitter: Jitter::Absolute }
-    }
+crate::words!(Jitter { Absolute = "absolute", Signed = "signed" });
+
+impl JtcpConfig {
+    /// As estcp2010 and RFC 3550 have it.
+    pub const DEFAULT: JtcpConfig = JtcpConfig { threshold: 1.0, jitter: Jitter::Absolute };
+}
+crate::parameters! {
+    JtcpConfig in "jtcp", "parameters of jtcp";
+    threshold: Kind::Number { least: 0.0, most: 1000.0 }, "",
+        "jitter ratio times cwnd from which a loss is congestion";
+    jitter: Kind::Word(Jitter::WORDS), "", "what is added up: |D| or D";
 }
 
 /// A point that the sum begins at.
@@ -77,12 +85,45 @@ pub struct JitterRatio {
     newer: Option<Reference>,
 }
 
+impl Part for JitterRatio {
+    type Config = JtcpConfig;
+    const FORMS: &'static [Form<JtcpConfig>] = &[Form {
+        words: Words {
+            name: "jitter-ratio",
+            what: "a loss with a jitter ratio below 1/cwnd is corruption",
+            source: "Wu and Chen 2004",
+        },
+        config: JtcpConfig::DEFAULT,
+    }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::ArrivalTimes],
+        why: "there is no jitter to see and every loss is taken for corruption",
+    }];
+}
+
+impl Judge for JitterRatio {
+    fn new(config: &JtcpConfig, _: Setup<'_>) -> Self {
+        JitterRatio::of(*config)
+    }
+}
+
 impl JitterRatio {
-    pub(super) fn new(config: JtcpConfig) -> Self {
+    fn of(config: JtcpConfig) -> Self {
         JitterRatio { config, latest: None, sum: 0.0, older: None, newer: None }
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    /// The jitter ratio now; zero before there is one.
+    fn ratio(&self) -> f64 {
+        let (Some(from), Some((_, received))) = (self.older.or(self.newer), self.latest) else {
+            return 0.0;
+        };
+        let elapsed = received.since(from.received).as_secs_f64();
+        if elapsed > 0.0 { (self.sum - from.sum) / elapsed } else { 0.0 }
+    }
+}
+
+impl LossDiscrimination for JitterRatio {
+    fn on_ack(&mut self, ack: &AckEvent) {
         let CongestionHeader::Timestamps { received } = ack.header else { return };
         if let Some((sent, before)) = self.latest {
             if received < before {
@@ -106,16 +147,11 @@ impl JitterRatio {
         }
     }
 
-    /// The jitter ratio now; zero before there is one.
-    fn ratio(&self) -> f64 {
-        let (Some(from), Some((_, received))) = (self.older.or(self.newer), self.latest) else {
-            return 0.0;
-        };
-        let elapsed = received.since(from.received).as_secs_f64();
-        if elapsed > 0.0 { (self.sum - from.sum) / elapsed } else { 0.0 }
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        self.opinion(loss)
     }
 
-    pub(super) fn judge(&self, loss: &LossEvent) -> Probability {
+    fn opinion(&self, loss: &LossEvent) -> Probability {
         if self.ratio() < self.config.threshold / loss.path.cwnd {
             Probability::ZERO
         } else {
@@ -127,8 +163,8 @@ impl JitterRatio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::discrimination::LossSign;
-    use crate::endpoint::estimator::{LossRate, Path};
+    use crate::endpoint::estimator::LossRate;
+    use crate::endpoint::event::{LossSign, Path};
     use crate::units::Duration;
 
     const CWND: f64 = 10.0;
@@ -139,7 +175,7 @@ mod tests {
 
     /// The verdict on a loss after packets sent and received at these milliseconds; RTT 100 ms.
     fn verdict(jitter: Jitter, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {
-        let mut ratio = JitterRatio::new(JtcpConfig { jitter, ..JtcpConfig::default() });
+        let mut ratio = JitterRatio::of(JtcpConfig { jitter, ..JtcpConfig::DEFAULT });
         let rtt = Duration::from_millis(100);
         let path = Path { cwnd: CWND, rtt, min_rtt: rtt, ..Path::default() };
         for (sent, received) in packets {

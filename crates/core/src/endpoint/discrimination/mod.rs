@@ -1,8 +1,10 @@
 //! Axis 3: does a loss mean congestion?
 //!
 //! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
-//! it, where others answer 0 or 1.
+//! it, where others answer 0 or 1. One of this crate's is a [`Judge`] in the list below, one of
+//! another crate comes in by a [`CustomJudge`].
 
+mod always;
 mod backlog;
 mod error_share;
 mod jitter_ratio;
@@ -12,190 +14,165 @@ mod spike;
 mod spike_or_rate_gap;
 mod warning;
 
-pub use backlog::{BacklogMeter, VenoConfig, VenoRtt};
 pub use error_share::{CetenConfig, TimeoutResponse};
 pub use jitter_ratio::{Jitter, JtcpConfig};
 pub use rate_gap::{RateGapConfig, Reading};
 pub use spike::SpikeConfig;
+pub use spike_or_rate_gap::SpikeOrRateGapConfig;
 
-use backlog::Backlog;
-use error_share::ErrorShare;
-use jitter_ratio::JitterRatio;
-use oracle::Oracle;
-use spike_or_rate_gap::SpikeOrRateGap;
-use warning::Warning;
+use std::fmt::Debug;
 
 use super::EndpointConfig;
-use super::estimator::{LossRate, Path};
+use super::event::{AckEvent, LossEvent};
 use super::feedback::Notice;
-use super::window::AckEvent;
+use crate::part::{CustomPart, Part, axis};
 use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
-/// The ways to judge a loss, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Discrimination {
-    /// Every loss is congestion (RFC 5681).
-    AlwaysCongestion,
-    /// No loss is: congestion is signalled explicitly (lr2008 section 2.3).
-    Never,
-    /// A loss with a backlog below a threshold is random, and costs less (Veno).
-    Backlog,
-    /// A loss with little jitter is corruption (JTCP).
-    JitterRatio,
-    /// A loss without the routers' congestion warning is corruption (New Jersey).
-    Warning,
-    /// Errors are what Spike or the Rate Gap Threshold takes for errors (tcpwbr2003 section IV).
-    SpikeOrRateGap,
-    /// Notices of corrupted packets say which losses are not (eten2004 section 2.1).
-    Oracle,
-    /// The share e/p of the losses that corruption causes (eten2004 section 4.3).
-    ErrorShare {
-        /// Scale the decrease by it (CETEN_A) instead of flipping a coin of its weight (CETEN_P).
-        adaptive: bool,
-    },
-}
-
-/// A loss, as discrimination sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct LossEvent {
-    /// The path when the loss was noticed.
-    pub path: Path,
-    /// The data that is missing, the first of it.
-    pub seq: u64,
-    /// What told of it.
-    pub sign: LossSign,
-    /// What the connection has lost before.
-    pub rate: LossRate,
-}
-
-/// What tells a sender of a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LossSign {
-    /// Acknowledgments of later packets.
-    Acknowledgments,
-    /// Silence: the recovery timer expired.
-    Timeout,
-}
-
-/// The state of discrimination.
-#[derive(Debug, Clone)]
-pub enum Discriminator {
-    /// See [`Discrimination::AlwaysCongestion`].
-    AlwaysCongestion,
-    /// See [`Discrimination::Never`].
-    Never,
-    /// See [`Discrimination::Backlog`].
-    Backlog(Backlog),
-    /// See [`Discrimination::JitterRatio`].
-    JitterRatio(JitterRatio),
-    /// See [`Discrimination::Warning`].
-    Warning(Warning),
-    /// See [`Discrimination::SpikeOrRateGap`].
-    SpikeOrRateGap(SpikeOrRateGap),
-    /// See [`Discrimination::Oracle`].
-    Oracle(Oracle),
-    /// See [`Discrimination::ErrorShare`].
-    ErrorShare(Box<ErrorShare>),
-}
-
-impl Discriminator {
-    /// The state at the start of a connection. `stream` is for those that flip coins.
-    pub fn new(kind: Discrimination, config: &EndpointConfig, stream: Stream) -> Self {
-        match kind {
-            Discrimination::AlwaysCongestion => Discriminator::AlwaysCongestion,
-            Discrimination::Never => Discriminator::Never,
-            Discrimination::Backlog => Discriminator::Backlog(Backlog::new(config.veno)),
-            Discrimination::JitterRatio => {
-                Discriminator::JitterRatio(JitterRatio::new(config.jtcp))
-            }
-            Discrimination::Warning => Discriminator::Warning(Warning::default()),
-            Discrimination::SpikeOrRateGap => {
-                Discriminator::SpikeOrRateGap(SpikeOrRateGap::new(config))
-            }
-            Discrimination::Oracle => Discriminator::Oracle(Oracle::default()),
-            Discrimination::ErrorShare { adaptive } => {
-                Discriminator::ErrorShare(Box::new(ErrorShare::new(adaptive, config.ceten, stream)))
-            }
-        }
-    }
-
+/// What judges the losses of a connection.
+pub trait LossDiscrimination: Debug + Send {
     /// An acknowledgment arrived; called before losses that it tells of are judged.
-    #[inline]
-    pub fn on_ack(&mut self, ack: &AckEvent) {
-        match self {
-            Discriminator::AlwaysCongestion | Discriminator::Never => {}
-            Discriminator::Backlog(backlog) => backlog.on_ack(ack),
-            Discriminator::JitterRatio(ratio) => ratio.on_ack(ack),
-            Discriminator::Warning(warning) => warning.on_ack(ack),
-            Discriminator::SpikeOrRateGap(rule) => rule.on_ack(ack),
-            Discriminator::Oracle(oracle) => oracle.on_ack(ack),
-            Discriminator::ErrorShare(share) => share.on_ack(ack),
-        }
-    }
-
+    fn on_ack(&mut self, _ack: &AckEvent) {}
     /// A notifier tells of corruption out of band.
-    pub fn on_notice(&mut self, now: Time, notice: &Notice) {
-        match self {
-            Discriminator::Oracle(oracle) => oracle.on_notice(notice),
-            Discriminator::ErrorShare(share) => share.on_notice(now, notice),
-            _ => {}
-        }
-    }
+    fn on_notice(&mut self, _now: Time, _notice: &Notice) {}
 
-    /// The probability that a loss was due to congestion. To be asked once for each loss: some
-    /// flip a coin, or remember the verdict.
-    pub fn judge(&mut self, loss: &LossEvent) -> Probability {
-        match self {
-            Discriminator::AlwaysCongestion => Probability::ONE,
-            Discriminator::Never => Probability::ZERO,
-            Discriminator::Backlog(backlog) => backlog.judge(loss),
-            Discriminator::JitterRatio(ratio) => ratio.judge(loss),
-            Discriminator::Warning(warning) => warning.judge(),
-            Discriminator::SpikeOrRateGap(rule) => rule.judge(loss),
-            Discriminator::Oracle(oracle) => oracle.judge(loss),
-            Discriminator::ErrorShare(share) => share.judge(loss),
-        }
-    }
+    /// The probability that a loss was due to congestion. Asked once for each loss that recovery
+    /// finds in a window without one: some flip a coin, or remember the verdict.
+    fn judge(&mut self, loss: &LossEvent) -> Probability;
+    /// What it thinks of losses at this moment, for recovery that goes by it before there is one
+    /// to judge. Flips no coin and remembers nothing.
+    fn opinion(&self, loss: &LossEvent) -> Probability;
 
     /// Where a loss was judged not to be congestion and those after it in its window are still
     /// to be judged one by one: the first of these. Ends with a verdict that reduces cwnd.
-    #[inline]
-    pub fn unjudged_from(&self) -> Option<u64> {
-        match self {
-            Discriminator::Oracle(oracle) => oracle.unjudged_from(),
-            Discriminator::ErrorShare(share) => share.unjudged_from(),
-            _ => None,
-        }
+    fn unjudged_from(&self) -> Option<u64> {
+        None
     }
-
-    /// As [`Discriminator::judge`] for a further lost segment of a window, at or after
-    /// [`Discriminator::unjudged_from`], when it is sent again.
-    pub fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
-        match self {
-            Discriminator::Oracle(oracle) => oracle.judge_repair(loss),
-            Discriminator::ErrorShare(share) => share.judge_repair(loss),
-            _ => self.judge(loss),
-        }
+    /// As [`LossDiscrimination::judge`] for a further lost segment of a window, at or after
+    /// [`LossDiscrimination::unjudged_from`], when it is sent again.
+    fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+        self.judge(loss)
     }
-
-    /// As [`Discriminator::judge`] for a timeout that resets the connection: congestion, but for
-    /// those whose papers say otherwise.
-    pub fn judge_reset(&mut self, loss: &LossEvent) -> Probability {
-        match self {
-            Discriminator::Oracle(oracle) => oracle.judge(loss),
-            Discriminator::ErrorShare(share) => share.judge(loss),
-            Discriminator::AlwaysCongestion
-            | Discriminator::Never
-            | Discriminator::Backlog(_)
-            | Discriminator::JitterRatio(_)
-            | Discriminator::Warning(_)
-            | Discriminator::SpikeOrRateGap(_) => Probability::ONE,
-        }
+    /// As [`LossDiscrimination::judge`] for a timeout that resets the connection, once for each:
+    /// congestion, but for those whose papers say otherwise.
+    fn judge_timeout(&mut self, _loss: &LossEvent) -> Probability {
+        Probability::ONE
     }
-
     /// Does the verdict on a timeout decide over cwnd too? Otherwise cwnd becomes one packet.
-    pub fn keeps_window_on_timeout(&self) -> bool {
-        matches!(self, Discriminator::ErrorShare(share) if share.keeps_window())
+    fn keeps_window_on_timeout(&self) -> bool {
+        false
+    }
+}
+
+impl<T: LossDiscrimination + ?Sized> LossDiscrimination for Box<T> {
+    fn on_ack(&mut self, ack: &AckEvent) {
+        (**self).on_ack(ack);
+    }
+    fn on_notice(&mut self, now: Time, notice: &Notice) {
+        (**self).on_notice(now, notice);
+    }
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        (**self).judge(loss)
+    }
+    fn opinion(&self, loss: &LossEvent) -> Probability {
+        (**self).opinion(loss)
+    }
+    fn unjudged_from(&self) -> Option<u64> {
+        (**self).unjudged_from()
+    }
+    fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+        (**self).judge_repair(loss)
+    }
+    fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
+        (**self).judge_timeout(loss)
+    }
+    fn keeps_window_on_timeout(&self) -> bool {
+        (**self).keeps_window_on_timeout()
+    }
+}
+
+/// What a discriminator is made from.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// What the two ends are told.
+    pub endpoint: &'a EndpointConfig,
+    /// For those that flip coins.
+    pub stream: Stream,
+}
+
+/// A discriminator of this crate.
+pub trait Judge: Part + LossDiscrimination + Sized {
+    /// Is every verdict that of certain congestion? Only this goes with laws that
+    /// [do not heed verdicts](super::window::Law::HEEDS_VERDICTS).
+    const NEVER_DOUBTS: bool = false;
+    /// The state at the start of a connection.
+    fn new(config: &Self::Config, setup: Setup<'_>) -> Self;
+}
+
+impl<J: Judge> Judge for Box<J> {
+    const NEVER_DOUBTS: bool = J::NEVER_DOUBTS;
+    fn new(config: &J::Config, setup: Setup<'_>) -> Self {
+        Box::new(J::new(config, setup))
+    }
+}
+
+/// Makes the states of a discriminator that another crate gives.
+pub trait CustomJudge: CustomPart {
+    /// The state at the start of a connection.
+    fn make(&self, setup: Setup<'_>) -> Box<dyn LossDiscrimination>;
+}
+
+axis! {
+    $ each each_kind;
+    /// The ways to judge a loss by name, with their parameters.
+    config Discrimination;
+    /// The state of discrimination.
+    state Discriminator;
+    @make Judge(Setup<'_>);
+    @custom dyn CustomJudge => Box<dyn LossDiscrimination> =
+        |maker: &dyn CustomJudge, setup: Setup<'_>| maker.make(setup);
+    AlwaysCongestion: always::Always,
+    Never: always::Never,
+    Backlog: backlog::Backlog,
+    JitterRatio: Box<jitter_ratio::JitterRatio>,
+    Warning: warning::Warning,
+    SpikeOrRateGap: Box<spike_or_rate_gap::SpikeOrRateGap>,
+    Oracle: oracle::Oracle,
+    ErrorShare: Box<error_share::ErrorShare>,
+}
+
+impl Discrimination {
+    /// Is every verdict that of certain congestion?
+    pub fn never_doubts(&self) -> bool {
+        each_kind!(self, J(_) => <J as Judge>::NEVER_DOUBTS, custom(_judge) => false)
+    }
+}
+
+impl LossDiscrimination for Discriminator {
+    #[inline]
+    fn on_ack(&mut self, ack: &AckEvent) {
+        each!(self, judge => judge.on_ack(ack));
+    }
+    fn on_notice(&mut self, now: Time, notice: &Notice) {
+        each!(self, judge => judge.on_notice(now, notice));
+    }
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        each!(self, judge => judge.judge(loss))
+    }
+    fn opinion(&self, loss: &LossEvent) -> Probability {
+        each!(self, judge => judge.opinion(loss))
+    }
+    #[inline]
+    fn unjudged_from(&self) -> Option<u64> {
+        each!(self, judge => judge.unjudged_from())
+    }
+    fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+        each!(self, judge => judge.judge_repair(loss))
+    }
+    fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
+        each!(self, judge => judge.judge_timeout(loss))
+    }
+    fn keeps_window_on_timeout(&self) -> bool {
+        each!(self, judge => judge.keeps_window_on_timeout())
     }
 }

@@ -14,10 +14,11 @@
 
 use std::collections::VecDeque;
 
-use super::{LossEvent, LossSign};
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
-use crate::endpoint::window::AckEvent;
 use crate::packet::{CongestionHeader, NO_SEQ};
+use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::units::{Probability, Time};
 
 /// The table of notices and the flag.
@@ -30,8 +31,36 @@ pub struct Oracle {
     unreduced_from: Option<u64>,
 }
 
+impl Part for Oracle {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "oracle",
+            what: "deterministic: a loss is congestion unless a notice names the packet; one reduction a window",
+            source: "eten2004 section 2.1",
+        },
+        config: Plain,
+    }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::CorruptedPackets],
+        why: "nobody tells of corruption and every loss is congestion",
+    }];
+}
+
+impl Judge for Oracle {
+    fn new(_: &Plain, _: Setup<'_>) -> Self {
+        Oracle::default()
+    }
+}
+
 impl Oracle {
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    fn knows(&self, seq: u64, now: Time) -> bool {
+        self.notices.iter().any(|notice| notice.1 == seq && notice.0 <= now)
+    }
+}
+
+impl LossDiscrimination for Oracle {
+    fn on_ack(&mut self, ack: &AckEvent) {
         if !self.notices.is_empty() {
             self.notices.retain(|(_, seq)| *seq >= ack.una);
         }
@@ -45,40 +74,37 @@ impl Oracle {
         }
     }
 
-    pub(super) fn on_notice(&mut self, notice: &Notice) {
+    fn on_notice(&mut self, _: Time, notice: &Notice) {
         if let News::Corrupted(seq) = notice.what {
             self.notices.push_back((notice.at, seq));
         }
     }
 
-    fn knows(&self, seq: u64, now: Time) -> bool {
-        self.notices.iter().any(|notice| notice.1 == seq && notice.0 <= now)
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        let verdict = self.opinion(loss);
+        self.unreduced_from = (verdict == Probability::ZERO).then_some(loss.seq + 1);
+        verdict
     }
 
-    pub(super) fn judge(&mut self, loss: &LossEvent) -> Probability {
-        self.unreduced_from = None;
-        match loss.sign {
-            LossSign::Acknowledgments if self.knows(loss.seq, loss.path.now) => {
-                self.unreduced_from = Some(loss.seq + 1);
-                Probability::ZERO
-            }
-            LossSign::Acknowledgments => Probability::ONE,
-            LossSign::Timeout => {
-                self.notices.retain(|(at, _)| *at > loss.path.now);
-                Probability::ONE
-            }
-        }
+    fn opinion(&self, loss: &LossEvent) -> Probability {
+        if self.knows(loss.seq, loss.path.now) { Probability::ZERO } else { Probability::ONE }
     }
 
-    pub(super) fn unjudged_from(&self) -> Option<u64> {
+    fn unjudged_from(&self) -> Option<u64> {
         self.unreduced_from
     }
 
-    pub(super) fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
+    fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
         if self.knows(loss.seq, loss.path.now) {
             return Probability::ZERO;
         }
         self.unreduced_from = None;
+        Probability::ONE
+    }
+
+    fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
+        self.unreduced_from = None;
+        self.notices.retain(|(at, _)| *at > loss.path.now);
         Probability::ONE
     }
 }
@@ -86,7 +112,8 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::{LossRate, Path};
+    use crate::endpoint::estimator::LossRate;
+    use crate::endpoint::event::{LossSign, Path};
     use crate::units::Duration;
 
     fn ms(time: u64) -> Time {
@@ -99,7 +126,7 @@ mod tests {
     }
 
     fn notice(oracle: &mut Oracle, at: u64, seq: u64) {
-        oracle.on_notice(&Notice { at: ms(at), what: News::Corrupted(seq) });
+        oracle.on_notice(Time::ZERO, &Notice { at: ms(at), what: News::Corrupted(seq) });
     }
 
     const ACKS: LossSign = LossSign::Acknowledgments;
@@ -138,7 +165,7 @@ mod tests {
         let mut oracle = Oracle::default();
         notice(&mut oracle, 10, 5);
         notice(&mut oracle, 40, 9); // Still on its way.
-        assert_eq!(oracle.judge(&loss(20, 5, LossSign::Timeout)), Probability::ONE);
+        assert_eq!(oracle.judge_timeout(&loss(20, 5, LossSign::Timeout)), Probability::ONE);
         assert_eq!(oracle.judge(&loss(50, 5, ACKS)), Probability::ONE, "forgotten");
         assert_eq!(oracle.judge(&loss(50, 9, ACKS)), Probability::ZERO);
     }

@@ -16,7 +16,7 @@
 //! 0.9 Mbit/s at 30 % errors). From 0.55 to 0.7 both ends are right (tcpwbr2003-rate-gap); 0.7
 //! also serves queues down to three sevenths of a pipe.
 
-use crate::endpoint::estimator::Path;
+use crate::endpoint::event::Path;
 
 /// Parameters of the Rate Gap Threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,10 +37,11 @@ pub enum Reading {
     Printed,
 }
 
-impl Default for RateGapConfig {
-    fn default() -> Self {
-        RateGapConfig { threshold: 0.7, reading: Reading::default() }
-    }
+crate::words!(Reading { Text = "text", Printed = "printed" });
+
+impl RateGapConfig {
+    /// The text's reading, with a threshold of our own.
+    pub const DEFAULT: RateGapConfig = RateGapConfig { threshold: 0.7, reading: Reading::Text };
 }
 
 /// Are losses on this path errors? Not before the first RTT, of which there is no expectation.
@@ -70,7 +71,7 @@ mod tests {
             bandwidth,
             ..Path::default()
         };
-        let text = RateGapConfig::default();
+        let text = RateGapConfig::DEFAULT;
         let printed = RateGapConfig { reading: Reading::Printed, ..text };
         for (bandwidth, near) in [(200.0, true), (141.0, true), (139.0, false), (0.0, false)] {
             assert_eq!(says_error(&text, &path(bandwidth)), near, "{bandwidth}");

@@ -24,10 +24,9 @@ pub struct SpikeConfig {
     pub tick: Duration,
 }
 
-impl Default for SpikeConfig {
-    fn default() -> Self {
-        SpikeConfig { a: 0.4, b: 0.05, tick: Duration::ZERO }
-    }
+impl SpikeConfig {
+    /// "A typical setting".
+    pub const DEFAULT: SpikeConfig = SpikeConfig { a: 0.4, b: 0.05, tick: Duration::ZERO };
 }
 
 /// The state of Spike.
@@ -80,7 +79,7 @@ mod tests {
     #[test]
     fn modes_change_at_the_two_thresholds() {
         let ms = Duration::from_millis;
-        let mut spike = Spike::new(SpikeConfig::default());
+        let mut spike = Spike::new(SpikeConfig::DEFAULT);
         assert!(spike.in_error_mode());
         spike.on_rtt(ms(100));
         assert!(spike.in_error_mode(), "no range yet");

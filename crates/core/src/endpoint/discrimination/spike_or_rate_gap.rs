@@ -4,11 +4,89 @@
 //!
 //! A rate gap threshold far above 1, in the text's reading, leaves Spike alone.
 
-use super::rate_gap::{self, RateGapConfig};
-use super::spike::Spike;
-use super::{EndpointConfig, LossEvent};
-use crate::endpoint::window::AckEvent;
-use crate::units::Probability;
+use super::rate_gap::{self, RateGapConfig, Reading};
+use super::spike::{Spike, SpikeConfig};
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::event::{AckEvent, LossEvent};
+use crate::parameter;
+use crate::part::{Ability, Form, Kind, Need, Parameter, Parameters, Part, Words};
+use crate::units::{Duration, Probability};
+
+/// Parameters of both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpikeOrRateGapConfig {
+    /// Of Spike.
+    pub spike: SpikeConfig,
+    /// Of the Rate Gap Threshold.
+    pub rate_gap: RateGapConfig,
+}
+
+impl SpikeOrRateGapConfig {
+    /// The defaults of both.
+    pub const DEFAULT: SpikeOrRateGapConfig =
+        SpikeOrRateGapConfig { spike: SpikeConfig::DEFAULT, rate_gap: RateGapConfig::DEFAULT };
+}
+
+const SHARE: Kind = Kind::Number { least: 0.0, most: 1.0 };
+const TICK: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) };
+
+impl Parameters for SpikeOrRateGapConfig {
+    const TABLES: &'static [(&'static str, &'static str)] = &[
+        ("spike", "of tcpw-br: long RTTs mean congestion"),
+        ("rate_gap", "of tcpw-br: a rate too low means congestion"),
+    ];
+    const KEYS: &'static [Parameter<Self>] = &[
+        parameter!(
+            "spike",
+            a,
+            spike.a,
+            SHARE,
+            "",
+            "share of the range of RTTs above which congestion begins, not below b"
+        ),
+        parameter!(
+            "spike",
+            b,
+            spike.b,
+            SHARE,
+            "",
+            "share of the range of RTTs below which it ends"
+        ),
+        parameter!(
+            "spike",
+            tick,
+            spike.tick,
+            TICK,
+            "",
+            "RTTs are rounded to whole ticks; 0 is exact"
+        ),
+        parameter!(
+            "rate_gap",
+            threshold,
+            rate_gap.threshold,
+            Kind::Positive { most: 1e6 },
+            "",
+            "share of the rate expected, cwnd/RTTmin"
+        ),
+        parameter!(
+            "rate_gap",
+            reading,
+            rate_gap.reading,
+            Kind::Word(Reading::WORDS),
+            "",
+            "error: rate above it (text) or below it (printed)"
+        ),
+    ];
+    fn check(&self) -> Result<(), String> {
+        let SpikeConfig { a, b, .. } = self.spike;
+        if b > a {
+            return Err(format!(
+                "b ({b}) is greater than a ({a}): congestion mode would end where it has not begun"
+            ));
+        }
+        Ok(())
+    }
+}
 
 /// The state of the two.
 #[derive(Debug, Clone)]
@@ -17,19 +95,47 @@ pub struct SpikeOrRateGap {
     rate_gap: RateGapConfig,
 }
 
+impl Part for SpikeOrRateGap {
+    type Config = SpikeOrRateGapConfig;
+    const FORMS: &'static [Form<SpikeOrRateGapConfig>] = &[Form {
+        words: Words {
+            name: "spike-or-rgt",
+            what: "an error if RTTs are short or the rate is near cwnd/RTTmin; else congestion",
+            source: "tcpwbr2003 section IV",
+        },
+        config: SpikeOrRateGapConfig::DEFAULT,
+    }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::Bandwidth],
+        why: "there is no rate to compare with the one expected",
+    }];
+}
+
+impl Judge for SpikeOrRateGap {
+    fn new(config: &SpikeOrRateGapConfig, _: Setup<'_>) -> Self {
+        SpikeOrRateGap::of(*config)
+    }
+}
+
 impl SpikeOrRateGap {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+    fn of(config: SpikeOrRateGapConfig) -> Self {
         SpikeOrRateGap { spike: Spike::new(config.spike), rate_gap: config.rate_gap }
     }
+}
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+impl LossDiscrimination for SpikeOrRateGap {
+    fn on_ack(&mut self, ack: &AckEvent) {
         // Without timestamps there may be no sample yet.
         if ack.newly_acked > 0 && !ack.path.rtt.is_zero() {
             self.spike.on_rtt(ack.path.rtt);
         }
     }
 
-    pub(super) fn judge(&self, loss: &LossEvent) -> Probability {
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        self.opinion(loss)
+    }
+
+    fn opinion(&self, loss: &LossEvent) -> Probability {
         let error = rate_gap::says_error(&self.rate_gap, &loss.path) || self.spike.in_error_mode();
         if error { Probability::ZERO } else { Probability::ONE }
     }
@@ -37,14 +143,13 @@ impl SpikeOrRateGap {
 
 #[cfg(test)]
 mod tests {
-    use super::super::LossSign;
     use super::*;
-    use crate::endpoint::estimator::{LossRate, Path};
-    use crate::units::Duration;
+    use crate::endpoint::estimator::LossRate;
+    use crate::endpoint::event::{LossSign, Path};
 
     #[test]
     fn an_acknowledgment_before_the_first_sample_is_no_rtt_of_zero() {
-        let mut rule = SpikeOrRateGap::new(&EndpointConfig::default());
+        let mut rule = SpikeOrRateGap::of(SpikeOrRateGapConfig::DEFAULT);
         let path = |ms| Path { cwnd: 10.0, rtt: Duration::from_millis(ms), ..Path::default() };
         for ms in [0, 100, 101, 100] {
             rule.on_ack(&AckEvent { path: path(ms), newly_acked: 1, ..AckEvent::default() });

@@ -5,8 +5,10 @@
 //! tell of is congestion; one that unmarked ones tell of is corruption, and only the packet is
 //! sent again.
 
-use crate::endpoint::window::AckEvent;
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::packet::Flags;
+use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::units::Probability;
 
 /// Was the latest acknowledgment marked?
@@ -15,13 +17,41 @@ pub struct Warning {
     marked: bool,
 }
 
+impl Part for Warning {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "warning",
+            what: "a loss that an unmarked ACK tells of is corruption",
+            source: "Xu, Tian and Ansari 2005",
+        },
+        config: Plain,
+    }];
+    const NEEDS: &'static [Need] =
+        &[Need { any_of: &[Ability::Warning], why: "every loss is taken for corruption" }];
+}
+
+impl Judge for Warning {
+    fn new(_: &Plain, _: Setup<'_>) -> Self {
+        Warning::default()
+    }
+}
+
 impl Warning {
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    fn verdict(&self) -> Probability {
+        if self.marked { Probability::ONE } else { Probability::ZERO }
+    }
+}
+
+impl LossDiscrimination for Warning {
+    fn on_ack(&mut self, ack: &AckEvent) {
         self.marked = ack.flags.contains(Flags::ECN_ECHO);
     }
-
-    pub(super) fn judge(&self) -> Probability {
-        if self.marked { Probability::ONE } else { Probability::ZERO }
+    fn judge(&mut self, _: &LossEvent) -> Probability {
+        self.verdict()
+    }
+    fn opinion(&self, _: &LossEvent) -> Probability {
+        self.verdict()
     }
 }
 
@@ -33,10 +63,10 @@ mod tests {
     fn only_the_acknowledgment_that_tells_of_the_loss_counts() {
         let mut warning = Warning::default();
         let ack = |flags| AckEvent { flags, ..AckEvent::default() };
-        assert_eq!(warning.judge(), Probability::ZERO);
+        assert_eq!(warning.verdict(), Probability::ZERO);
         warning.on_ack(&ack(Flags::ECN_ECHO));
-        assert_eq!(warning.judge(), Probability::ONE);
+        assert_eq!(warning.verdict(), Probability::ONE);
         warning.on_ack(&ack(Flags::NONE));
-        assert_eq!(warning.judge(), Probability::ZERO);
+        assert_eq!(warning.verdict(), Probability::ZERO);
     }
 }

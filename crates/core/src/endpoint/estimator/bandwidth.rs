@@ -22,6 +22,7 @@ pub enum BandwidthKind {
     /// Westwood+: one sample an RTT, so that compressed acknowledgments do not raise it.
     PerRtt,
 }
+crate::words!(BandwidthKind { Be = "be", Ere = "ere", PerRtt = "per-rtt" });
 
 /// The state of a bandwidth estimator.
 #[derive(Debug, Clone)]

@@ -1,50 +1,26 @@
 //! Estimators: what the sender learns of its path from acknowledgments.
 //!
 //! They stand apart from the axes. Each is updated once an acknowledgment, before anything is
-//! decided, and the axes read the result as a [`Path`] and never write it. What only one axis
+//! decided, and the axes read the result as a [`super::event::Path`] and never write it. What only one axis
 //! of one protocol wants to know (a jitter ratio, a loss rate) is kept by that part itself.
 
+mod backlog;
 mod bandwidth;
 mod delivery_rate;
+mod estimators;
 mod karn;
 mod loss_rate;
 mod rtt;
 
+pub use backlog::{BacklogMeter, VenoConfig, VenoRtt};
 pub use bandwidth::{Bandwidth, BandwidthKind};
 pub use delivery_rate::{DeliveryRate, LostPacket, RateSample};
+pub use estimators::{Asked, Estimators};
 pub use karn::Karn;
 pub use loss_rate::LossRate;
 pub use rtt::RttEstimator;
 
 use crate::units::{Duration, Time};
-
-/// The path as the sender sees it at one instant.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Path {
-    /// The instant.
-    pub now: Time,
-    /// The congestion window, packets.
-    pub cwnd: f64,
-    /// Packets outstanding before this instant, no more than cwnd (RFC 5681: FlightSize without
-    /// what limited transmit let out beyond cwnd).
-    pub in_flight: f64,
-    /// The latest RTT sample, exact; zero before the first.
-    pub rtt: Duration,
-    /// The smoothed RTT, in ticks of the sender's clock; zero before the first sample.
-    pub srtt: Duration,
-    /// The smallest RTT sample, exact; zero before the first.
-    pub min_rtt: Duration,
-    /// The bandwidth estimate of protocols that keep one, packets per second; else zero.
-    pub bandwidth: f64,
-}
-
-impl Path {
-    /// The packets that fill the pipe at the estimated bandwidth without a queue:
-    /// bandwidth times the smallest RTT.
-    pub fn pipe(&self) -> f64 {
-        self.bandwidth * self.min_rtt.as_secs_f64()
-    }
-}
 
 /// What bandwidth estimators see of an acknowledgment.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +51,7 @@ pub enum Counting {
     /// duplicate. Each hole beyond the first in a window counts one packet twice.
     AckedCount,
 }
+crate::words!(Counting { Exact = "exact", AckedCount = "acked-count" });
 
 /// Counts what each acknowledgment shows to have arrived (Casetti et al. 2001, section 2.3): a
 /// duplicate stands for one packet, and a cumulative acknowledgment for what it covers less what
@@ -143,13 +120,5 @@ mod tests {
         assert_eq!(counts(Counting::Exact, &acks), [1, 1, 1, 1, 1, 1, 1]);
         // AckedCount: 5 >= 3 announced, so 1, and 2 of the 5 are left; 4 - 2 = 2. Eight.
         assert_eq!(counts(Counting::AckedCount, &acks), [1, 1, 1, 1, 1, 1, 2]);
-    }
-
-    #[test]
-    fn the_pipe_is_what_bandwidth_and_propagation_hold() {
-        // 200 packets a second for 80 ms.
-        let min_rtt = Duration::from_millis(80);
-        let path = Path { min_rtt, bandwidth: 200.0, ..Path::default() };
-        assert!((path.pipe() - 16.0).abs() < 1e-9);
     }
 }

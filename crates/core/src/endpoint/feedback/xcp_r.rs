@@ -31,11 +31,15 @@
 //!   it is a timeout that set it.
 //! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
 
-use super::super::EndpointConfig;
+use super::{Signal, xcp};
+use crate::endpoint::EndpointConfig;
+use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
+use crate::part::{Ability, Form, Kind, Part, Words};
+use crate::units::{Duration, Time};
 
 /// Parameters of `xcp-r`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XcpRConfig {
     /// How the receiver computes the window.
     pub formula: Formula,
@@ -43,11 +47,25 @@ pub struct XcpRConfig {
     pub congestion_flag: CongestionFlag,
 }
 
+impl XcpRConfig {
+    /// The paper's proposition, with a flag that no loss can hide.
+    pub const DEFAULT: XcpRConfig =
+        XcpRConfig { formula: Formula::Incremental, congestion_flag: CongestionFlag::Count };
+}
+crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" });
+crate::words!(CongestionFlag { Count = "count", Once = "once" });
+crate::parameters! {
+    XcpRConfig in "xcp_r", "xcp-r: how the receiver keeps the window";
+    formula: Kind::Word(Formula::WORDS), "",
+        "packet by packet, or the paper's rejected first version";
+    congestion_flag: Kind::Word(CongestionFlag::WORDS), "",
+        "count of window changes in every packet, or a bit, once";
+}
+
 /// How the receiver of XCP-r computes the window from the feedback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     /// cwnd' + H_feedback, packet by packet: the paper's proposition.
-    #[default]
     Incremental,
     /// (H_feedback H_cwnd) + H_cwnd: the paper's first version, rejected because it takes the
     /// feedback of one packet for that of a whole window.
@@ -57,13 +75,12 @@ pub enum Formula {
 /// What the congestion flag of XCP-r looks like. The paper has "an additional special congestion
 /// flag field" that is set "whenever the cwnd is reset", and does not say for how long, nor what
 /// happens to packets and acknowledgments that were on their way at that moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionFlag {
     /// The field counts the sender's changes of its window, modulo 2^16. Every packet carries
     /// it, so that none is missed when packets are lost; the receiver reads `H_cwnd` once for
     /// each, from the first packet that brings it; acknowledgments echo the count, and the sender
     /// leaves those alone that left before the receiver knew.
-    #[default]
     Count,
     /// One bit on the first packet after each reset, and the sender takes every window that
     /// comes back: the paper's words and nothing more. The bit is lost with its packet, and
@@ -73,7 +90,7 @@ pub enum CongestionFlag {
 
 /// cwnd' of one flow.
 #[derive(Debug, Clone)]
-pub(super) struct ReceiverWindow {
+pub struct ReceiverWindow {
     config: XcpRConfig,
     most: f64,
     window: f64,
@@ -81,18 +98,33 @@ pub(super) struct ReceiverWindow {
     read: u16,
 }
 
+impl Part for ReceiverWindow {
+    type Config = XcpRConfig;
+    const FORMS: &'static [Form<XcpRConfig>] = &[Form {
+        words: Words {
+            name: "xcp-r",
+            what: "packets carry XCP's header; the receiver sums the grants, ACKs carry the window",
+            source: "xcpr2005 section IV",
+        },
+        config: XcpRConfig::DEFAULT,
+    }];
+    fn gives(_: &XcpRConfig) -> &'static [Ability] {
+        &[Ability::XcpWindow]
+    }
+}
+
 impl ReceiverWindow {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+    fn of(config: XcpRConfig, endpoint: &EndpointConfig) -> Self {
         ReceiverWindow {
-            config: config.xcp_r,
-            most: config.rwnd as f64,
-            window: config.initial_window,
+            config,
+            most: endpoint.rwnd as f64,
+            window: endpoint.initial_window,
             read: 0,
         }
     }
 
     /// A data packet arrived.
-    pub(super) fn on_data(&mut self, packet: &Packet) {
+    fn take_in(&mut self, packet: &Packet) {
         let CongestionHeader::Xcp { rtt, inter_packet, delta, congestion_flag } = packet.header
         else {
             return;
@@ -122,8 +154,29 @@ impl ReceiverWindow {
     }
 
     /// The header of an acknowledgment.
-    pub(super) fn header(&self) -> CongestionHeader {
+    fn header(&self) -> CongestionHeader {
         CongestionHeader::XcpWindow { window: self.window, congestion_flag: self.read }
+    }
+}
+
+impl Signal for ReceiverWindow {
+    fn router(_: &XcpRConfig) -> RouterKind {
+        RouterKind::Xcp
+    }
+    #[inline]
+    fn stamp(_: &XcpRConfig, packet: &mut Packet, srtt: Duration, window: f64) {
+        xcp::stamp(packet, srtt, window);
+    }
+    fn new(config: &XcpRConfig, endpoint: &EndpointConfig) -> Self {
+        ReceiverWindow::of(*config, endpoint)
+    }
+    #[inline]
+    fn on_data(&mut self, _: Time, packet: &Packet) {
+        self.take_in(packet);
+    }
+    #[inline]
+    fn write(&mut self, ack: &mut Packet) {
+        ack.header = self.header();
     }
 }
 
@@ -146,9 +199,9 @@ mod tests {
     }
 
     fn receiver(xcp_r: XcpRConfig) -> ReceiverWindow {
-        let config =
-            EndpointConfig { initial_window: 1.0, rwnd: 1000, xcp_r, ..EndpointConfig::default() };
-        ReceiverWindow::new(&config)
+        let endpoint =
+            EndpointConfig { initial_window: 1.0, rwnd: 1000, ..EndpointConfig::default() };
+        ReceiverWindow::of(xcp_r, &endpoint)
     }
 
     #[track_caller]
@@ -164,79 +217,79 @@ mod tests {
 
     #[test]
     fn the_window_is_the_sum_of_the_feedback() {
-        let mut r = receiver(XcpRConfig::default());
-        r.on_data(&first_packet(0));
+        let mut r = receiver(XcpRConfig::DEFAULT);
+        r.take_in(&first_packet(0));
         holds(&r, 1.0, 0);
         // The header's H_cwnd is not looked at: the window moves by the feedback alone.
         for (packets, sum) in [(20.0, 21.0), (0.5, 21.5), (-1.5, 20.0), (-30.0, 1.0)] {
-            r.on_data(&data(7.0, packets, 0));
+            r.take_in(&data(7.0, packets, 0));
             holds(&r, sum, 0);
         }
-        r.on_data(&data(7.0, 5000.0, 0));
+        r.take_in(&data(7.0, 5000.0, 0));
         holds(&r, 1000.0, 0); // The receiver window.
     }
 
     #[test]
     fn each_change_of_the_sender_is_read_once_and_never_backwards() {
-        let mut r = receiver(XcpRConfig::default());
-        r.on_data(&data(1.0, 99.0, 0));
+        let mut r = receiver(XcpRConfig::DEFAULT);
+        r.take_in(&data(1.0, 99.0, 0));
         holds(&r, 100.0, 0);
         // Halved to 50; the second packet after that repeats the flag.
-        r.on_data(&data(50.0, 2.0, 1));
+        r.take_in(&data(50.0, 2.0, 1));
         holds(&r, 52.0, 1);
-        r.on_data(&data(50.0, 2.0, 1));
+        r.take_in(&data(50.0, 2.0, 1));
         holds(&r, 54.0, 1);
         // Two changes further, one of which no packet brought: a timeout after a halving.
-        r.on_data(&data(1.0, 3.0, 3));
+        r.take_in(&data(1.0, 3.0, 3));
         holds(&r, 4.0, 3);
         // Overtaken on its way: its flag is old, its feedback counts.
-        r.on_data(&data(50.0, 1.0, 1));
+        r.take_in(&data(50.0, 1.0, 1));
         holds(&r, 5.0, 3);
         // The count comes round: 2^16 is 0 again, and later than 60 000, not than 30 000.
-        r.on_data(&data(8.0, 0.0, 30_000));
-        r.on_data(&data(9.0, 0.0, 0));
+        r.take_in(&data(8.0, 0.0, 30_000));
+        r.take_in(&data(9.0, 0.0, 0));
         holds(&r, 8.0, 30_000);
-        r.on_data(&data(9.0, 0.0, 60_000));
-        r.on_data(&data(2.0, 0.0, 0));
+        r.take_in(&data(9.0, 0.0, 60_000));
+        r.take_in(&data(2.0, 0.0, 0));
         holds(&r, 2.0, 0);
     }
 
     #[test]
     fn the_single_bit_is_read_whenever_it_is_set() {
-        let config = XcpRConfig { congestion_flag: CongestionFlag::Once, ..XcpRConfig::default() };
+        let config = XcpRConfig { congestion_flag: CongestionFlag::Once, ..XcpRConfig::DEFAULT };
         let mut r = receiver(config);
-        r.on_data(&data(1.0, 99.0, 0));
-        r.on_data(&data(50.0, 2.0, 1));
+        r.take_in(&data(1.0, 99.0, 0));
+        r.take_in(&data(50.0, 2.0, 1));
         holds(&r, 52.0, 0);
-        r.on_data(&data(50.0, 2.0, 0));
+        r.take_in(&data(50.0, 2.0, 0));
         holds(&r, 54.0, 0);
-        r.on_data(&data(1.0, 0.0, 1));
+        r.take_in(&data(1.0, 0.0, 1));
         holds(&r, 1.0, 0);
     }
 
     #[test]
     fn without_an_rtt_the_flag_means_a_window_of_one() {
         let config = EndpointConfig { initial_window: 10.0, ..EndpointConfig::default() };
-        let mut r = ReceiverWindow::new(&config);
-        r.on_data(&first_packet(0));
+        let mut r = ReceiverWindow::of(XcpRConfig::DEFAULT, &config);
+        r.take_in(&first_packet(0));
         holds(&r, 10.0, 0);
-        r.on_data(&first_packet(1));
+        r.take_in(&first_packet(1));
         holds(&r, 1.0, 1);
     }
 
     #[test]
     fn the_first_formula_takes_one_packet_for_all() {
         // 0.02 packets on a packet from a window of 50: 0.02 x 50 + 50 = 51.
-        let config = XcpRConfig { formula: Formula::PerWindow, ..XcpRConfig::default() };
+        let config = XcpRConfig { formula: Formula::PerWindow, ..XcpRConfig::DEFAULT };
         let mut r = receiver(config);
-        r.on_data(&data(50.0, 0.02, 0));
+        r.take_in(&data(50.0, 0.02, 0));
         holds(&r, 51.0, 0);
-        r.on_data(&data(50.0, 0.02, 0));
+        r.take_in(&data(50.0, 0.02, 0));
         holds(&r, 51.0, 0);
         // The one packet of a window of 1 is granted 520 packets: both formulas agree.
-        r.on_data(&data(1.0, 520.0, 0));
+        r.take_in(&data(1.0, 520.0, 0));
         holds(&r, 521.0, 0);
-        r.on_data(&first_packet(0));
+        r.take_in(&first_packet(0));
         holds(&r, 521.0, 0);
     }
 }

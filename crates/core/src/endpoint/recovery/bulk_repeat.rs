@@ -43,15 +43,18 @@
 //! window that section III A mentions is not described there and is not built.
 
 use super::fast_recovery::FastRecovery;
-use super::{Acked, Finding, RecoveryConfig, Sequences};
+use super::timed::Scheme;
+use super::{Acked, Finding, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
+use crate::part::{Form, Kind, Part, Words};
 use crate::units::Duration;
 
 /// The largest back-off factor (algorithm B).
 const LARGEST_FACTOR: u64 = 64;
 
 /// Parameters of Bulk Repeat.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BulkRepeatConfig {
     /// Bulk retransmissions of one window, at least 1; `None` is the paper's choice, no limit.
     pub maximum: Option<u32>,
@@ -63,21 +66,41 @@ pub struct BulkRepeatConfig {
     pub timeout_window: TimeoutWindow,
 }
 
+impl BulkRepeatConfig {
+    /// The readings that fit the paper's figures.
+    pub const DEFAULT: BulkRepeatConfig = BulkRepeatConfig {
+        maximum: None,
+        repeat: Repeat::Round,
+        fixed_timeout: None,
+        timeout_window: TimeoutWindow::Repeated,
+    };
+}
+crate::words!(Repeat { Round = "round", Ack = "ack" });
+crate::words!(TimeoutWindow { Repeated = "repeated", Kept = "kept", One = "one" });
+crate::parameters! {
+    BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery";
+    maximum: Kind::Integer { least: 1, most: 1_000_000 }, "",
+        "bulk retransmissions of one window", absent = "no limit";
+    repeat: Kind::Word(Repeat::WORDS), "",
+        "next bulk: when the last one is answered (round), at any partial ACK (ack)";
+    fixed_timeout: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
+        "timeout while losses are errors", absent = "the RTO without back-off";
+    timeout_window: Kind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
+}
+
 /// What brings the next bulk retransmission of a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// A partial acknowledgment that a packet of the latest bulk caused.
-    #[default]
     Round,
     /// Any partial acknowledgment.
     Ack,
 }
 
 /// The congestion window after a timeout that an error caused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutWindow {
     /// It stays (algorithm C), and a bulk goes out.
-    #[default]
     Repeated,
     /// It stays, and one packet goes out (algorithm A).
     Kept,
@@ -86,7 +109,7 @@ pub enum TimeoutWindow {
 }
 
 /// The state of Bulk Repeat.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct BulkRepeat {
     config: BulkRepeatConfig,
     /// What it is while discrimination says congestion. The recovery point is that of the loss, or
@@ -104,37 +127,21 @@ pub struct BulkRepeat {
     factor: u64,
 }
 
+impl Part for BulkRepeat {
+    type Config = BulkRepeatConfig;
+    const FORMS: &'static [Form<BulkRepeatConfig>] = &[Form {
+        words: Words {
+            name: "bulk-repeat",
+            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not grow",
+            source: "tcpwbr2003 section III",
+        },
+        config: BulkRepeatConfig::DEFAULT,
+    }];
+    const READS: &'static [&'static str] = &["rto_floor", "partial_deflation"];
+}
+
 impl BulkRepeat {
-    pub(super) fn new(config: RecoveryConfig) -> Self {
-        BulkRepeat {
-            config: config.bulk_repeat,
-            newreno: FastRecovery::new(true, config),
-            after_timeout: false,
-            bulk: None,
-            bulks: 0,
-            bulk_packet: None,
-            factor: 1,
-        }
-    }
-    pub(super) fn inflation(&self) -> u64 {
-        self.newreno.inflation()
-    }
-    /// Fast recovery; a timeout is none, and after it cwnd grows.
-    pub(super) fn in_recovery(&self) -> bool {
-        self.newreno.in_recovery() && !self.after_timeout
-    }
-
-    /// Does it matter now whether losses are errors?
-    pub(super) fn asks_for_cause(&self, newly: u64) -> bool {
-        newly > 0 && (self.newreno.in_recovery() || self.factor > 1)
-    }
-
-    pub(super) fn timeout(&self, rtt: &RttEstimator) -> Duration {
-        let fixed = self.config.fixed_timeout.unwrap_or_else(|| rtt.base_rto());
-        fixed.saturating_mul(self.factor).min(rtt.ceiling())
-    }
-
-    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+    fn find(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
         if acked.newly == 0 && self.bulks > 0 {
             return Finding::Nothing; // A duplicate of packets sent twice, for the most part.
         }
@@ -172,7 +179,34 @@ impl BulkRepeat {
         self.bulk_packet = None;
     }
 
-    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+    /// The bulks of a window are over.
+    fn leave(&mut self) {
+        self.after_timeout = false;
+        self.bulk = None;
+        self.bulks = 0;
+        self.bulk_packet = None;
+    }
+}
+
+impl Scheme for BulkRepeat {
+    fn new(config: &BulkRepeatConfig, endpoint: &EndpointConfig) -> Self {
+        BulkRepeat {
+            config: *config,
+            newreno: FastRecovery::new(true, endpoint),
+            after_timeout: false,
+            bulk: None,
+            bulks: 0,
+            bulk_packet: None,
+            factor: 1,
+        }
+    }
+
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        report.finding = self.find(seqs, acked);
+        report.lost = u64::from(report.finding != Finding::Nothing);
+    }
+
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         if self.bulks == 0 {
             return self.newreno.next_to_send(seqs, cwnd);
         }
@@ -185,14 +219,13 @@ impl BulkRepeat {
         })
     }
 
-    pub(super) fn on_sent(&mut self, packet_seq: u64) {
+    fn on_sent(&mut self, _: &Sequences, sent: &Sent<'_>) {
         if self.bulks > 0 && self.bulk_packet.is_none() {
-            self.bulk_packet = Some(packet_seq);
+            self.bulk_packet = Some(sent.packet_seq);
         }
     }
 
-    /// The timer expired. Returns whether cwnd stays.
-    pub(super) fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
+    fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
         self.leave();
         if !error {
             self.factor = (self.factor * 2).min(LARGEST_FACTOR);
@@ -210,11 +243,24 @@ impl BulkRepeat {
         true
     }
 
-    /// The bulks of a window are over.
-    fn leave(&mut self) {
-        self.after_timeout = false;
-        self.bulk = None;
-        self.bulks = 0;
-        self.bulk_packet = None;
+    fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        let fixed = self.config.fixed_timeout.unwrap_or_else(|| rtt.base_rto());
+        fixed.saturating_mul(self.factor).min(rtt.ceiling())
+    }
+
+    #[inline]
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        seqs.outstanding().saturating_sub(self.newreno.inflation())
+    }
+    /// Fast recovery; a timeout is none, and after it cwnd grows.
+    fn in_recovery(&self) -> bool {
+        self.newreno.in_recovery() && !self.after_timeout
+    }
+    /// Does it matter now whether losses are errors?
+    fn asks_for_cause(&self, newly: u64) -> bool {
+        newly > 0 && (self.newreno.in_recovery() || self.factor > 1)
+    }
+    fn asks_for_cause_of_timeout(&self) -> bool {
+        true
     }
 }

@@ -10,13 +10,17 @@
 //! Reno either (RFC 6582 section 3.2 asks this of NewReno), so that a second loss in one window
 //! ends in a timeout. Limited transmit (RFC 3042) is on, as RFC 5681 recommends.
 
-use super::{Acked, Finding, RecoveryConfig, Sequences};
+use super::timed::Scheme;
+use super::{Acked, Finding, Report, Sequences};
+use crate::endpoint::EndpointConfig;
+use crate::part::{Form, Part, Plain, Words};
 
 /// The state of fast recovery.
-#[derive(Debug, Clone)]
-pub struct FastRecovery {
+#[derive(Debug)]
+pub(super) struct FastRecovery {
     new_reno: bool,
-    config: RecoveryConfig,
+    threshold: u32,
+    partial_deflation: bool,
     dupacks: u64,
     /// Packets known to have left the network while `una` stood still.
     inflation: u64,
@@ -28,10 +32,11 @@ pub struct FastRecovery {
 }
 
 impl FastRecovery {
-    pub(super) fn new(new_reno: bool, config: RecoveryConfig) -> Self {
+    pub(super) fn new(new_reno: bool, endpoint: &EndpointConfig) -> Self {
         FastRecovery {
             new_reno,
-            config,
+            threshold: endpoint.dupack_threshold,
+            partial_deflation: endpoint.partial_deflation,
             dupacks: 0,
             inflation: 0,
             recovery_point: None,
@@ -75,7 +80,7 @@ impl FastRecovery {
             Some(point) if self.new_reno && seqs.una < point => {
                 // RFC 6582 step 3: retransmit the next hole; deflate by what was acknowledged
                 // and add back one, the retransmission that has left the network.
-                self.inflation = if self.config.partial_deflation {
+                self.inflation = if self.partial_deflation {
                     (self.inflation + 1).saturating_sub(acked.newly)
                 } else {
                     0
@@ -93,7 +98,7 @@ impl FastRecovery {
     }
 
     fn on_duplicate(&mut self, seqs: &Sequences) -> Finding {
-        let threshold = u64::from(self.config.dupack_threshold);
+        let threshold = u64::from(self.threshold);
         self.dupacks += 1;
         if self.recovery_point.is_some() {
             self.inflation += 1;
@@ -126,3 +131,70 @@ impl FastRecovery {
         seqs.next = seqs.una;
     }
 }
+
+/// Reno's fast recovery (RFC 5681).
+#[derive(Debug)]
+pub struct Reno(FastRecovery);
+
+/// NewReno's (RFC 6582).
+#[derive(Debug)]
+pub struct NewReno(FastRecovery);
+
+impl Part for Reno {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "reno",
+            what: "fast retransmit on duplicate ACKs, fast recovery until the next new ACK",
+            source: "RFC 5681 section 3.2",
+        },
+        config: Plain,
+    }];
+    const READS: &'static [&'static str] = &["rto_floor"];
+}
+
+impl Part for NewReno {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "newreno",
+            what: "fast recovery lasts a whole window; a partial ACK retransmits the next hole",
+            source: "RFC 6582",
+        },
+        config: Plain,
+    }];
+    const READS: &'static [&'static str] = &["rto_floor", "partial_deflation"];
+}
+
+macro_rules! scheme {
+    ($name:ident, $new_reno:literal) => {
+        impl Scheme for $name {
+            fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+                $name(FastRecovery::new($new_reno, endpoint))
+            }
+            #[inline]
+            fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+                report.finding = self.0.on_ack(seqs, acked);
+                report.lost = u64::from(report.finding != Finding::Nothing);
+            }
+            #[inline]
+            fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+                self.0.next_to_send(seqs, cwnd)
+            }
+            fn on_reset(&mut self, seqs: &mut Sequences, _: bool) -> bool {
+                self.0.on_reset(seqs);
+                false
+            }
+            #[inline]
+            fn in_flight(&self, seqs: &Sequences) -> u64 {
+                seqs.outstanding().saturating_sub(self.0.inflation())
+            }
+            #[inline]
+            fn in_recovery(&self) -> bool {
+                self.0.in_recovery()
+            }
+        }
+    };
+}
+scheme!(Reno, false);
+scheme!(NewReno, true);

@@ -21,7 +21,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Acked, Finding, RecoveryConfig, Sequences};
+use super::timed::Scheme;
+use super::{Acked, Finding, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
+use crate::part::{Form, Part, Plain, Words};
 
 /// W\[j\]: what is known of an outstanding segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +38,10 @@ enum Segment {
 }
 
 /// The state of loss monitoring.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct LossMonitor {
-    config: RecoveryConfig,
+    threshold: u32,
+    guard: bool,
     /// W from `una` on. A ring that grows with what is outstanding, at most rwnd.
     window: VecDeque<Segment>,
     /// `una` at the time of the last call: the segment at the front of `window`.
@@ -55,59 +59,24 @@ pub struct LossMonitor {
     retransmit: Option<u64>,
 }
 
-impl LossMonitor {
-    pub(super) fn new(config: RecoveryConfig) -> Self {
-        LossMonitor {
-            config,
-            window: VecDeque::new(),
-            base: 0,
-            sent: VecDeque::new(),
-            dupcount: 0,
-            stored: 0,
-            counted_below: 0,
-            resume_after: 0,
-            retransmit: None,
-        }
-    }
-    pub(super) fn inflation(&self) -> u64 {
-        self.stored
-    }
+impl Part for LossMonitor {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "loss-monitor",
+            what: "remembers in which packet each segment went last: lost once later ones arrived",
+            source: "lr2008 section 5",
+        },
+        config: Plain,
+    }];
+    const READS: &'static [&'static str] =
+        &["rto_floor", "loss_monitor_guard", "retransmission_timeout_factor"];
+}
 
+impl LossMonitor {
     fn segment(&self, seq: u64) -> Segment {
         let at = seq.checked_sub(self.base).map(|i| i as usize);
         at.and_then(|i| self.window.get(i)).copied().unwrap_or(Segment::Free)
-    }
-
-    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, cwnd: f64) -> Finding {
-        while self.base < seqs.una {
-            if self.window.pop_front() == Some(Segment::Received) && self.base < self.counted_below
-            {
-                self.stored -= 1;
-            }
-            self.base += 1;
-        }
-        self.counted_below = self.counted_below.max(seqs.una);
-        self.mark_received(acked.trigger_seq);
-        // A retransmission that pacing holds back may become needless.
-        let missing = |seq: &u64| *seq >= seqs.una && self.segment(*seq) != Segment::Received;
-        self.retransmit = self.retransmit.filter(missing);
-
-        let Some((packet, seq)) = self.least_recent() else {
-            self.dupcount = 0;
-            return Finding::Nothing;
-        };
-        if acked.packet_seq > packet && acked.packet_seq > self.resume_after {
-            self.dupcount += 1;
-            if self.dupcount >= self.config.dupack_threshold {
-                self.dupcount = 0;
-                if self.config.loss_monitor_guard {
-                    self.resume_after = packet + cwnd as u64;
-                }
-                self.retransmit = Some(seq);
-                return Finding::Loss;
-            }
-        }
-        Finding::Nothing
     }
 
     fn mark_received(&mut self, seq: u64) {
@@ -133,8 +102,60 @@ impl LossMonitor {
         }
         None
     }
+}
 
-    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+impl Scheme for LossMonitor {
+    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+        LossMonitor {
+            threshold: endpoint.dupack_threshold,
+            guard: endpoint.loss_monitor_guard,
+            window: VecDeque::new(),
+            base: 0,
+            sent: VecDeque::new(),
+            dupcount: 0,
+            stored: 0,
+            counted_below: 0,
+            resume_after: 0,
+            retransmit: None,
+        }
+    }
+    fn has_retransmission_timer(_: &Plain) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        while self.base < seqs.una {
+            if self.window.pop_front() == Some(Segment::Received) && self.base < self.counted_below
+            {
+                self.stored -= 1;
+            }
+            self.base += 1;
+        }
+        self.counted_below = self.counted_below.max(seqs.una);
+        self.mark_received(acked.trigger_seq);
+        // A retransmission that pacing holds back may become needless.
+        let missing = |seq: &u64| *seq >= seqs.una && self.segment(*seq) != Segment::Received;
+        self.retransmit = self.retransmit.filter(missing);
+
+        let Some((packet, seq)) = self.least_recent() else {
+            self.dupcount = 0;
+            return;
+        };
+        if acked.packet_seq > packet && acked.packet_seq > self.resume_after {
+            self.dupcount += 1;
+            if self.dupcount >= self.threshold {
+                self.dupcount = 0;
+                if self.guard {
+                    self.resume_after = packet + acked.cwnd as u64;
+                }
+                self.retransmit = Some(seq);
+                report.finding = Finding::Loss;
+                report.lost = 1;
+            }
+        }
+    }
+
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         if let Some(seq) = self.retransmit.take() {
             return Some(seq);
         }
@@ -146,7 +167,8 @@ impl LossMonitor {
         seqs.allows_next(cwnd as u64 + self.stored).then_some(seqs.next)
     }
 
-    pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64) {
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        let Sent { seq, packet_seq, .. } = *sent;
         debug_assert_eq!(self.base, seqs.una);
         let i = (seq - self.base) as usize;
         if i >= self.window.len() {
@@ -157,11 +179,11 @@ impl LossMonitor {
         self.sent.push_back((packet_seq, seq));
     }
 
-    pub(super) fn on_retransmission_timer(&mut self, seqs: &Sequences) {
+    fn on_retransmission_timer(&mut self, seqs: &Sequences) {
         self.retransmit = Some(seqs.una);
     }
 
-    pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
+    fn on_reset(&mut self, seqs: &mut Sequences, _: bool) -> bool {
         for segment in &mut self.window {
             if *segment != Segment::Received {
                 *segment = Segment::Free;
@@ -174,5 +196,11 @@ impl LossMonitor {
         self.resume_after = 0;
         self.retransmit = None;
         seqs.next = seqs.una;
+        false
+    }
+
+    #[inline]
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        seqs.outstanding().saturating_sub(self.stored)
     }
 }

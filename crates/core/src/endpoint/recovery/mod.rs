@@ -1,10 +1,13 @@
 //! Axis 2: what is lost, and what to send next.
 //!
-//! A scheme hears of every acknowledgment and of its two timers, detects losses, and answers
-//! "which packet next?" It knows nothing of rates: it is given cwnd and decides how much may be
-//! outstanding beside it. SACK and recovery by packet number count what is in the network; the
-//! others do so with the send-out window of the papers: what has been sent from `una` on may not
-//! exceed cwnd plus the packets known to have left the network.
+//! A scheme owns its timers. It hears of every acknowledgment and of its timers, says in one
+//! [`Report`] what it learned, and answers "which packet next?" It knows nothing of rates: it is
+//! given cwnd and decides how much may be outstanding beside it. SACK and recovery by packet number
+//! count what is in the network; the others do so with the send-out window of the papers: what has
+//! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
+//!
+//! The schemes of TCP and of LR share their timers and are [`Scheme`]s inside [`Timed`]; recovery
+//! by packet number has timers of its own and is a [`LossRecovery`] itself.
 
 mod bulk_repeat;
 mod fast_recovery;
@@ -12,59 +15,20 @@ mod loss_monitor;
 mod packet_number;
 mod sack;
 mod send_out_window;
+mod timed;
 
 pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
-pub use packet_number::{News, PacketNumber};
+pub use packet_number::PacketNumber;
+pub use send_out_window::SendOutWindowConfig;
+pub use timed::Timed;
 
+use std::fmt::Debug;
+
+use super::EndpointConfig;
 use super::estimator::RttEstimator;
 use crate::packet::SackBlock;
-use crate::units::{Duration, Time};
-
-use bulk_repeat::BulkRepeat;
-use fast_recovery::FastRecovery;
-use loss_monitor::LossMonitor;
-use sack::Sack;
-use send_out_window::SendOutWindow;
-
-/// The recovery schemes by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecoveryKind {
-    /// Fast retransmit and fast recovery (RFC 5681).
-    Reno,
-    /// The same with partial acknowledgments (RFC 6582).
-    NewReno,
-    /// Selective acknowledgments (RFC 2018, RFC 6675).
-    Sack,
-    /// Cumulative acknowledgments with the send-out window of lr2008 section 4.
-    SendOutWindow {
-        /// Retransmit on partial acknowledgments (section 2.2.2).
-        partial_acks: bool,
-        /// LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
-        retransmission_timer: bool,
-    },
-    /// Loss-monitoring window over packet sequence numbers, with LR timers (section 5).
-    LossMonitor,
-    /// Loss detection by packet number, with probes (RFC 9002).
-    PacketNumber,
-    /// Bulk retransmission and a fixed timeout while losses are errors (tcpwbr2003 section III).
-    BulkRepeat,
-}
-
-impl RecoveryKind {
-    /// Does it use the two timers of LR: a retransmission timer, and a recovery timer that any
-    /// acknowledgment resets (lr2008 sections 4.2 and 4.3)?
-    pub fn has_retransmission_timer(self) -> bool {
-        match self {
-            RecoveryKind::SendOutWindow { retransmission_timer, .. } => retransmission_timer,
-            RecoveryKind::LossMonitor => true,
-            RecoveryKind::Reno
-            | RecoveryKind::NewReno
-            | RecoveryKind::Sack
-            | RecoveryKind::PacketNumber
-            | RecoveryKind::BulkRepeat => false,
-        }
-    }
-}
+use crate::part::{Part, axis};
+use crate::units::Time;
 
 /// Where the sender stands in the sequence space, in packets.
 #[derive(Debug, Clone, Copy, Default)]
@@ -107,207 +71,230 @@ pub struct Acked<'a> {
     pub packet_seq: u64,
     /// What arrived out of order.
     pub sack: &'a [SackBlock],
-    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else false.
+    /// Are losses taken for errors now? Known where [`LossRecovery::asks_for_cause`] asks, else
+    /// false.
+    pub error: bool,
+    /// The congestion window before the law hears of the acknowledgment, packets.
+    pub cwnd: f64,
+}
+
+/// A timer that is due, as recovery sees it.
+#[derive(Debug)]
+pub struct Expired<'a> {
+    /// The instant.
+    pub now: Time,
+    /// The RTT estimator: timeouts back it off.
+    pub rtt: &'a mut RttEstimator,
+    /// Is silence taken for an error? Known where [`LossRecovery::asks_for_cause_of_timeout`] asks,
+    /// else false.
     pub error: bool,
 }
 
-/// What recovery learned from an acknowledgment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A data packet that leaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    /// Its data.
+    pub seq: u64,
+    /// The number of the transmission.
+    pub packet_seq: u64,
+    /// When.
+    pub now: Time,
+    /// Was the data sent before?
+    pub again: bool,
+    /// The RTT estimator.
+    pub rtt: &'a RttEstimator,
+}
+
+/// What recovery found in an acknowledgment or when a timer expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Finding {
     /// Nothing that the window should know.
+    #[default]
     Nothing,
     /// A loss was detected in a window in which none was before.
     Loss,
     /// More of the same window was repaired: restart the recovery timer no more (RFC 6582).
     PartialRepair,
+    /// The recovery timer expired and the connection is reset (lr2008 section 2.2.3).
+    Reset {
+        /// Had it expired before without a new acknowledgment in between?
+        repeated: bool,
+    },
+    /// The recovery timer expired by an error, and the scheme repairs that without a reset.
+    ErrorTimeout,
 }
 
-/// The parameters of recovery.
-#[derive(Debug, Clone, Copy)]
-pub struct RecoveryConfig {
-    /// Duplicate acknowledgments that mean a loss.
-    pub dupack_threshold: u32,
-    /// See [`crate::endpoint::EndpointConfig::partial_deflation`].
-    pub partial_deflation: bool,
-    /// See [`crate::endpoint::EndpointConfig::loss_monitor_guard`].
-    pub loss_monitor_guard: bool,
-    /// How long the receiver may hold an acknowledgment back; zero if it does not.
-    pub max_ack_delay: Duration,
-    /// See [`BulkRepeatConfig`].
-    pub bulk_repeat: BulkRepeatConfig,
+/// All that recovery learned from one acknowledgment or one timer.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What the window must know.
+    pub finding: Finding,
+    /// Did a recovery timer expire: a retransmission timeout, or a probe timeout?
+    pub timed_out: bool,
+    /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out of
+    /// order. Others count a duplicate as one.
+    pub delivered: u64,
+    /// Packets found lost.
+    pub lost: u64,
+    /// Has all that was taken for lost since the last reduction turned out to have arrived?
+    pub spurious: bool,
+    /// Was so much lost for so long that the connection is to start again (RFC 9002 section 7.6)?
+    pub persistent_congestion: bool,
+    /// With [numbers](crate::part::Ability::TransmissionNumbers): transmissions delivered, in no
+    /// order.
+    pub delivered_numbers: Vec<u64>,
+    /// The same: packets delivered by a transmission that cannot be told.
+    pub unattributed: u64,
+    /// The same: transmissions lost, in the order in which they were sent.
+    pub lost_numbers: Vec<u64>,
 }
 
-/// The state of a recovery scheme.
-#[derive(Debug, Clone)]
-pub enum Recovery {
-    /// See [`RecoveryKind::Reno`] and [`RecoveryKind::NewReno`].
-    FastRecovery(FastRecovery),
-    /// See [`RecoveryKind::Sack`].
-    Sack(Sack),
-    /// See [`RecoveryKind::SendOutWindow`].
-    SendOutWindow(SendOutWindow),
-    /// See [`RecoveryKind::LossMonitor`].
-    LossMonitor(LossMonitor),
-    /// See [`RecoveryKind::PacketNumber`].
-    PacketNumber(PacketNumber),
-    /// See [`RecoveryKind::BulkRepeat`].
-    BulkRepeat(BulkRepeat),
+impl Report {
+    /// Nothing learned yet.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.finding = Finding::Nothing;
+        self.timed_out = false;
+        self.delivered = 0;
+        self.lost = 0;
+        self.spurious = false;
+        self.persistent_congestion = false;
+        self.delivered_numbers.clear();
+        self.unattributed = 0;
+        self.lost_numbers.clear();
+    }
 }
 
-/// Calls the same method on whichever scheme it is.
-macro_rules! each {
-    ($self:expr, $scheme:pat => $call:expr) => {
-        match $self {
-            Recovery::FastRecovery($scheme) => $call,
-            Recovery::Sack($scheme) => $call,
-            Recovery::SendOutWindow($scheme) => $call,
-            Recovery::LossMonitor($scheme) => $call,
-            Recovery::PacketNumber($scheme) => $call,
-            Recovery::BulkRepeat($scheme) => $call,
-        }
-    };
-}
-
-impl Recovery {
-    /// The scheme's state at the start of a connection.
-    pub fn new(kind: RecoveryKind, config: RecoveryConfig) -> Self {
-        match kind {
-            RecoveryKind::Reno => Recovery::FastRecovery(FastRecovery::new(false, config)),
-            RecoveryKind::NewReno => Recovery::FastRecovery(FastRecovery::new(true, config)),
-            RecoveryKind::Sack => Recovery::Sack(Sack::new(config)),
-            RecoveryKind::SendOutWindow { partial_acks, .. } => {
-                Recovery::SendOutWindow(SendOutWindow::new(partial_acks, config))
-            }
-            RecoveryKind::LossMonitor => Recovery::LossMonitor(LossMonitor::new(config)),
-            RecoveryKind::PacketNumber => Recovery::PacketNumber(PacketNumber::new(config)),
-            RecoveryKind::BulkRepeat => Recovery::BulkRepeat(BulkRepeat::new(config)),
-        }
-    }
-
-    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known?
-    #[inline]
-    pub fn asks_for_cause(&self, newly: u64) -> bool {
-        match self {
-            Recovery::BulkRepeat(scheme) => scheme.asks_for_cause(newly),
-            _ => false,
-        }
-    }
-
-    /// An acknowledgment arrived; `cwnd` is the window before the law hears of it.
-    #[inline]
-    pub fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, cwnd: f64) -> Finding {
-        match self {
-            Recovery::FastRecovery(scheme) => scheme.on_ack(seqs, acked),
-            Recovery::Sack(scheme) => scheme.on_ack(seqs, acked),
-            Recovery::SendOutWindow(scheme) => scheme.on_ack(seqs, acked),
-            Recovery::LossMonitor(scheme) => scheme.on_ack(seqs, acked, cwnd),
-            Recovery::PacketNumber(scheme) => scheme.on_ack(seqs, acked),
-            Recovery::BulkRepeat(scheme) => scheme.on_ack(seqs, acked),
-        }
-    }
-
-    /// The packet to send now with a window of `cwnd` packets, if any may be sent.
-    #[inline]
-    pub fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        each!(self, scheme => scheme.next_to_send(seqs, cwnd))
-    }
-
-    /// `seq`, which [`Recovery::next_to_send`] named, was sent at `now` as packet `packet_seq`.
-    #[inline]
-    pub fn on_sent(&mut self, seqs: &Sequences, seq: u64, packet_seq: u64, now: Time) {
-        match self {
-            Recovery::FastRecovery(_) => {}
-            Recovery::Sack(scheme) => scheme.on_sent(seqs, seq),
-            Recovery::SendOutWindow(scheme) => scheme.on_sent(seqs, seq),
-            Recovery::LossMonitor(scheme) => scheme.on_sent(seqs, seq, packet_seq),
-            Recovery::PacketNumber(scheme) => scheme.on_sent(seq, packet_seq, now),
-            Recovery::BulkRepeat(scheme) => scheme.on_sent(packet_seq),
-        }
-    }
-
-    /// The retransmission timer of LR expired: `una` is to be sent again.
-    pub fn on_retransmission_timer(&mut self, seqs: &Sequences) {
-        match self {
-            Recovery::SendOutWindow(scheme) => scheme.on_retransmission_timer(seqs),
-            Recovery::LossMonitor(scheme) => scheme.on_retransmission_timer(seqs),
-            Recovery::FastRecovery(_)
-            | Recovery::Sack(_)
-            | Recovery::PacketNumber(_)
-            | Recovery::BulkRepeat(_) => {}
-        }
-    }
-
-    /// Does the cause of a timeout matter?
-    pub fn asks_for_cause_of_timeout(&self) -> bool {
-        matches!(self, Recovery::BulkRepeat(_))
-    }
-
-    /// The recovery timer expired: the connection is reset (lr2008 section 2.2.3), except where
-    /// an `error` caused it and this returns that cwnd stays. May move `next` back. Recovery by
-    /// packet number sends probes instead.
-    pub fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool {
-        match self {
-            Recovery::FastRecovery(scheme) => scheme.on_reset(seqs),
-            Recovery::Sack(scheme) => scheme.on_reset(seqs),
-            Recovery::SendOutWindow(scheme) => scheme.on_reset(seqs),
-            Recovery::LossMonitor(scheme) => scheme.on_reset(seqs),
-            Recovery::PacketNumber(_) => {}
-            Recovery::BulkRepeat(scheme) => return scheme.on_reset(seqs, error),
-        }
+/// Loss recovery of one connection.
+pub trait LossRecovery: Debug {
+    /// An acknowledgment arrived. The report is clear before.
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
+    /// A timer is due. The report is clear before. May move `next` back.
+    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
+    /// When [`LossRecovery::on_timer`] must be called next.
+    fn next_timer(&self, rtt: &RttEstimator) -> Time;
+    /// Does the timer that is due at `now` mean that nothing has been heard for a timeout?
+    fn means_silence(&self, _now: Time) -> bool {
         false
     }
 
-    /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
-    #[inline]
-    pub fn samples_rtt(&self, packet_seq: u64) -> bool {
-        match self {
-            Recovery::PacketNumber(scheme) => scheme.is_largest(packet_seq),
-            _ => false,
-        }
-    }
-
-    /// The recovery timeout in force.
-    #[inline]
-    pub fn timeout(&self, rtt: &RttEstimator) -> Duration {
-        match self {
-            Recovery::BulkRepeat(scheme) => scheme.timeout(rtt),
-            _ => rtt.rto(),
-        }
-    }
+    /// The packet to send now with a window of `cwnd` packets, if any may be sent.
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
+    /// What [`LossRecovery::next_to_send`] named leaves.
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
 
     /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
-    #[inline]
-    pub fn in_flight(&self, seqs: &Sequences) -> u64 {
-        match self {
-            Recovery::FastRecovery(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
-            Recovery::Sack(scheme) => scheme.pipe(seqs),
-            Recovery::SendOutWindow(scheme) => {
-                seqs.outstanding().saturating_sub(scheme.inflation())
-            }
-            Recovery::LossMonitor(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
-            Recovery::PacketNumber(scheme) => scheme.in_flight(),
-            Recovery::BulkRepeat(scheme) => seqs.outstanding().saturating_sub(scheme.inflation()),
-        }
+    fn in_flight(&self, seqs: &Sequences) -> u64;
+    /// Is a window being repaired for which [`Finding::Loss`] was reported?
+    fn in_recovery(&self) -> bool {
+        false
     }
-
     /// Is `seq`, which is being sent again, deemed lost? SACK also sends again what it merely has
     /// not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
-    pub fn deems_lost(&self, seq: u64) -> bool {
-        match self {
-            Recovery::Sack(scheme) => scheme.deems_lost(seq),
-            _ => true,
-        }
+    fn deems_lost(&self, _seq: u64) -> bool {
+        true
     }
+    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known?
+    fn asks_for_cause(&self, _newly: u64) -> bool {
+        false
+    }
+    /// Must [`Expired::error`] be known?
+    fn asks_for_cause_of_timeout(&self) -> bool {
+        false
+    }
+    /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
+    fn samples_rtt(&self, _packet_seq: u64) -> bool {
+        false
+    }
+    /// Are probes to be sent, whatever window and pacing say?
+    fn is_probing(&self) -> bool {
+        false
+    }
+    /// Is nothing known to be lost left to be sent again?
+    fn has_repaired_all(&self) -> bool {
+        true
+    }
+    /// The number of the oldest transmission in flight, or of the next one, where numbers count.
+    fn oldest(&self) -> u64 {
+        0
+    }
+}
 
-    /// Is a window being repaired for which [`Finding::Loss`] was reported?
+/// A recovery scheme of this crate.
+pub trait Recover: Part + LossRecovery + Sized {
+    /// The state at the start of a connection.
+    fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
+}
+
+axis! {
+    $ each each_kind;
+    /// The recovery schemes by name, with their parameters.
+    config RecoveryKind;
+    /// The state of a recovery scheme.
+    state Recovery;
+    @make Recover(&EndpointConfig);
+    Reno: Timed<fast_recovery::Reno>,
+    NewReno: Timed<fast_recovery::NewReno>,
+    Sack: Timed<sack::Sack>,
+    SendOutWindow: Timed<send_out_window::SendOutWindow>,
+    LossMonitor: Timed<loss_monitor::LossMonitor>,
+    PacketNumber: packet_number::PacketNumber,
+    BulkRepeat: Timed<bulk_repeat::BulkRepeat>,
+}
+
+impl LossRecovery for Recovery {
     #[inline]
-    pub fn in_recovery(&self) -> bool {
-        match self {
-            Recovery::FastRecovery(scheme) => scheme.in_recovery(),
-            Recovery::Sack(scheme) => scheme.in_recovery(),
-            Recovery::PacketNumber(scheme) => scheme.in_recovery(),
-            Recovery::BulkRepeat(scheme) => scheme.in_recovery(),
-            Recovery::SendOutWindow(_) | Recovery::LossMonitor(_) => false,
-        }
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        each!(self, scheme => scheme.on_ack(seqs, acked, report));
+    }
+    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        each!(self, scheme => scheme.on_timer(seqs, expired, report));
+    }
+    #[inline]
+    fn next_timer(&self, rtt: &RttEstimator) -> Time {
+        each!(self, scheme => scheme.next_timer(rtt))
+    }
+    fn means_silence(&self, now: Time) -> bool {
+        each!(self, scheme => scheme.means_silence(now))
+    }
+    #[inline]
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        each!(self, scheme => scheme.next_to_send(seqs, cwnd))
+    }
+    #[inline]
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        each!(self, scheme => scheme.on_sent(seqs, sent));
+    }
+    #[inline]
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        each!(self, scheme => scheme.in_flight(seqs))
+    }
+    #[inline]
+    fn in_recovery(&self) -> bool {
+        each!(self, scheme => scheme.in_recovery())
+    }
+    fn deems_lost(&self, seq: u64) -> bool {
+        each!(self, scheme => scheme.deems_lost(seq))
+    }
+    #[inline]
+    fn asks_for_cause(&self, newly: u64) -> bool {
+        each!(self, scheme => scheme.asks_for_cause(newly))
+    }
+    fn asks_for_cause_of_timeout(&self) -> bool {
+        each!(self, scheme => scheme.asks_for_cause_of_timeout())
+    }
+    #[inline]
+    fn samples_rtt(&self, packet_seq: u64) -> bool {
+        each!(self, scheme => scheme.samples_rtt(packet_seq))
+    }
+    #[inline]
+    fn is_probing(&self) -> bool {
+        each!(self, scheme => scheme.is_probing())
+    }
+    fn has_repaired_all(&self) -> bool {
+        each!(self, scheme => scheme.has_repaired_all())
+    }
+    fn oldest(&self) -> u64 {
+        each!(self, scheme => scheme.oldest())
     }
 }

@@ -19,9 +19,11 @@
 
 use std::collections::VecDeque;
 
-use super::{Acked, Finding, RecoveryConfig, Sequences};
+use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
+use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
 /// RFC 9002 section 6.1.2: kTimeThreshold.
@@ -45,23 +47,8 @@ struct Transmission {
     earlier: u64,
 }
 
-/// What the last acknowledgment or timer told of transmissions, by number.
-#[derive(Debug, Clone, Default)]
-pub struct News {
-    /// Delivered, in no order.
-    pub delivered: Vec<u64>,
-    /// Packets delivered by a transmission that cannot be told.
-    pub unattributed: u64,
-    /// Lost, in the order in which they were sent.
-    pub lost: Vec<u64>,
-    /// Has all that was taken for lost since the last reduction turned out to have arrived?
-    pub spurious: bool,
-    /// Were they lost over so long a time that the connection is to start again?
-    pub persistent_congestion: bool,
-}
-
 /// The state of recovery by packet number.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct PacketNumber {
     threshold: u64,
     /// How long the receiver may hold an acknowledgment back (RFC 9002: max_ack_delay).
@@ -88,14 +75,28 @@ pub struct PacketNumber {
     /// congestion (RFC 9002 section 7.6.2).
     first_sample: Time,
     probes: u32,
-    news: News,
 }
 
-impl PacketNumber {
-    pub(super) fn new(config: RecoveryConfig) -> Self {
+impl Part for PacketNumber {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "packet-number",
+            what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is acknowledged; probes",
+            source: "RFC 9002 section 6",
+        },
+        config: Plain,
+    }];
+    fn gives(_: &Plain) -> &'static [Ability] {
+        &[Ability::TransmissionNumbers]
+    }
+}
+
+impl Recover for PacketNumber {
+    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
         PacketNumber {
-            threshold: u64::from(config.dupack_threshold),
-            max_ack_delay: config.max_ack_delay,
+            threshold: u64::from(endpoint.dupack_threshold),
+            max_ack_delay: endpoint.delayed_acks.unwrap_or(Duration::ZERO),
             sent: VecDeque::new(),
             base: 1,
             in_flight: 0,
@@ -110,65 +111,21 @@ impl PacketNumber {
             last_sent: Time::ZERO,
             first_sample: Time::NEVER,
             probes: 0,
-            news: News::default(),
         }
     }
+}
 
-    /// Packets in flight.
-    pub fn in_flight(&self) -> u64 {
-        self.in_flight
-    }
-    /// The number of the oldest transmission in flight, or of the next one.
-    pub fn oldest(&self) -> u64 {
-        self.base
-    }
-    /// Has nothing lost to be sent again?
-    pub fn has_repaired_all(&self) -> bool {
-        self.lost.is_empty()
-    }
-    /// What the last acknowledgment or timer told.
-    pub fn news(&self) -> &News {
-        &self.news
-    }
-    /// Are probes to be sent, whatever window and pacing say?
-    pub fn is_probing(&self) -> bool {
-        self.probes > 0
-    }
-    /// Does an acknowledgment of that number give an RTT sample (RFC 9002 section 5.1)?
-    pub(super) fn is_largest(&self, number: u64) -> bool {
-        number > self.largest_acked
-    }
-    pub(super) fn in_recovery(&self) -> bool {
-        self.largest_acked < self.recovery_start && self.recovery_start > 1
-    }
-
-    /// RFC 9002 appendix A.8: when the timer is to expire.
-    pub fn deadline(&self, rtt: &RttEstimator) -> Time {
-        if self.loss_time != Time::NEVER {
-            self.loss_time
-        } else if self.in_flight > 0 {
-            self.last_sent + rtt.backed_off(self.probe_timeout(rtt))
-        } else {
-            Time::NEVER
-        }
-    }
-
-    /// RFC 9002 section 6.2.1, without back-off.
-    fn probe_timeout(&self, rtt: &RttEstimator) -> Duration {
-        rtt.probe_timeout().max(rtt.srtt() + GRANULARITY) + self.max_ack_delay
-    }
-
-    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        self.clear_news();
+impl LossRecovery for PacketNumber {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         self.largest_acked = self.largest_acked.max(acked.packet_seq);
         if self.first_sample == Time::NEVER {
             self.first_sample = acked.now;
         }
-        self.deliver_echoed(acked.packet_seq);
+        self.deliver_echoed(acked.packet_seq, report);
         while self.data_base < seqs.una {
             let latest = self.data.pop_front().unwrap_or(ARRIVED);
             self.data_base += 1;
-            self.on_arrival(latest, acked.packet_seq);
+            self.on_arrival(latest, acked.packet_seq, report);
         }
         self.arrived.remove_below(seqs.una);
         for block in acked.sack {
@@ -179,39 +136,100 @@ impl PacketNumber {
             while seq < block.end {
                 let slot = (seq - self.data_base) as usize;
                 let latest = std::mem::replace(&mut self.data[slot], ARRIVED);
-                self.on_arrival(latest, acked.packet_seq);
+                self.on_arrival(latest, acked.packet_seq, report);
                 seq = self.arrived.next_missing(seq + 1);
             }
             self.arrived.insert(*block, 0);
         }
-        self.detect(acked.now, acked.rtt)
+        report.delivered = report.delivered_numbers.len() as u64 + report.unattributed;
+        self.detect(acked.now, acked.rtt, report);
     }
 
-    /// The loss timer expired.
-    pub fn on_loss_timer(&mut self, now: Time, rtt: &RttEstimator) -> Finding {
-        self.clear_news();
-        self.last_sent = now; // What is found lost leaves at once.
-        self.detect(now, rtt)
+    /// The timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
+    fn on_timer(&mut self, _: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        let Expired { now, rtt, .. } = expired;
+        self.last_sent = now; // What is found lost, and probes, leave at once.
+        if self.loss_time <= now {
+            self.detect(now, rtt, report);
+        } else {
+            // The probe timeout expired (section 6.2.4).
+            self.probes = PROBES;
+            report.timed_out = true;
+            rtt.back_off();
+        }
     }
 
-    /// The probe timeout expired (RFC 9002 section 6.2.4).
-    pub fn on_probe_timeout(&mut self, now: Time) {
-        self.clear_news();
-        self.probes = PROBES;
-        self.last_sent = now; // They leave at once.
+    /// RFC 9002 appendix A.8.
+    #[inline]
+    fn next_timer(&self, rtt: &RttEstimator) -> Time {
+        if self.loss_time != Time::NEVER {
+            self.loss_time
+        } else if self.in_flight > 0 {
+            self.last_sent + rtt.backed_off(self.probe_timeout(rtt))
+        } else {
+            Time::NEVER
+        }
     }
 
-    /// Is the loss timer, and not the probe timeout, due at `now`?
-    pub fn is_loss_due(&self, now: Time) -> bool {
-        self.loss_time <= now
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        if self.probes > 0 {
+            self.probes -= 1;
+            let probe = self.probe(seqs);
+            if probe.is_none() {
+                self.probes = 0;
+            }
+            return probe;
+        }
+        if self.in_flight >= cwnd as u64 {
+            return None;
+        }
+        self.next_lost().or_else(|| seqs.allows_next(seqs.rwnd).then_some(seqs.next))
     }
 
-    fn clear_news(&mut self) {
-        self.news.delivered.clear();
-        self.news.lost.clear();
-        self.news.unattributed = 0;
-        self.news.spurious = false;
-        self.news.persistent_congestion = false;
+    fn on_sent(&mut self, _: &Sequences, sent: &Sent<'_>) {
+        let Sent { seq, packet_seq, now, .. } = *sent;
+        debug_assert_eq!(self.base + self.sent.len() as u64, packet_seq);
+        let slot = (seq - self.data_base) as usize;
+        let earlier = match self.data.get_mut(slot) {
+            Some(latest) => std::mem::replace(latest, packet_seq),
+            None => {
+                debug_assert_eq!(slot, self.data.len(), "new data goes out in order");
+                self.data.push_back(packet_seq);
+                0
+            }
+        };
+        let earlier =
+            if self.transmission(earlier).is_some_and(|t| t.in_flight) { earlier } else { 0 };
+        self.sent.push_back(Transmission { seq, sent: now, in_flight: true, earlier });
+        self.in_flight += 1;
+        self.last_sent = now;
+    }
+
+    fn in_flight(&self, _: &Sequences) -> u64 {
+        self.in_flight
+    }
+    fn in_recovery(&self) -> bool {
+        self.largest_acked < self.recovery_start && self.recovery_start > 1
+    }
+    /// RFC 9002 section 5.1.
+    fn samples_rtt(&self, number: u64) -> bool {
+        number > self.largest_acked
+    }
+    fn is_probing(&self) -> bool {
+        self.probes > 0
+    }
+    fn has_repaired_all(&self) -> bool {
+        self.lost.is_empty()
+    }
+    fn oldest(&self) -> u64 {
+        self.base
+    }
+}
+
+impl PacketNumber {
+    /// RFC 9002 section 6.2.1, without back-off.
+    fn probe_timeout(&self, rtt: &RttEstimator) -> Duration {
+        rtt.probe_timeout().max(rtt.srtt() + GRANULARITY) + self.max_ack_delay
     }
 
     fn transmission(&mut self, number: u64) -> Option<&mut Transmission> {
@@ -235,29 +253,29 @@ impl PacketNumber {
     }
 
     /// The transmission that triggered the acknowledgment.
-    fn deliver_echoed(&mut self, number: u64) {
+    fn deliver_echoed(&mut self, number: u64, report: &mut Report) {
         let Some(transmission) = self.resolve(number) else {
             if let Some(at) = self.suspects.iter().position(|suspect| *suspect == number) {
                 self.suspects.swap_remove(at);
-                self.news.spurious = self.suspects.is_empty();
+                report.spurious = self.suspects.is_empty();
             }
             return;
         };
-        self.news.delivered.push(number);
+        report.delivered_numbers.push(number);
         let Some(slot) = transmission.seq.checked_sub(self.data_base) else { return };
         let latest = std::mem::replace(&mut self.data[slot as usize], ARRIVED);
         self.withdraw(latest);
     }
 
     /// Data arrived whose latest transmission is `latest`.
-    fn on_arrival(&mut self, latest: u64, echoed: u64) {
+    fn on_arrival(&mut self, latest: u64, echoed: u64, report: &mut Report) {
         if latest == ARRIVED {
             return;
         }
         if latest <= echoed && self.transmission(latest).is_some_and(|t| t.in_flight) {
-            self.news.delivered.push(latest);
+            report.delivered_numbers.push(latest);
         } else {
-            self.news.unattributed += 1;
+            report.unattributed += 1;
         }
         self.withdraw(latest);
     }
@@ -272,7 +290,7 @@ impl PacketNumber {
     }
 
     /// RFC 9002 section 6.1 and appendix A.10.
-    fn detect(&mut self, now: Time, rtt: &RttEstimator) -> Finding {
+    fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut Report) {
         let delay = rtt.srtt().max(rtt.latest()).mul_f64(TIME_THRESHOLD).max(GRANULARITY);
         let persistent = self.probe_timeout(rtt).saturating_mul(PERSISTENT_CONGESTION_THRESHOLD);
         self.loss_time = Time::NEVER;
@@ -294,11 +312,11 @@ impl PacketNumber {
                 break;
             }
             self.resolve(number);
-            self.news.lost.push(number);
+            report.lost_numbers.push(number);
             if transmission.sent > self.first_sample {
                 let since = *run.get_or_insert(transmission.sent);
                 let spread = transmission.sent.since(since);
-                self.news.persistent_congestion |= spread > persistent;
+                report.persistent_congestion |= spread > persistent;
             }
             if self.latest(transmission.seq) == Some(number) {
                 self.lost.push_back(transmission.seq);
@@ -308,29 +326,17 @@ impl PacketNumber {
             self.sent.pop_front();
             self.base += 1;
         }
-        let last = self.news.lost.last().copied();
+        let last = report.lost_numbers.last().copied();
         let reduces = last.is_some_and(|last| last >= self.recovery_start);
         if reduces {
             self.recovery_start = self.base + self.sent.len() as u64;
             self.suspects.clear();
         }
-        self.suspects.extend_from_slice(&self.news.lost);
-        if reduces { Finding::Loss } else { Finding::Nothing }
-    }
-
-    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        if self.probes > 0 {
-            self.probes -= 1;
-            let probe = self.probe(seqs);
-            if probe.is_none() {
-                self.probes = 0;
-            }
-            return probe;
+        self.suspects.extend_from_slice(&report.lost_numbers);
+        report.lost = report.lost_numbers.len() as u64;
+        if reduces {
+            report.finding = Finding::Loss;
         }
-        if self.in_flight >= cwnd as u64 {
-            return None;
-        }
-        self.next_lost().or_else(|| seqs.allows_next(seqs.rwnd).then_some(seqs.next))
     }
 
     /// What a probe carries: what is known to be lost, new data, or the oldest in flight.
@@ -353,23 +359,5 @@ impl PacketNumber {
             }
         }
         None
-    }
-
-    pub(super) fn on_sent(&mut self, seq: u64, packet_seq: u64, now: Time) {
-        debug_assert_eq!(self.base + self.sent.len() as u64, packet_seq);
-        let slot = (seq - self.data_base) as usize;
-        let earlier = match self.data.get_mut(slot) {
-            Some(latest) => std::mem::replace(latest, packet_seq),
-            None => {
-                debug_assert_eq!(slot, self.data.len(), "new data goes out in order");
-                self.data.push_back(packet_seq);
-                0
-            }
-        };
-        let earlier =
-            if self.transmission(earlier).is_some_and(|t| t.in_flight) { earlier } else { 0 };
-        self.sent.push_back(Transmission { seq, sent: now, in_flight: true, earlier });
-        self.in_flight += 1;
-        self.last_sent = now;
     }
 }

@@ -12,13 +12,16 @@
 //! After a timeout everything outstanding is deemed lost and sent again in order as the window
 //! opens, but for what has arrived (RFC 6675 section 5.1 lets the sender keep that knowledge).
 
-use super::{Acked, Finding, RecoveryConfig, Sequences};
+use super::timed::Scheme;
+use super::{Acked, Finding, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
 use crate::endpoint::range_set::RangeSet;
+use crate::part::{Form, Part, Plain, Words};
 
 /// The state of recovery from selective acknowledgments.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Sack {
-    config: RecoveryConfig,
+    threshold: u32,
     arrived: RangeSet,
     lost_below: u64,
     resent_below: u64,
@@ -46,9 +49,9 @@ enum Phase {
 }
 
 impl Sack {
-    pub(super) fn new(config: RecoveryConfig) -> Self {
+    fn of(threshold: u32) -> Self {
         Sack {
-            config,
+            threshold,
             arrived: RangeSet::default(),
             lost_below: 0,
             resent_below: 0,
@@ -60,18 +63,9 @@ impl Sack {
         }
     }
 
-    pub(super) fn in_recovery(&self) -> bool {
-        matches!(self.phase, Phase::Recovery { .. })
-    }
-
-    /// RFC 6675: IsLost, as far as the scoreboard goes.
-    pub(super) fn deems_lost(&self, seq: u64) -> bool {
-        seq < self.lost_below
-    }
-
     /// RFC 6675: SetPipe.
     #[inline]
-    pub(super) fn pipe(&self, seqs: &Sequences) -> u64 {
+    fn pipe(&self, seqs: &Sequences) -> u64 {
         if self.phase == Phase::Open && self.arrived.is_empty() {
             return seqs.outstanding();
         }
@@ -79,47 +73,8 @@ impl Sack {
         seqs.next - lost_below - self.arrived.count_from(lost_below) + self.resent
     }
 
-    #[inline]
-    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.newly > 0 {
-            if self.phase == Phase::Open && self.arrived.is_empty() && acked.sack.is_empty() {
-                self.dupacks = 0;
-                return Finding::Nothing;
-            }
-            self.advance(seqs, acked.newly);
-        }
-        let mut news = false;
-        for block in acked.sack {
-            // Nothing beyond what was sent can have arrived. A duplicate reported below una
-            // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
-            if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
-                continue;
-            }
-            let added = self.arrived.insert(*block, self.resent_below);
-            self.resent -= added.below_mark;
-            news |= added.total > 0;
-        }
-        if acked.newly == 0 && news {
-            self.dupacks += 1;
-        }
-        let threshold = u64::from(self.config.dupack_threshold);
-        if let Some(lost_below) = self.arrived.nth_largest(threshold) {
-            self.lost_below = self.lost_below.max(lost_below);
-        }
-        let lost = self.lost_below > seqs.una || self.dupacks >= self.config.dupack_threshold;
-        if self.phase == Phase::Open && lost && seqs.outstanding() > 0 {
-            self.phase = Phase::Recovery { until: seqs.next };
-            self.lost_below = self.lost_below.max(seqs.una + 1);
-            self.resent_below = seqs.una;
-            self.resent = 0;
-            self.force = true;
-            return Finding::Loss;
-        }
-        Finding::Nothing
-    }
-
-    /// `una` has moved by `newly`.
-    fn advance(&mut self, seqs: &Sequences, newly: u64) {
+    /// `una` has moved by `newly`. Returns how many of these were known to have arrived.
+    fn advance(&mut self, seqs: &Sequences, newly: u64) -> u64 {
         self.dupacks = 0;
         let old_una = seqs.una - newly;
         let arrived = self.arrived.remove_below(seqs.una);
@@ -136,11 +91,78 @@ impl Sack {
             }
             _ => {}
         }
+        arrived
+    }
+}
+
+impl Part for Sack {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "sack",
+            what: "a scoreboard of selective ACKs says which packets are lost",
+            source: "RFC 2018, RFC 6675",
+        },
+        config: Plain,
+    }];
+    const READS: &'static [&'static str] = &["rto_floor"];
+}
+
+impl Scheme for Sack {
+    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+        Sack::of(endpoint.dupack_threshold)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        if acked.newly > 0 {
+            if self.phase == Phase::Open && self.arrived.is_empty() && acked.sack.is_empty() {
+                self.dupacks = 0;
+                return;
+            }
+            let known = self.advance(seqs, acked.newly);
+            report.delivered = acked.newly - known;
+        } else {
+            report.delivered = 0;
+        }
+        let mut news = false;
+        for block in acked.sack {
+            // Nothing beyond what was sent can have arrived. A duplicate reported below una
+            // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
+            if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
+                continue;
+            }
+            let added = self.arrived.insert(*block, self.resent_below);
+            self.resent -= added.below_mark;
+            news |= added.total > 0;
+            report.delivered += added.total;
+        }
+        if acked.newly == 0 && news {
+            self.dupacks += 1;
+        }
+        let threshold = u64::from(self.threshold);
+        let before = self.lost_below.max(seqs.una);
+        if let Some(lost_below) = self.arrived.nth_largest(threshold) {
+            self.lost_below = self.lost_below.max(lost_below);
+        }
+        let lost = self.lost_below > seqs.una || self.dupacks >= self.threshold;
+        if self.phase == Phase::Open && lost && seqs.outstanding() > 0 {
+            self.phase = Phase::Recovery { until: seqs.next };
+            self.lost_below = self.lost_below.max(seqs.una + 1);
+            self.resent_below = seqs.una;
+            self.resent = 0;
+            self.force = true;
+            report.finding = Finding::Loss;
+        }
+        if self.lost_below > before {
+            let known = self.arrived.count_from(before) - self.arrived.count_from(self.lost_below);
+            report.lost = self.lost_below - before - known;
+        }
     }
 
     /// RFC 6675: NextSeg.
     #[inline]
-    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         if self.phase == Phase::Open {
             // Outside recovery pipe counts nothing as lost, and rwnd bounds what is stored.
             let fits = self.pipe(seqs) < cwnd as u64;
@@ -170,7 +192,8 @@ impl Sack {
     }
 
     #[inline]
-    pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64) {
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        let seq = sent.seq;
         // Holes go out in order. The rescue of rule 4 lies above all that is lost or has arrived
         // and moves no cursor: "HighRxt MUST NOT be updated".
         let is_rescue = seq >= self.lost_below && Some(seq) >= self.arrived.end();
@@ -182,7 +205,7 @@ impl Sack {
         }
     }
 
-    pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
+    fn on_reset(&mut self, seqs: &mut Sequences, _: bool) -> bool {
         self.dupacks = 0;
         self.phase = Phase::AfterTimeout { until: seqs.next };
         self.lost_below = seqs.next;
@@ -190,5 +213,19 @@ impl Sack {
         self.resent = 0;
         self.rescued_below = seqs.next;
         self.force = false;
+        false
+    }
+
+    #[inline]
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        self.pipe(seqs)
+    }
+    #[inline]
+    fn in_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. })
+    }
+    /// RFC 6675: IsLost, as far as the scoreboard goes.
+    fn deems_lost(&self, seq: u64) -> bool {
+        seq < self.lost_below
     }
 }

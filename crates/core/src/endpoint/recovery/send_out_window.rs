@@ -13,13 +13,32 @@
 //! After a connection reset, duplicates count for nothing before all that had been sent is
 //! acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
 
-use super::{Acked, Finding, RecoveryConfig, Sequences};
+use super::timed::Scheme;
+use super::{Acked, Finding, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
+use crate::part::{Form, Parameter, Parameters, Part, Words};
+
+/// What tells the variants apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendOutWindowConfig {
+    /// Retransmit on partial acknowledgments (section 2.2.2).
+    pub partial_acks: bool,
+    /// LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
+    pub retransmission_timer: bool,
+}
+
+/// The names of the four say it.
+impl Parameters for SendOutWindowConfig {
+    const TABLES: &'static [(&'static str, &'static str)] = &[];
+    const KEYS: &'static [Parameter<Self>] = &[];
+}
 
 /// The state of recovery over a send-out window.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SendOutWindow {
     partial_acks: bool,
-    config: RecoveryConfig,
+    threshold: u32,
+    partial_deflation: bool,
     dupacks: u32,
     /// swnd - cwnd: packets stored at the receiver behind a gap.
     inflation: u64,
@@ -30,11 +49,80 @@ pub struct SendOutWindow {
     retransmit: Option<u64>,
 }
 
+const fn form(
+    partial_acks: bool,
+    retransmission_timer: bool,
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+) -> Form<SendOutWindowConfig> {
+    Form {
+        words: Words { name, what, source },
+        config: SendOutWindowConfig { partial_acks, retransmission_timer },
+    }
+}
+
+impl Part for SendOutWindow {
+    type Config = SendOutWindowConfig;
+    const FORMS: &'static [Form<SendOutWindowConfig>] = &[
+        form(
+            false,
+            false,
+            "swnd",
+            "a send-out window beside cwnd grows on duplicate ACKs, deflates on new ones",
+            "lr2008 section 4.1",
+        ),
+        form(
+            true,
+            false,
+            "swnd+pa",
+            "the send-out window, and a partial ACK retransmits the next hole",
+            "lr2008 sections 2.2.2, 4.1",
+        ),
+        form(
+            false,
+            true,
+            "swnd+lr",
+            "the send-out window, a retransmission timer, a recovery timer any ACK resets",
+            "lr2008 sections 4.1 to 4.3",
+        ),
+        form(
+            true,
+            true,
+            "swnd+lr+pa",
+            "swnd+lr, and a partial ACK retransmits the next hole",
+            "lr2008 sections 2.2.2, 4.1 to 4.3",
+        ),
+    ];
+    const READS: &'static [&'static str] =
+        &["rto_floor", "partial_deflation", "retransmission_timeout_factor"];
+    fn form(config: &SendOutWindowConfig) -> &'static Form<SendOutWindowConfig> {
+        let partial = usize::from(config.partial_acks);
+        &Self::FORMS[2 * usize::from(config.retransmission_timer) + partial]
+    }
+}
+
 impl SendOutWindow {
-    pub(super) fn new(partial_acks: bool, config: RecoveryConfig) -> Self {
+    fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+        if acked.trigger_seq < seqs.una || seqs.una < self.reset_point {
+            return Finding::Nothing;
+        }
+        self.dupacks += 1;
+        self.inflation += 1;
+        if self.dupacks == self.threshold && self.head_resent_at.is_none() {
+            self.retransmit = Some(seqs.una);
+            return Finding::Loss;
+        }
+        Finding::Nothing
+    }
+}
+
+impl Scheme for SendOutWindow {
+    fn new(config: &SendOutWindowConfig, endpoint: &EndpointConfig) -> Self {
         SendOutWindow {
-            partial_acks,
-            config,
+            partial_acks: config.partial_acks,
+            threshold: endpoint.dupack_threshold,
+            partial_deflation: endpoint.partial_deflation,
             dupacks: 0,
             inflation: 0,
             head_resent_at: None,
@@ -42,64 +130,57 @@ impl SendOutWindow {
             retransmit: None,
         }
     }
-    pub(super) fn inflation(&self) -> u64 {
-        self.inflation
+    fn has_retransmission_timer(config: &SendOutWindowConfig) -> bool {
+        config.retransmission_timer
     }
 
-    pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         if acked.newly == 0 {
-            return self.on_duplicate(seqs, acked);
+            report.finding = self.on_duplicate(seqs, acked);
+            report.lost = u64::from(report.finding == Finding::Loss);
+            return;
         }
         self.dupacks = 0;
-        self.inflation = if self.config.partial_deflation {
-            self.inflation.saturating_sub(acked.newly - 1)
-        } else {
-            0
-        };
+        self.inflation =
+            if self.partial_deflation { self.inflation.saturating_sub(acked.newly - 1) } else { 0 };
         self.retransmit = None;
         // Section 2.2.2: complete if it covers all that was sent before the last
         // retransmission of the packet it was waiting for.
         let partial = self.head_resent_at.take().is_some_and(|high| seqs.una < high);
         if partial && self.partial_acks {
             self.retransmit = Some(seqs.una);
+            report.lost = 1;
         }
-        Finding::Nothing
     }
 
-    fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.trigger_seq < seqs.una || seqs.una < self.reset_point {
-            return Finding::Nothing;
-        }
-        self.dupacks += 1;
-        self.inflation += 1;
-        if self.dupacks == self.config.dupack_threshold && self.head_resent_at.is_none() {
-            self.retransmit = Some(seqs.una);
-            return Finding::Loss;
-        }
-        Finding::Nothing
-    }
-
-    pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         let window = cwnd as u64 + self.inflation;
         self.retransmit.take().or_else(|| seqs.allows_next(window).then_some(seqs.next))
     }
 
-    pub(super) fn on_sent(&mut self, seqs: &Sequences, seq: u64) {
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        let seq = sent.seq;
         if seq == seqs.una && seq < seqs.high {
             self.head_resent_at = Some(seqs.high);
         }
     }
 
-    pub(super) fn on_retransmission_timer(&mut self, seqs: &Sequences) {
+    fn on_retransmission_timer(&mut self, seqs: &Sequences) {
         self.retransmit = Some(seqs.una);
     }
 
-    pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {
+    fn on_reset(&mut self, seqs: &mut Sequences, _: bool) -> bool {
         self.dupacks = 0;
         self.inflation = 0;
         self.head_resent_at = None;
         self.reset_point = seqs.high;
         self.retransmit = None;
         seqs.next = seqs.una;
+        false
+    }
+
+    #[inline]
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        seqs.outstanding().saturating_sub(self.inflation)
     }
 }

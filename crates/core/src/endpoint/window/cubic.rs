@@ -8,8 +8,9 @@
 //! W_est     += alpha_cubic acked / cwnd     alpha_cubic = 3 (1 - beta) / (1 + beta)
 //! ```
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
-use crate::endpoint::EndpointConfig;
+use super::{CongestionControl, Law, Setup};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::part::{Form, Kind, Part, Words};
 use crate::units::Time;
 
 /// RFC 9438 section 4.6.
@@ -19,9 +20,24 @@ const C: f64 = 0.4;
 /// RFC 9438 section 4.3: the increase that makes AIMD with BETA as fast as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
+/// The parameters of CUBIC.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CubicConfig {
+    /// Grow in the Reno-friendly region with alpha = 1 once W_est has passed cwnd_prior (RFC 9438
+    /// section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
+    pub reno_alpha: bool,
+}
+
+crate::parameters! {
+    CubicConfig in "cubic", "parameters of cubic";
+    reno_alpha: Kind::Bool, "",
+        "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has none";
+}
+
 /// The state of CUBIC's window.
 #[derive(Debug, Clone)]
 pub struct Cubic {
+    config: CubicConfig,
     cwnd: f64,
     ssthresh: f64,
     /// Where the window was before the latest congestion event, lowered by fast convergence.
@@ -42,29 +58,57 @@ struct Epoch {
     w_est: f64,
 }
 
-impl Cubic {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+impl Part for Cubic {
+    type Config = CubicConfig;
+    const FORMS: &'static [Form<CubicConfig>] = &[Form {
+        words: Words {
+            name: "cubic",
+            what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
+            source: "RFC 9438 section 4",
+        },
+        config: CubicConfig { reno_alpha: true },
+    }];
+}
+
+impl Law for Cubic {
+    fn new(config: &CubicConfig, setup: Setup<'_>) -> Self {
         Cubic {
-            cwnd: config.initial_window,
+            config: *config,
+            cwnd: setup.endpoint.initial_window,
             ssthresh: f64::INFINITY,
             w_max: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
         }
     }
-    pub(super) fn cwnd(&self) -> f64 {
+}
+
+impl Cubic {
+    /// Section 4.7, fast convergence: a flow that lost before it came back to its last W_max
+    /// leaves room to others.
+    fn remember_w_max(&mut self) {
+        self.cwnd_prior = self.cwnd;
+        self.w_max =
+            if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+        self.epoch = None;
+    }
+}
+
+impl CongestionControl for Cubic {
+    #[inline]
+    fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    pub(super) fn ssthresh(&self) -> f64 {
+    fn ssthresh(&self) -> f64 {
         self.ssthresh
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    fn on_ack(&mut self, ack: &AckEvent) {
         if !ack.allows_growth() {
             return;
         }
         if self.cwnd < self.ssthresh {
-            self.cwnd += 1.0;
+            self.cwnd += ack.growth;
             return;
         }
         let (cwnd, w_max) = (self.cwnd, self.w_max);
@@ -80,7 +124,8 @@ impl Cubic {
         let w_cubic = |t: f64| C * (t - k) * (t - k) * (t - k) + origin;
 
         let acked = ack.newly_acked as f64;
-        let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
+        let friendly = self.config.reno_alpha && epoch.w_est >= self.cwnd_prior;
+        let alpha = if friendly { 1.0 } else { ALPHA };
         epoch.w_est += alpha * acked / cwnd;
         if w_cubic(t) < epoch.w_est {
             // Section 4.3: the Reno-friendly region.
@@ -92,28 +137,18 @@ impl Cubic {
         }
     }
 
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        let kept = 1.0 - event.probability.get() * (1.0 - BETA);
+    fn on_congestion(&mut self, event: &CongestionEvent) {
         self.remember_w_max();
-        self.ssthresh = (event.path.in_flight * kept).max(2.0);
+        self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_reset(&mut self, event: &ResetEvent) {
         if !event.repeated {
             self.remember_w_max();
-            self.ssthresh = (event.path.in_flight * BETA).max(2.0);
+            self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
         }
         self.epoch = None;
-        self.cwnd = 1.0;
-    }
-
-    /// Section 4.7, fast convergence: a flow that lost before it came back to its last W_max
-    /// leaves room to others.
-    fn remember_w_max(&mut self) {
-        self.cwnd_prior = self.cwnd;
-        self.w_max =
-            if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
-        self.epoch = None;
+        self.cwnd = event.window_after(self.cwnd);
     }
 }

@@ -15,9 +15,11 @@
 //! ECE does not increase cwnd (RFC 3168 section 6.1.2).
 
 use super::reno::Reno;
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
+use crate::part::{Ability, Form, Need, Part, Plain, Words};
 
 /// RFC 8257 section 4.2: the weight of a new sample.
 const G: f64 = 1.0 / 16.0;
@@ -35,43 +37,46 @@ pub struct Dctcp {
     /// No further reduction before this packet, the first sent after the last one, is
     /// acknowledged.
     reduced_until: u64,
-    /// One past the highest packet sent, at the latest acknowledgment.
-    high: u64,
+}
+
+impl Part for Dctcp {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "dctcp",
+            what: "as reno, but on marks down by half of the average share of marked packets",
+            source: "RFC 8257 section 3.3",
+        },
+        config: Plain,
+    }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::EachMark],
+        why: "the share of marked packets cannot be counted",
+    }];
+}
+
+impl Law for Dctcp {
+    /// It answers marks itself.
+    const ANSWERS_ECN: bool = false;
+    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+        Dctcp::of(setup.endpoint)
+    }
 }
 
 impl Dctcp {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+    fn of(endpoint: &EndpointConfig) -> Self {
         Dctcp {
-            reno: Reno::new(config),
+            reno: Reno::of(endpoint),
             alpha: 1.0,
             acked: 0,
             marked: 0,
             window_end: 0,
             reduced_until: 0,
-            high: 0,
         }
-    }
-    pub(super) fn cwnd(&self) -> f64 {
-        self.reno.cwnd()
-    }
-    pub(super) fn ssthresh(&self) -> f64 {
-        self.reno.ssthresh()
     }
     /// The estimated share of marked packets.
     pub fn alpha(&self) -> f64 {
         self.alpha
-    }
-
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        self.high = ack.high;
-        let is_marked = ack.flags.contains(Flags::ECN_ECHO);
-        self.observe(ack, is_marked);
-        if !is_marked {
-            self.reno.on_ack(ack);
-        } else if !ack.in_recovery && ack.una > self.reduced_until {
-            self.reno.reduce_to(ack.path.cwnd * (1.0 - self.alpha / 2.0));
-            self.reduced_until = ack.high;
-        }
     }
 
     /// RFC 8257 section 3.3, steps 1 to 8; SACK is ignored, as step 1 says.
@@ -87,13 +92,34 @@ impl Dctcp {
             self.window_end = ack.high;
         }
     }
+}
 
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.reno.on_congestion(event);
-        self.reduced_until = self.high;
+impl CongestionControl for Dctcp {
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.reno.cwnd()
+    }
+    fn ssthresh(&self) -> f64 {
+        self.reno.ssthresh()
     }
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_ack(&mut self, ack: &AckEvent) {
+        let is_marked = ack.flags.contains(Flags::ECN_ECHO);
+        self.observe(ack, is_marked);
+        if !is_marked {
+            self.reno.on_ack(ack);
+        } else if !ack.in_recovery && ack.una > self.reduced_until {
+            self.reno.reduce_to(ack.path.cwnd * (1.0 - self.alpha / 2.0));
+            self.reduced_until = ack.high;
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.reno.on_congestion(event);
+        self.reduced_until = event.high;
+    }
+
+    fn on_reset(&mut self, event: &ResetEvent) {
         self.reno.on_reset(event);
     }
 }
@@ -101,14 +127,14 @@ impl Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::Path;
+    use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
     use crate::endpoint::window::Window;
     use crate::network::EcnThreshold;
-    use crate::units::{Duration, Probability};
+    use crate::units::Duration;
 
     fn dctcp(initial_window: f64) -> Dctcp {
-        Dctcp::new(&EndpointConfig { initial_window, ..EndpointConfig::default() })
+        Dctcp::of(&EndpointConfig { initial_window, ..EndpointConfig::default() })
     }
 
     /// One packet acknowledged, of a window of ten.
@@ -118,6 +144,7 @@ mod tests {
             path: Path { cwnd: law.cwnd(), in_flight: law.cwnd(), ..Path::default() },
             newly_acked: 1,
             cwnd_limited: true,
+            growth: 1.0,
             una,
             high: una + 10,
             flags,
@@ -200,11 +227,8 @@ mod tests {
     fn losses_halve_and_leave_alpha_alone() {
         let mut law = dctcp(20.0);
         law.alpha = 0.1;
-        law.high = 50;
-        law.on_congestion(&CongestionEvent {
-            path: Path { in_flight: 20.0, ..Path::default() },
-            probability: Probability::ONE,
-        });
+        let path = Path { in_flight: 20.0, ..Path::default() };
+        law.on_congestion(&CongestionEvent { high: 50, ..CongestionEvent::certain(path) });
         assert_eq!((law.cwnd(), law.alpha()), (10.0, 0.1));
         law.window_end = 1000;
         ack(&mut law, 40, true);

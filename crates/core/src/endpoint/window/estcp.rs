@@ -32,25 +32,14 @@
 //! acknowledgments only make the sample smaller. An acknowledgment of a packet sent before the
 //! newest one heard of says nothing new and is not read, so that reordering shifts no phase.
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
+use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use crate::endpoint::feedback::{EstcpConfig, Feedback};
 use crate::network::router::estcp::g_of_probability;
 use crate::packet::CongestionHeader;
+use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::units::Time;
-
-/// The parameters of ESTCP's endpoints.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EstcpConfig {
-    /// `estcp-ecn`: packets that the marking share of the phase before counts for while a phase is
-    /// young; also the packets to hear before g is first believed. At least 1. Not in the paper.
-    pub prior: f64,
-}
-
-impl Default for EstcpConfig {
-    fn default() -> Self {
-        EstcpConfig { prior: 32.0 }
-    }
-}
 
 /// A shift of phase as a flow heard of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,8 +57,6 @@ pub struct Estcp {
     cwnd: f64,
     ssthresh: f64,
     signal: Signal,
-    /// A loss was found; the acknowledgment that told of it follows.
-    lost: bool,
     /// Losses of packets before this one belong to a window that has been cut.
     cut_until: u64,
     /// When a loss last cut the window.
@@ -77,40 +64,79 @@ pub struct Estcp {
     cuts: Vec<PhaseCut>,
 }
 
+impl Part for Estcp {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "estcp",
+            what: "alpha = RTTmin/g an RTT; beta = RTTmin/RTT at a phase shift and at any loss",
+            source: "estcp2010, ESTCP algorithm",
+        },
+        config: Plain,
+    }];
+    const NEEDS: &'static [Need] =
+        &[Need { any_of: &[Ability::Phase], why: "no traffic controller is ever heard" }];
+}
+
+impl Law for Estcp {
+    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+        let config = match setup.protocol.feedback {
+            Feedback::EstcpBits(config) => config,
+            _ => EstcpConfig::DEFAULT,
+        };
+        Estcp::of(config, setup.endpoint)
+    }
+}
+
 impl Estcp {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+    fn of(config: EstcpConfig, endpoint: &EndpointConfig) -> Self {
         Estcp {
-            cwnd: config.initial_window,
+            cwnd: endpoint.initial_window,
             ssthresh: f64::INFINITY,
-            signal: Signal::new(config.estcp),
-            lost: false,
+            signal: Signal::new(config),
             cut_until: 0,
             loss_cut: None,
             cuts: Vec::new(),
         }
     }
-    pub(super) fn cwnd(&self) -> f64 {
+
+    /// Multiplicative decrease, as far as it is `likely` to be due: `rtt` is that of the packet
+    /// whose acknowledgment calls for it.
+    fn cut(&mut self, path: &Path, sent: Time, high: u64, likely: impl FnOnce(f64) -> f64) {
+        let rtt = path.now.since(sent).as_secs_f64();
+        let kept = likely(self.kept(path.min_rtt.as_secs_f64(), rtt));
+        self.cwnd = (self.cwnd * kept).max(1.0);
+        self.ssthresh = self.cwnd.max(2.0);
+        self.cut_until = high;
+    }
+
+    /// beta.
+    fn kept(&self, min_rtt: f64, rtt: f64) -> f64 {
+        if self.signal.g.is_none() || min_rtt <= 0.0 { 0.5 } else { (min_rtt / rtt).min(1.0) }
+    }
+}
+
+impl CongestionControl for Estcp {
+    #[inline]
+    fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    pub(super) fn ssthresh(&self) -> f64 {
+    fn ssthresh(&self) -> f64 {
         self.ssthresh
     }
-    pub(super) fn cuts(&self) -> &[PhaseCut] {
+    fn phase_cuts(&self) -> &[PhaseCut] {
         &self.cuts
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        let lost = std::mem::take(&mut self.lost) && ack.una >= self.cut_until;
+    fn on_ack(&mut self, ack: &AckEvent) {
         let now = ack.path.now;
+        let cut_now = self.loss_cut == Some(now);
         if let Some(g) = self.signal.read(&ack.header, ack.packet_seq) {
             self.cuts.push(PhaseCut { at: now, g });
             if self.loss_cut.is_none_or(|at| now.since(at) >= ack.path.rtt) {
-                self.cut(ack);
+                self.cut(&ack.path, ack.sent, ack.high, |kept| kept);
             }
-        } else if lost {
-            self.loss_cut = Some(now);
-            self.cut(ack);
-        } else if ack.allows_growth() {
+        } else if ack.allows_growth() && !cut_now {
             let alpha = match self.signal.g {
                 Some(g) => ack.path.min_rtt.as_secs_f64() / g,
                 None => 1.0,
@@ -120,32 +146,20 @@ impl Estcp {
         }
     }
 
-    fn cut(&mut self, ack: &AckEvent) {
-        let rtt = ack.path.now.since(ack.sent).as_secs_f64();
-        let kept = self.kept(ack.path.min_rtt.as_secs_f64(), rtt);
-        self.cwnd = (self.cwnd * kept).max(1.0);
-        self.ssthresh = self.cwnd.max(2.0);
-        self.cut_until = ack.high;
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        if event.una >= self.cut_until {
+            self.loss_cut = Some(event.path.now);
+            self.cut(&event.path, event.sent, event.high, |kept| event.kept(kept));
+        }
     }
 
-    /// beta.
-    fn kept(&self, min_rtt: f64, rtt: f64) -> f64 {
-        if self.signal.g.is_none() || min_rtt <= 0.0 { 0.5 } else { (min_rtt / rtt).min(1.0) }
-    }
-
-    /// What was lost and whether it belongs to a cut already made is seen in the acknowledgment.
-    pub(super) fn on_congestion(&mut self, _: &CongestionEvent) {
-        self.lost = true;
-    }
-
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_reset(&mut self, event: &ResetEvent) {
         if !event.repeated {
             let (min_rtt, rtt) = (event.path.min_rtt, event.path.rtt);
             let kept = self.kept(min_rtt.as_secs_f64(), rtt.as_secs_f64());
-            self.ssthresh = (self.cwnd * kept).max(2.0);
+            self.ssthresh = (self.cwnd * event.kept(kept)).max(2.0);
         }
-        self.lost = false;
-        self.cwnd = 1.0;
+        self.cwnd = event.window_after(self.cwnd);
     }
 }
 
@@ -221,14 +235,14 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::Path;
     use crate::network::router::estcp::marking_probability;
-    use crate::units::{Duration, Probability};
+    use crate::units::Duration;
 
     const RTT_MIN: Duration = Duration::from_millis(100);
 
     fn law(cwnd: f64) -> Estcp {
-        Estcp::new(&EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() })
+        let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
+        Estcp::of(EstcpConfig::DEFAULT, &endpoint)
     }
 
     /// The acknowledgment, `at` milliseconds, of a packet that took `rtt` milliseconds.
@@ -250,7 +264,13 @@ mod tests {
     }
 
     fn lose(law: &mut Estcp, ack: &AckEvent) {
-        law.on_congestion(&CongestionEvent { path: ack.path, probability: Probability::ONE });
+        let AckEvent { una, high, sent, .. } = *ack;
+        law.on_congestion(&CongestionEvent {
+            una,
+            high,
+            sent,
+            ..CongestionEvent::certain(ack.path)
+        });
         law.on_ack(ack);
     }
 

@@ -1,9 +1,9 @@
 //! Axis 1: how the congestion window grows and shrinks.
 //!
-//! A law owns `cwnd` and what it needs to move it. It hears of acknowledgments, of congestion, of
-//! losses that are none and of connection resets: what is lost and what to send next is the
-//! business of recovery. A law that sets the pace itself also hears of delivery-rate samples and
-//! of each transmission found lost.
+//! A law owns `cwnd` and what it needs to move it. It hears of everything that recovery,
+//! discrimination and feedback learn, each time as one event; what is lost and what to send next is
+//! the business of recovery. A law is a [`CongestionControl`] and, if it is one of this crate's, a
+//! [`Law`] in the list below; one of another crate comes in by a [`CustomLaw`].
 
 mod bbr;
 mod cubic;
@@ -17,293 +17,358 @@ mod xcp;
 mod xcp_r;
 mod xtcp;
 
-pub use estcp::{EstcpConfig, PhaseCut};
+pub use cubic::CubicConfig;
+pub use estcp::PhaseCut;
 pub use new_jersey::NewJerseyConfig;
 pub use westwood::WestwoodConfig;
+pub use xcp::XcpConfig;
+pub use xtcp::XtcpConfig;
+
+use std::fmt::Debug;
 
 use super::EndpointConfig;
-use super::estimator::{BandwidthKind, LostPacket, Path, RateSample};
-use crate::packet::{CongestionHeader, Flags, Packet};
+use super::estimator::{BandwidthKind, Counting, LostPacket, RateSample};
+use super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use crate::packet::Packet;
+use crate::part::{CustomPart, Part, axis};
+use crate::protocols::Protocol;
 use crate::rng::Stream;
-use crate::units::{Probability, Time};
+use crate::units::Time;
 
-use bbr::Bbr;
-use cubic::Cubic;
-use dctcp::Dctcp;
-use estcp::Estcp;
-use new_jersey::NewJersey;
-use reno::Reno;
-use veno::Veno;
-use westwood::Westwood;
-use xcp::Xcp;
-use xcp_r::XcpR;
-use xtcp::Xtcp;
+/// A window law at work. All but three of its methods do nothing unless a law says otherwise.
+pub trait CongestionControl: Debug + Send {
+    /// The congestion window, packets; at least 1.
+    fn cwnd(&self) -> f64;
+    /// The slow start threshold, packets; infinite where the law has none.
+    fn ssthresh(&self) -> f64 {
+        f64::INFINITY
+    }
+    /// The pace, packets per second, of a law that sets it itself.
+    fn pacing_rate(&self) -> Option<f64> {
+        None
+    }
+    /// An acknowledgment arrived.
+    fn on_ack(&mut self, ack: &AckEvent);
+    /// Congestion was noticed through a loss or an ECN mark, with some probability; before
+    /// [`CongestionControl::on_ack`] for the same acknowledgment.
+    fn on_congestion(&mut self, event: &CongestionEvent);
+    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
+    fn on_error_loss(&mut self, _path: &Path) {}
+    /// The connection starts again. By default as after congestion, from the restart window.
+    fn on_reset(&mut self, event: &ResetEvent);
+    /// A transmission was found lost. Told where recovery counts by packet number, whatever
+    /// discrimination says of the loss.
+    fn on_lost(&mut self, _packet: &LostPacket, _now: Time) {}
+    /// All losses since the last reduction were none: what they changed may be undone.
+    fn on_spurious_losses(&mut self) {}
+    /// An acknowledgment gave a delivery-rate sample, before [`CongestionControl::on_ack`]. Told
+    /// where recovery counts by packet number and [`Law::SAMPLES_RATE`]. Returns whether what is
+    /// sent from now on is to count as limited by the application, because the law itself holds it
+    /// back.
+    fn on_rate_sample(&mut self, _sample: &RateSample) -> bool {
+        false
+    }
+    /// A packet is about to leave after the application let the connection run empty. Told where
+    /// delivery rates are sampled.
+    fn on_restart_from_idle(&mut self, _now: Time) {}
+    /// A data packet is about to leave, its congestion header stamped: what the law itself has to
+    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
+    fn announce(&mut self, _packet: &mut Packet, _limited: bool) {}
+    /// The shifts of phase that the law heard of, in order; none but with ESTCP.
+    fn phase_cuts(&self) -> &[PhaseCut] {
+        &[]
+    }
+}
 
-/// The window laws by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WindowLaw {
-    /// AIMD(1, 1/2) with slow start (RFC 5681).
-    Reno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// Reno's growth; after congestion the bandwidth estimate times RTTmin.
-    Westwood {
-        /// Which estimate, unless a scenario says otherwise.
-        bandwidth: BandwidthKind,
-    },
-    /// Reno with its growth halved while packets wait at the bottleneck (Fu and Liew 2003).
-    Veno,
-    /// Dynamic AIMD, paced and synchronised by a traffic controller (estcp2010).
-    Estcp,
-    /// Reno's growth; after congestion the bandwidth estimated from arrival times at the receiver.
-    NewJersey,
-    /// The window follows the feedback of XCP routers.
-    Xcp {
-        /// Does the feedback on duplicate acknowledgments count?
-        heeds_duplicates: bool,
-    },
-    /// The window is the one that the receiver computes (xcpr2005 section IV).
-    XcpR,
-    /// AIMD on a congestion flag (lr2008 section 3.2).
-    Xtcp {
-        /// Artificial back-off where TCP would time out (lr2008 section 8.1).
-        tcp_friendly: bool,
-    },
-    /// A decrease in proportion to the share of marked packets (RFC 8257).
-    Dctcp,
-    /// A rate and a window from a model of the path (draft-ietf-ccwg-bbr).
-    Bbr,
+impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
+    fn cwnd(&self) -> f64 {
+        (**self).cwnd()
+    }
+    fn ssthresh(&self) -> f64 {
+        (**self).ssthresh()
+    }
+    fn pacing_rate(&self) -> Option<f64> {
+        (**self).pacing_rate()
+    }
+    fn on_ack(&mut self, ack: &AckEvent) {
+        (**self).on_ack(ack);
+    }
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        (**self).on_congestion(event);
+    }
+    fn on_error_loss(&mut self, path: &Path) {
+        (**self).on_error_loss(path);
+    }
+    fn on_reset(&mut self, event: &ResetEvent) {
+        (**self).on_reset(event);
+    }
+    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        (**self).on_lost(packet, now);
+    }
+    fn on_spurious_losses(&mut self) {
+        (**self).on_spurious_losses();
+    }
+    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
+        (**self).on_rate_sample(sample)
+    }
+    fn on_restart_from_idle(&mut self, now: Time) {
+        (**self).on_restart_from_idle(now);
+    }
+    fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        (**self).announce(packet, limited);
+    }
+    fn phase_cuts(&self) -> &[PhaseCut] {
+        (**self).phase_cuts()
+    }
+}
+
+/// What a law is made from.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The composition that it is a part of.
+    pub protocol: &'a Protocol,
+    /// What the two ends are told.
+    pub endpoint: &'a EndpointConfig,
+    /// For laws that flip coins.
+    pub stream: Stream,
+}
+
+/// A window law of this crate: what must be known of it before there is a connection.
+pub trait Law: Part + CongestionControl + Sized {
+    /// Does it set the pace itself?
+    const PACES: bool = false;
+    /// Does it go by delivery-rate samples? Then it also [needs](Part::NEEDS) transmission numbers.
+    const SAMPLES_RATE: bool = false;
+    /// Does it answer ECN marks as losses (RFC 3168), where ECN is negotiated?
+    const ANSWERS_ECN: bool = true;
+    /// Does it scale its decrease by the probability that a loss was congestion? If not, only
+    /// discrimination that never doubts goes with it.
+    const HEEDS_VERDICTS: bool = true;
+
+    /// The bandwidth estimate that it, or the discrimination beside it, goes by.
+    fn bandwidth(_config: &Self::Config) -> Option<(BandwidthKind, Counting)> {
+        None
+    }
+    /// The state at the start of a connection.
+    fn new(config: &Self::Config, setup: Setup<'_>) -> Self;
+}
+
+impl<L: Law> Law for Box<L> {
+    const PACES: bool = L::PACES;
+    const SAMPLES_RATE: bool = L::SAMPLES_RATE;
+    const ANSWERS_ECN: bool = L::ANSWERS_ECN;
+    const HEEDS_VERDICTS: bool = L::HEEDS_VERDICTS;
+    fn bandwidth(config: &L::Config) -> Option<(BandwidthKind, Counting)> {
+        L::bandwidth(config)
+    }
+    fn new(config: &L::Config, setup: Setup<'_>) -> Self {
+        Box::new(L::new(config, setup))
+    }
+}
+
+/// Makes the states of a window law that another crate gives.
+pub trait CustomLaw: CustomPart {
+    /// The state at the start of a connection.
+    fn make(&self, setup: Setup<'_>) -> Box<dyn CongestionControl>;
+    /// See [`Law::PACES`].
+    fn paces(&self) -> bool {
+        false
+    }
+    /// See [`Law::SAMPLES_RATE`].
+    fn samples_rate(&self) -> bool {
+        false
+    }
+    /// See [`Law::ANSWERS_ECN`].
+    fn answers_ecn(&self) -> bool {
+        true
+    }
+}
+
+/// The largest window that is taken from a law of another crate, packets.
+const LARGEST_WINDOW: f64 = (1_u64 << 32) as f64;
+
+/// A window law of another crate, its answers kept within what a sender can use: a window that is
+/// no number, below one packet or beyond 2^32 counts as one packet or 2^32, and is counted.
+#[derive(Debug)]
+pub struct Outsider {
+    law: Box<dyn CongestionControl>,
+    cwnd: f64,
+    refused: u64,
+}
+
+impl Outsider {
+    fn new(law: Box<dyn CongestionControl>) -> Self {
+        let mut outsider = Outsider { law, cwnd: 1.0, refused: 0 };
+        outsider.look();
+        outsider
+    }
+
+    /// Reads the window after the law has heard something.
+    fn look(&mut self) {
+        let cwnd = self.law.cwnd();
+        let good = (1.0..=LARGEST_WINDOW).contains(&cwnd);
+        self.refused += u64::from(!good);
+        // NaN fails every comparison and becomes one packet.
+        self.cwnd = if good {
+            cwnd
+        } else if cwnd > LARGEST_WINDOW {
+            LARGEST_WINDOW
+        } else {
+            1.0
+        };
+    }
+}
+
+impl CongestionControl for Outsider {
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> f64 {
+        let ssthresh = self.law.ssthresh();
+        if ssthresh.is_nan() { f64::INFINITY } else { ssthresh }
+    }
+    fn pacing_rate(&self) -> Option<f64> {
+        // A rate that is none is no limit, as with laws that set no pace.
+        self.law.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
+    }
+    fn on_ack(&mut self, ack: &AckEvent) {
+        self.law.on_ack(ack);
+        self.look();
+    }
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.law.on_congestion(event);
+        self.look();
+    }
+    fn on_error_loss(&mut self, path: &Path) {
+        self.law.on_error_loss(path);
+        self.look();
+    }
+    fn on_reset(&mut self, event: &ResetEvent) {
+        self.law.on_reset(event);
+        self.look();
+    }
+    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        self.law.on_lost(packet, now);
+        self.look();
+    }
+    fn on_spurious_losses(&mut self) {
+        self.law.on_spurious_losses();
+        self.look();
+    }
+    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
+        let limited = self.law.on_rate_sample(sample);
+        self.look();
+        limited
+    }
+    fn on_restart_from_idle(&mut self, now: Time) {
+        self.law.on_restart_from_idle(now);
+        self.look();
+    }
+    fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        self.law.announce(packet, limited);
+    }
+    fn phase_cuts(&self) -> &[PhaseCut] {
+        self.law.phase_cuts()
+    }
+}
+
+axis! {
+    $ each each_law;
+    /// The window laws by name, with their parameters.
+    config WindowLaw;
+    /// The state of a window law.
+    state Window;
+    @make Law(Setup<'_>);
+    @custom dyn CustomLaw => Outsider =
+        |maker: &dyn CustomLaw, setup: Setup<'_>| Outsider::new(maker.make(setup));
+    Reno: reno::Reno,
+    Cubic: cubic::Cubic,
+    Dctcp: dctcp::Dctcp,
+    Bbr: Box<bbr::Bbr>,
+    Westwood: westwood::Westwood,
+    Veno: veno::Veno,
+    Estcp: Box<estcp::Estcp>,
+    NewJersey: new_jersey::NewJersey,
+    Xcp: xcp::Xcp,
+    XcpR: xcp_r::XcpR,
+    Xtcp: xtcp::Xtcp,
 }
 
 impl WindowLaw {
-    /// The bandwidth estimate that the law, or the discrimination beside it, goes by.
-    pub fn bandwidth(self, config: &EndpointConfig) -> Option<BandwidthKind> {
-        match self {
-            WindowLaw::Westwood { bandwidth } => {
-                Some(config.westwood.estimator.unwrap_or(bandwidth))
-            }
-            WindowLaw::Reno
-            | WindowLaw::Cubic
-            | WindowLaw::Veno
-            | WindowLaw::Estcp
-            | WindowLaw::NewJersey
-            | WindowLaw::Xcp { .. }
-            | WindowLaw::XcpR
-            | WindowLaw::Xtcp { .. }
-            | WindowLaw::Dctcp
-            | WindowLaw::Bbr => None,
-        }
+    /// Does it set the pace itself?
+    pub fn paces(&self) -> bool {
+        each_law!(self, L(_) => <L as Law>::PACES, custom(law) => law.paces())
     }
-
-    /// Does it go by delivery-rate samples and set the pace itself?
-    pub fn is_rate_based(self) -> bool {
-        self == WindowLaw::Bbr
+    /// Does it go by delivery-rate samples?
+    pub fn samples_rate(&self) -> bool {
+        each_law!(self, L(_) => <L as Law>::SAMPLES_RATE, custom(law) => law.samples_rate())
     }
-}
-
-/// An acknowledgment, as a window law sees it. Sequence numbers and windows in packets.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AckEvent {
-    /// The path, this acknowledgment included.
-    pub path: Path,
-    /// Packets it acknowledged for the first time; 0 for a duplicate.
-    pub newly_acked: u64,
-    /// Is loss recovery repairing a window for which the law was already told of congestion?
-    pub in_recovery: bool,
-    /// Was the congestion window what kept the sender from sending more?
-    pub cwnd_limited: bool,
-    /// The first packet not acknowledged (lack + 1).
-    pub una: u64,
-    /// One past the highest packet ever sent.
-    pub high: u64,
-    /// When the packet that triggered it was sent.
-    pub sent: Time,
-    /// The number of that transmission.
-    pub packet_seq: u64,
-    /// The bits it echoes.
-    pub flags: Flags,
-    /// What routers wrote, as it is echoed.
-    pub header: CongestionHeader,
-}
-
-impl AckEvent {
-    /// May a window grow on it as TCP's does: on new data, outside loss recovery, and only where
-    /// cwnd is what limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661)?
-    #[inline]
-    pub fn allows_growth(&self) -> bool {
-        self.newly_acked > 0 && !self.in_recovery && self.cwnd_limited
+    /// Does it answer ECN marks as losses, where ECN is negotiated?
+    pub fn answers_ecn(&self) -> bool {
+        each_law!(self, L(_) => <L as Law>::ANSWERS_ECN, custom(law) => law.answers_ecn())
     }
-}
-
-/// Congestion, as a window law hears of it; at most once per window.
-#[derive(Debug, Clone, Copy)]
-pub struct CongestionEvent {
-    /// The path when it was noticed.
-    pub path: Path,
-    /// How likely the cause was congestion.
-    pub probability: Probability,
-}
-
-/// The recovery timer expired: the connection starts again.
-#[derive(Debug, Clone, Copy)]
-pub struct ResetEvent {
-    /// The path before the reset.
-    pub path: Path,
-    /// Had the timer expired before without a new acknowledgment in between?
-    pub repeated: bool,
-    /// How likely the cause was congestion.
-    pub probability: Probability,
-    /// Does the probability decide over cwnd too? Else it becomes one packet.
-    pub keeps_window: bool,
-}
-
-/// The state of a window law.
-#[derive(Debug, Clone)]
-pub enum Window {
-    /// See [`WindowLaw::Reno`].
-    Reno(Reno),
-    /// See [`WindowLaw::Cubic`].
-    Cubic(Cubic),
-    /// See [`WindowLaw::Westwood`].
-    Westwood(Westwood),
-    /// See [`WindowLaw::Veno`].
-    Veno(Veno),
-    /// See [`WindowLaw::Estcp`].
-    Estcp(Estcp),
-    /// See [`WindowLaw::NewJersey`].
-    NewJersey(NewJersey),
-    /// See [`WindowLaw::Xcp`].
-    Xcp(Xcp),
-    /// See [`WindowLaw::XcpR`].
-    XcpR(XcpR),
-    /// See [`WindowLaw::Xtcp`].
-    Xtcp(Xtcp),
-    /// See [`WindowLaw::Dctcp`].
-    Dctcp(Dctcp),
-    /// See [`WindowLaw::Bbr`].
-    Bbr(Box<Bbr>),
-}
-
-/// Calls the same method on whichever law it is.
-macro_rules! each {
-    ($self:expr, $law:pat => $call:expr) => {
-        match $self {
-            Window::Reno($law) => $call,
-            Window::Cubic($law) => $call,
-            Window::Westwood($law) => $call,
-            Window::Veno($law) => $call,
-            Window::Estcp($law) => $call,
-            Window::NewJersey($law) => $call,
-            Window::Xcp($law) => $call,
-            Window::XcpR($law) => $call,
-            Window::Xtcp($law) => $call,
-            Window::Dctcp($law) => $call,
-            Window::Bbr($law) => $call,
-        }
-    };
+    /// Does it scale its decrease by the probability that a loss was congestion?
+    pub fn heeds_verdicts(&self) -> bool {
+        each_law!(self, L(_) => <L as Law>::HEEDS_VERDICTS, custom(_law) => true)
+    }
+    /// The bandwidth estimate that it, or the discrimination beside it, goes by.
+    pub fn bandwidth(&self) -> Option<(BandwidthKind, Counting)> {
+        each_law!(self, L(config) => <L as Law>::bandwidth(config), custom(_law) => None)
+    }
 }
 
 impl Window {
-    /// The law's state at the start of a connection. `stream` is for those that flip coins.
-    pub fn new(law: WindowLaw, config: &EndpointConfig, stream: Stream) -> Self {
-        match law {
-            WindowLaw::Reno => Window::Reno(Reno::new(config)),
-            WindowLaw::Cubic => Window::Cubic(Cubic::new(config)),
-            WindowLaw::Westwood { .. } => Window::Westwood(Westwood::new(config)),
-            WindowLaw::Veno => Window::Veno(Veno::new(config)),
-            WindowLaw::Estcp => Window::Estcp(Estcp::new(config)),
-            WindowLaw::NewJersey => Window::NewJersey(NewJersey::new(config)),
-            WindowLaw::Xcp { heeds_duplicates } => Window::Xcp(Xcp::new(config, heeds_duplicates)),
-            WindowLaw::XcpR => Window::XcpR(XcpR::new(config)),
-            WindowLaw::Xtcp { tcp_friendly } => Window::Xtcp(Xtcp::new(config, tcp_friendly)),
-            WindowLaw::Dctcp => Window::Dctcp(Dctcp::new(config)),
-            WindowLaw::Bbr => Window::Bbr(Box::new(Bbr::new(config, stream))),
+    /// How often a law of another crate gave a window that is none.
+    pub fn refused_windows(&self) -> u64 {
+        match self {
+            Window::Custom(outsider) => outsider.refused,
+            _ => 0,
         }
     }
+}
 
-    /// The congestion window, packets; at least 1.
-    pub fn cwnd(&self) -> f64 {
+impl CongestionControl for Window {
+    #[inline]
+    fn cwnd(&self) -> f64 {
         each!(self, law => law.cwnd())
     }
-    /// The slow start threshold, packets; infinite where the law has none.
-    pub fn ssthresh(&self) -> f64 {
-        match self {
-            Window::Reno(law) => law.ssthresh(),
-            Window::Cubic(law) => law.ssthresh(),
-            Window::Westwood(law) => law.ssthresh(),
-            Window::Veno(law) => law.ssthresh(),
-            Window::Estcp(law) => law.ssthresh(),
-            Window::NewJersey(law) => law.ssthresh(),
-            Window::Xtcp(law) => law.ssthresh(),
-            Window::Dctcp(law) => law.ssthresh(),
-            Window::Xcp(_) | Window::XcpR(_) | Window::Bbr(_) => f64::INFINITY,
-        }
+    fn ssthresh(&self) -> f64 {
+        each!(self, law => law.ssthresh())
     }
-    /// The shifts of phase that the law heard of, in order; none but with [`WindowLaw::Estcp`].
-    pub fn phase_cuts(&self) -> &[PhaseCut] {
-        match self {
-            Window::Estcp(law) => law.cuts(),
-            _ => &[],
-        }
+    #[inline]
+    fn pacing_rate(&self) -> Option<f64> {
+        each!(self, law => law.pacing_rate())
     }
-    /// An acknowledgment arrived.
-    pub fn on_ack(&mut self, ack: &AckEvent) {
+    #[inline]
+    fn on_ack(&mut self, ack: &AckEvent) {
         each!(self, law => law.on_ack(ack));
     }
-    /// Congestion was noticed through a loss or an ECN mark.
-    pub fn on_congestion(&mut self, event: &CongestionEvent) {
+    fn on_congestion(&mut self, event: &CongestionEvent) {
         each!(self, law => law.on_congestion(event));
     }
-    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
-    pub fn on_error_loss(&mut self, path: &Path) {
-        if let Window::Westwood(law) = self {
-            law.on_error_loss(path);
-        }
+    fn on_error_loss(&mut self, path: &Path) {
+        each!(self, law => law.on_error_loss(path));
     }
-    /// A data packet is about to leave, its congestion header stamped: what the law itself has to
-    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
-    #[inline]
-    pub fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        if let Window::XcpR(law) = self {
-            law.announce(packet, limited);
-        }
-    }
-    /// The recovery timer expired.
-    pub fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_reset(&mut self, event: &ResetEvent) {
         each!(self, law => law.on_reset(event));
     }
-
-    /// The pace, packets per second, of a law that sets it itself.
-    pub fn pacing_rate(&self) -> Option<f64> {
-        match self {
-            Window::Bbr(law) => Some(law.pacing_rate()),
-            _ => None,
-        }
+    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        each!(self, law => law.on_lost(packet, now));
     }
-    /// A transmission was found lost, for laws that go by delivery-rate samples.
-    pub fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        if let Window::Bbr(law) = self {
-            law.on_lost(packet, now);
-        }
+    fn on_spurious_losses(&mut self) {
+        each!(self, law => law.on_spurious_losses());
     }
-    /// All losses since the last reduction were none: what they changed is undone.
-    pub fn on_spurious_losses(&mut self) {
-        if let Window::Bbr(law) = self {
-            law.on_spurious_losses();
-        }
+    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
+        each!(self, law => law.on_rate_sample(sample))
     }
-    /// An acknowledgment gave a delivery-rate sample. Returns whether what is sent from now on is
-    /// to count as limited by the application, because the law itself holds it back.
-    pub fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        match self {
-            Window::Bbr(law) => law.on_rate_sample(sample),
-            _ => false,
-        }
+    fn on_restart_from_idle(&mut self, now: Time) {
+        each!(self, law => law.on_restart_from_idle(now));
     }
-    /// A packet is about to leave after the application let the connection run empty.
-    pub fn on_restart_from_idle(&mut self, now: Time) {
-        if let Window::Bbr(law) = self {
-            law.on_restart_from_idle(now);
-        }
+    #[inline]
+    fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        each!(self, law => law.announce(packet, limited));
+    }
+    fn phase_cuts(&self) -> &[PhaseCut] {
+        each!(self, law => law.phase_cuts())
     }
 }

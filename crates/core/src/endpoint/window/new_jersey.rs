@@ -21,11 +21,13 @@
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.
 
-use super::{AckEvent, CongestionEvent, ResetEvent, reno};
+use super::{CongestionControl, Law, Setup, reno};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::{ArrivalCounter, Counting, Path};
+use crate::endpoint::estimator::{ArrivalCounter, Counting};
+use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::packet::{CongestionHeader, Flags};
-use crate::units::Time;
+use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::units::{Probability, Time};
 
 /// The parameters of TCP New Jersey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,33 +50,43 @@ pub struct NewJersey {
     controlled: Option<Time>,
 }
 
+crate::parameters! {
+    NewJerseyConfig in "new_jersey", "parameters of new-jersey";
+    on_warning: Kind::Bool, "", "does a warning without a loss set the window?";
+}
+
+impl Part for NewJersey {
+    type Config = NewJerseyConfig;
+    const FORMS: &'static [Form<NewJerseyConfig>] = &[Form {
+        words: Words {
+            name: "new-jersey",
+            what: "as reno, but to RTTmin times the arrival rate at the receiver on congestion",
+            source: "Xu, Tian and Ansari 2005",
+        },
+        config: NewJerseyConfig { on_warning: false },
+    }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::ArrivalTimes],
+        why: "the rate of arrivals cannot be estimated",
+    }];
+}
+
+impl Law for NewJersey {
+    fn new(config: &NewJerseyConfig, setup: Setup<'_>) -> Self {
+        NewJersey::of(*config, setup.endpoint)
+    }
+}
+
 impl NewJersey {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+    fn of(config: NewJerseyConfig, endpoint: &EndpointConfig) -> Self {
         NewJersey {
-            config: config.new_jersey,
-            cwnd: config.initial_window,
+            config,
+            cwnd: endpoint.initial_window,
             ssthresh: f64::INFINITY,
             arrivals: ArrivalCounter::new(Counting::Exact),
             rate: 0.0,
             received: None,
             controlled: None,
-        }
-    }
-    pub(super) fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    pub(super) fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
-
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        self.estimate(ack);
-        let path = &ack.path;
-        let recent = self.controlled.is_some_and(|at| path.now.since(at) < path.rtt);
-        if self.config.on_warning && ack.flags.contains(Flags::ECN_ECHO) && !recent {
-            self.rate_control(path);
-        } else if ack.allows_growth() {
-            self.cwnd += reno::increase(self.cwnd, self.ssthresh);
         }
     }
 
@@ -94,29 +106,51 @@ impl NewJersey {
         (path.min_rtt.as_secs_f64() * self.rate).max(2.0)
     }
 
-    fn rate_control(&mut self, path: &Path) {
+    /// Goes to the optimal window, as far as congestion is likely.
+    fn rate_control(&mut self, path: &Path, likely: Probability) {
         self.controlled = Some(path.now);
         self.ssthresh = self.ownd(path);
-        self.cwnd = self.cwnd.min(self.ssthresh);
+        self.cwnd = likely.toward(self.cwnd, self.cwnd.min(self.ssthresh));
+    }
+}
+
+impl CongestionControl for NewJersey {
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> f64 {
+        self.ssthresh
     }
 
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.rate_control(&event.path);
+    fn on_ack(&mut self, ack: &AckEvent) {
+        self.estimate(ack);
+        let path = &ack.path;
+        let recent = self.controlled.is_some_and(|at| path.now.since(at) < path.rtt);
+        if self.config.on_warning && ack.flags.contains(Flags::ECN_ECHO) && !recent {
+            self.rate_control(path, Probability::ONE);
+        } else if ack.allows_growth() {
+            self.cwnd = reno::grown(self.cwnd, self.ssthresh, ack.growth);
+        }
     }
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.rate_control(&event.path, event.probability);
+    }
+
+    fn on_reset(&mut self, event: &ResetEvent) {
         if !event.repeated {
             self.ssthresh = self.ownd(&event.path);
         }
         self.arrivals.on_reset();
-        self.cwnd = 1.0;
+        self.cwnd = event.window_after(self.cwnd);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Duration, Probability};
+    use crate::units::Duration;
 
     fn ms(time: u64) -> Time {
         Time::ZERO + Duration::from_millis(time)
@@ -134,10 +168,8 @@ mod tests {
     }
 
     fn law(on_warning: bool) -> NewJersey {
-        let new_jersey = NewJerseyConfig { on_warning };
-        let config =
-            EndpointConfig { initial_window: 20.0, new_jersey, ..EndpointConfig::default() };
-        NewJersey::new(&config)
+        let endpoint = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
+        NewJersey::of(NewJerseyConfig { on_warning }, &endpoint)
     }
 
     #[test]
@@ -162,7 +194,7 @@ mod tests {
         assert!((law.rate - 200.0).abs() < 1e-6, "{}", law.rate);
         law.cwnd = 30.0;
         let path = ack(5000, Flags::NONE).path;
-        law.on_congestion(&CongestionEvent { path, probability: Probability::ONE });
+        law.on_congestion(&CongestionEvent::certain(path));
         assert!((law.cwnd() - 20.0).abs() < 1e-6);
     }
 

@@ -1,11 +1,14 @@
 //! AIMD(1, 1/2) with slow start (RFC 5681).
 //!
 //! One packet more per acknowledgment in slow start, one per window after it; half of what is
-//! in flight after congestion. Growth stops while the application or the receiver, and not
+//! in flight after congestion. Where growth goes by bytes (RFC 3465), an acknowledgment counts
+//! for as many packets as it acknowledges. Growth stops while the application or the receiver, and not
 //! cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::part::{Form, Part, Plain, Words};
 
 /// The state of Reno's window.
 #[derive(Debug, Clone)]
@@ -14,34 +17,42 @@ pub struct Reno {
     ssthresh: f64,
 }
 
-/// What an acknowledgment adds to cwnd, whatever it covers (RFC 5681 equations (2) and (3)).
+/// cwnd after an acknowledgment that lets it grow (RFC 5681 equations (2) and (3)): in slow start
+/// by all that it counts for, in congestion avoidance by that share of a packet per window. What
+/// slow start has no room for counts there (Linux, tcp_slow_start).
 #[inline]
-pub(super) fn increase(cwnd: f64, ssthresh: f64) -> f64 {
-    if cwnd < ssthresh { 1.0 } else { 1.0 / cwnd }
+pub(super) fn grown(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
+    if cwnd >= ssthresh {
+        return cwnd + growth / cwnd;
+    }
+    let grown = cwnd + growth;
+    if growth <= 1.0 || grown <= ssthresh {
+        return grown;
+    }
+    ssthresh + (grown - ssthresh) / ssthresh
+}
+
+impl Part for Reno {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "reno",
+            what: "slow start, then one packet more a round trip; half on congestion",
+            source: "RFC 5681 section 3.1",
+        },
+        config: Plain,
+    }];
+}
+
+impl Law for Reno {
+    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+        Reno::of(setup.endpoint)
+    }
 }
 
 impl Reno {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
-        Reno { cwnd: config.initial_window, ssthresh: f64::INFINITY }
-    }
-    pub(super) fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    pub(super) fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
-
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.allows_growth() {
-            self.cwnd += increase(self.cwnd, self.ssthresh);
-        }
-    }
-
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        // Equation (4) for a certain congestion; CETEN's decrease scales with its probability.
-        let kept = 1.0 - event.probability.get() / 2.0;
-        self.ssthresh = (event.path.in_flight * kept).max(2.0);
-        self.cwnd = self.ssthresh;
+    pub(super) fn of(endpoint: &EndpointConfig) -> Self {
+        Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY }
     }
 
     /// Continues in congestion avoidance from `cwnd` packets, but no less than two.
@@ -49,34 +60,51 @@ impl Reno {
         self.ssthresh = cwnd.max(2.0);
         self.cwnd = self.ssthresh;
     }
+}
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
-        let kept = 1.0 - event.probability.get() / 2.0;
-        if !event.repeated {
-            self.ssthresh = (event.path.in_flight * kept).max(2.0);
+impl CongestionControl for Reno {
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &AckEvent) {
+        if ack.allows_growth() {
+            self.cwnd = grown(self.cwnd, self.ssthresh, ack.growth);
         }
-        // One packet after congestion. Where corruption is to be spared the restart, cwnd lies as
-        // far above that as it is likely.
-        let spared = if event.keeps_window { 1.0 - event.probability.get() } else { 0.0 };
-        self.cwnd = 1.0 + (self.cwnd - 1.0) * spared;
+    }
+
+    /// Equation (4) for a certain congestion; CETEN's decrease scales with its probability.
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.reduce_to(event.path.in_flight * event.kept(0.5));
+    }
+
+    fn on_reset(&mut self, event: &ResetEvent) {
+        if !event.repeated {
+            self.ssthresh = (event.path.in_flight * event.kept(0.5)).max(2.0);
+        }
+        self.cwnd = event.window_after(self.cwnd);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::Path;
+    use crate::endpoint::event::Path;
     use crate::units::Probability;
 
     /// A window of 41 packets, 40 of them in flight, after a timeout.
     fn after_timeout(congestion: f64, keeps_window: bool) -> (f64, f64) {
         let config = EndpointConfig { initial_window: 41.0, ..EndpointConfig::default() };
-        let mut window = Reno::new(&config);
+        let mut window = Reno::of(&config);
         window.on_reset(&ResetEvent {
-            path: Path { in_flight: 40.0, ..Path::default() },
-            repeated: false,
             probability: Probability::new(congestion).unwrap(),
             keeps_window,
+            ..ResetEvent::timeout(Path { in_flight: 40.0, ..Path::default() })
         });
         (window.cwnd(), window.ssthresh())
     }
@@ -91,5 +119,15 @@ mod tests {
         assert_eq!(after_timeout(0.0, true), (41.0, 40.0));
         // A quarter congestion: 1 + 40 x 3/4; 40 x (1 - 1/8).
         assert_eq!(after_timeout(0.25, true), (31.0, 35.0));
+    }
+
+    #[test]
+    fn growth_by_bytes_counts_what_is_acknowledged() {
+        // Slow start: two packets acknowledged, two more. At ssthresh the rest counts as in
+        // congestion avoidance: from 9 to 10, and 1/10 for the other.
+        assert_eq!(grown(4.0, 10.0, 2.0), 6.0);
+        assert_eq!(grown(9.0, 10.0, 2.0), 10.1);
+        assert_eq!(grown(10.0, 10.0, 2.0), 10.2);
+        assert_eq!(grown(9.5, 10.0, 1.0), 10.5, "RFC 5681: an acknowledgment at a time");
     }
 }

@@ -8,9 +8,11 @@
 //! (tcp_veno.c) is Reno up to the third RTT sample; this is not. The decrease acts on what is in
 //! flight (RFC 5681), where the paper says cwnd.
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{CongestionControl, Law, Setup, reno};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::discrimination::BacklogMeter;
+use crate::endpoint::estimator::{BacklogMeter, VenoConfig};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::part::{Form, Part, Words};
 
 /// The state of Veno's window.
 #[derive(Debug, Clone)]
@@ -20,50 +22,67 @@ pub struct Veno {
     meter: BacklogMeter,
 }
 
-impl Veno {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
-        let meter = BacklogMeter::new(config.veno);
-        Veno { cwnd: config.initial_window, ssthresh: f64::INFINITY, meter }
+impl Part for Veno {
+    type Config = VenoConfig;
+    const FORMS: &'static [Form<VenoConfig>] = &[Form {
+        words: Words {
+            name: "veno",
+            what: "as reno, but half as fast while packets wait at the bottleneck",
+            source: "Fu and Liew 2003 section II",
+        },
+        config: VenoConfig::DEFAULT,
+    }];
+}
+
+impl Law for Veno {
+    fn new(config: &VenoConfig, setup: Setup<'_>) -> Self {
+        Veno::of(*config, setup.endpoint)
     }
-    pub(super) fn cwnd(&self) -> f64 {
+}
+
+impl Veno {
+    fn of(config: VenoConfig, endpoint: &EndpointConfig) -> Self {
+        let meter = BacklogMeter::new(config);
+        Veno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, meter }
+    }
+}
+
+impl CongestionControl for Veno {
+    #[inline]
+    fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    pub(super) fn ssthresh(&self) -> f64 {
+    fn ssthresh(&self) -> f64 {
         self.ssthresh
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    fn on_ack(&mut self, ack: &AckEvent) {
         self.meter.on_ack(ack);
         if !ack.allows_growth() {
             return;
         }
-        self.cwnd += if self.cwnd < self.ssthresh {
-            1.0
-        } else if self.meter.congested(&ack.path) {
-            0.5 / self.cwnd
-        } else {
-            1.0 / self.cwnd
-        };
+        let slow = self.cwnd >= self.ssthresh && self.meter.congested(&ack.path);
+        let growth = if slow { 0.5 * ack.growth } else { ack.growth };
+        self.cwnd = reno::grown(self.cwnd, self.ssthresh, growth);
     }
 
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        let kept = 1.0 - event.probability.get() / 2.0;
-        self.ssthresh = (event.path.in_flight * kept).max(2.0);
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.ssthresh = (event.path.in_flight * event.kept(0.5)).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_reset(&mut self, event: &ResetEvent) {
         if !event.repeated {
-            self.ssthresh = (event.path.in_flight / 2.0).max(2.0);
+            self.ssthresh = (event.path.in_flight * event.kept(0.5)).max(2.0);
         }
-        self.cwnd = 1.0;
+        self.cwnd = event.window_after(self.cwnd);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::Path;
+    use crate::endpoint::event::Path;
     use crate::units::{Duration, Probability};
 
     fn path(cwnd: f64, rtt: u64) -> Path {
@@ -73,8 +92,8 @@ mod tests {
 
     /// A window of 20 packets in congestion avoidance.
     fn avoiding() -> Veno {
-        let mut veno = Veno::new(&EndpointConfig::default());
-        let event = CongestionEvent { path: path(40.0, 80), probability: Probability::ONE };
+        let mut veno = Veno::of(VenoConfig::DEFAULT, &EndpointConfig::default());
+        let event = CongestionEvent::certain(path(40.0, 80));
         veno.on_congestion(&event);
         assert_eq!(veno.cwnd(), 20.0);
         veno
@@ -86,6 +105,7 @@ mod tests {
             path: path(20.0, rtt),
             newly_acked: 1,
             cwnd_limited: true,
+            growth: 1.0,
             ..AckEvent::default()
         };
         // RTT 90: N = 20 x 10/90 = 2.2. RTT 100: N = 20 x 20/100 = 4.
@@ -101,7 +121,10 @@ mod tests {
     fn a_random_loss_leaves_four_fifths() {
         let mut veno = avoiding();
         let probability = Probability::new(0.4).unwrap();
-        veno.on_congestion(&CongestionEvent { path: path(20.0, 80), probability });
+        veno.on_congestion(&CongestionEvent {
+            probability,
+            ..CongestionEvent::certain(path(20.0, 80))
+        });
         assert!((veno.cwnd() - 16.0).abs() < 1e-12);
     }
 }

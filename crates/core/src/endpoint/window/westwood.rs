@@ -24,15 +24,17 @@
 //! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
 //! intelligent window adjustment).
 
-use super::{AckEvent, CongestionEvent, ResetEvent, reno};
+use super::{CongestionControl, Law, Setup, reno};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::{BandwidthKind, Counting, Path};
+use crate::endpoint::estimator::{BandwidthKind, Counting};
+use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use crate::part::{Ability, Form, Kind, Part, Words};
 
 /// Parameters of the Westwood windows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WestwoodConfig {
-    /// The estimate to go by; `None` for that of the protocol's row.
-    pub estimator: Option<BandwidthKind>,
+    /// The estimate to go by, which also gives the variant its name.
+    pub estimator: BandwidthKind,
     /// How many packets an acknowledgment counts for in the estimate.
     pub counting: Counting,
 }
@@ -44,35 +46,102 @@ pub struct Westwood {
     ssthresh: f64,
 }
 
-impl Westwood {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
-        Westwood { cwnd: config.initial_window, ssthresh: f64::INFINITY }
+crate::parameters! {
+    WestwoodConfig in "westwood", "of westwood and its kin";
+    estimator: Kind::Word(BandwidthKind::WORDS), "", "which rate estimate";
+    counting: Kind::Word(Counting::WORDS), "",
+        "what ACKs count for: each packet once, or as in Casetti 2001 and Linux";
+}
+
+const fn form(estimator: BandwidthKind, words: Words) -> Form<WestwoodConfig> {
+    Form { words, config: WestwoodConfig { estimator, counting: Counting::Exact } }
+}
+
+impl Part for Westwood {
+    type Config = WestwoodConfig;
+    const FORMS: &'static [Form<WestwoodConfig>] = &[
+        form(
+            BandwidthKind::Be,
+            Words {
+                name: "westwood (be)",
+                what: "as reno, but to rate times RTTmin on congestion; one rate sample per ACK",
+                source: "Casetti 2001 section 2, tcpwbr2003 section II",
+            },
+        ),
+        form(
+            BandwidthKind::Ere,
+            Words {
+                name: "westwood (ere)",
+                what: "as reno, but to rate times RTTmin on congestion; samples adapt to congestion",
+                source: "tcpwbr2003 section II",
+            },
+        ),
+        form(
+            BandwidthKind::PerRtt,
+            Words {
+                name: "westwood+",
+                what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample per RTT",
+                source: "Grieco and Mascolo 2004 section 2",
+            },
+        ),
+    ];
+    fn form(config: &WestwoodConfig) -> &'static Form<WestwoodConfig> {
+        match config.estimator {
+            BandwidthKind::Be => &Self::FORMS[0],
+            BandwidthKind::Ere => &Self::FORMS[1],
+            BandwidthKind::PerRtt => &Self::FORMS[2],
+        }
     }
-    pub(super) fn cwnd(&self) -> f64 {
+    fn gives(_: &WestwoodConfig) -> &'static [Ability] {
+        &[Ability::Bandwidth]
+    }
+}
+
+impl Law for Westwood {
+    fn bandwidth(config: &WestwoodConfig) -> Option<(BandwidthKind, Counting)> {
+        Some((config.estimator, config.counting))
+    }
+    fn new(_: &WestwoodConfig, setup: Setup<'_>) -> Self {
+        Westwood::of(setup.endpoint)
+    }
+}
+
+impl Westwood {
+    fn of(endpoint: &EndpointConfig) -> Self {
+        Westwood { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY }
+    }
+}
+
+impl CongestionControl for Westwood {
+    #[inline]
+    fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    pub(super) fn ssthresh(&self) -> f64 {
+    fn ssthresh(&self) -> f64 {
         self.ssthresh
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    #[inline]
+    fn on_ack(&mut self, ack: &AckEvent) {
         if ack.allows_growth() {
-            self.cwnd += reno::increase(self.cwnd, self.ssthresh);
+            self.cwnd = reno::grown(self.cwnd, self.ssthresh, ack.growth);
         }
     }
 
-    pub(super) fn on_error_loss(&mut self, path: &Path) {
+    fn on_error_loss(&mut self, path: &Path) {
         self.ssthresh = pipe(path);
     }
 
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
+    /// The estimate is the target for congestion and for errors (section III C); how far cwnd goes
+    /// towards it is the verdict's.
+    fn on_congestion(&mut self, event: &CongestionEvent) {
         self.ssthresh = pipe(&event.path);
-        self.cwnd = self.cwnd.min(self.ssthresh);
+        self.cwnd = event.probability.toward(self.cwnd, self.cwnd.min(self.ssthresh));
     }
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_reset(&mut self, event: &ResetEvent) {
         self.ssthresh = pipe(&event.path);
-        self.cwnd = 1.0;
+        self.cwnd = event.window_after(self.cwnd);
     }
 }
 
@@ -93,11 +162,11 @@ mod tests {
     }
 
     fn westwood(cwnd: f64) -> Westwood {
-        Westwood::new(&EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() })
+        Westwood::of(&EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() })
     }
 
     fn congestion(path: Path) -> CongestionEvent {
-        CongestionEvent { path, probability: Probability::ONE }
+        CongestionEvent::certain(path)
     }
 
     #[test]
@@ -115,12 +184,7 @@ mod tests {
     #[test]
     fn a_timeout_starts_again_towards_the_pipe_and_never_below_two() {
         let mut w = westwood(40.0);
-        w.on_reset(&ResetEvent {
-            path: path(250.0),
-            repeated: false,
-            probability: Probability::ONE,
-            keeps_window: false,
-        });
+        w.on_reset(&ResetEvent::timeout(path(250.0)));
         assert_eq!((w.cwnd(), w.ssthresh()), (1.0, 25.0));
         w.on_congestion(&congestion(path(5.0))); // 0.5 packets.
         assert_eq!(w.ssthresh(), 2.0);
@@ -135,5 +199,14 @@ mod tests {
         let mut w = westwood(40.0);
         w.on_error_loss(&path(250.0));
         assert_eq!((w.cwnd(), w.ssthresh()), (40.0, 25.0));
+    }
+
+    #[test]
+    fn a_doubtful_congestion_goes_part_of_the_way() {
+        // From 40 a quarter of the way to 25: 36.25, and on from there without slow start.
+        let mut w = westwood(40.0);
+        let probability = Probability::new(0.25).unwrap();
+        w.on_congestion(&CongestionEvent { probability, ..congestion(path(250.0)) });
+        assert_eq!((w.cwnd(), w.ssthresh()), (36.25, 25.0));
     }
 }

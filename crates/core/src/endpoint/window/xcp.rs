@@ -12,9 +12,23 @@
 //! which xcpr2005 measures, hangs on the function of its TCP that handles acknowledgments of new
 //! data: there the feedback of duplicates is lost.
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
-use crate::endpoint::EndpointConfig;
+use super::{CongestionControl, Law, Setup};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::CongestionHeader;
+use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
+
+/// What tells the two senders apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct XcpConfig {
+    /// Does the feedback on duplicate acknowledgments count?
+    pub heeds_duplicates: bool,
+}
+
+/// The names of the two say it.
+impl Parameters for XcpConfig {
+    const TABLES: &'static [(&'static str, &'static str)] = &[];
+    const KEYS: &'static [Parameter<Self>] = &[];
+}
 
 /// The state of an XCP window.
 #[derive(Debug, Clone)]
@@ -24,16 +38,53 @@ pub struct Xcp {
     heeds_duplicates: bool,
 }
 
-impl Xcp {
-    pub(super) fn new(config: &EndpointConfig, heeds_duplicates: bool) -> Self {
-        let packet_size = f64::from(config.packet_size);
-        Xcp { cwnd: config.initial_window, packet_size, heeds_duplicates }
+impl Part for Xcp {
+    type Config = XcpConfig;
+    const FORMS: &'static [Form<XcpConfig>] = &[
+        Form {
+            words: Words {
+                name: "xcp",
+                what: "adds what the routers grant, packet by packet; no slow start",
+                source: "Katabi 2002 section 3.3",
+            },
+            config: XcpConfig { heeds_duplicates: true },
+        },
+        Form {
+            words: Words {
+                name: "xcp-new",
+                what: "adds what the routers grant, but on ACKs of new data alone; no slow start",
+                source: "xcpr2005 section II, after the ns-2 code of Katabi",
+            },
+            config: XcpConfig { heeds_duplicates: false },
+        },
+    ];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::XcpFeedback],
+        why: "nothing is ever granted and the window never grows",
+    }];
+    fn form(config: &XcpConfig) -> &'static Form<XcpConfig> {
+        &Self::FORMS[usize::from(!config.heeds_duplicates)]
     }
-    pub(super) fn cwnd(&self) -> f64 {
+}
+
+impl Law for Xcp {
+    /// Routers say so by their feedback.
+    const ANSWERS_ECN: bool = false;
+    fn new(config: &XcpConfig, setup: Setup<'_>) -> Self {
+        let packet_size = f64::from(setup.endpoint.packet_size);
+        let cwnd = setup.endpoint.initial_window;
+        Xcp { cwnd, packet_size, heeds_duplicates: config.heeds_duplicates }
+    }
+}
+
+impl CongestionControl for Xcp {
+    #[inline]
+    fn cwnd(&self) -> f64 {
         self.cwnd
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
+    #[inline]
+    fn on_ack(&mut self, ack: &AckEvent) {
         let CongestionHeader::XcpReverse { feedback } = ack.header else { return };
         if ack.newly_acked == 0 && !self.heeds_duplicates {
             return;
@@ -47,11 +98,11 @@ impl Xcp {
 
     /// `xcp-dumb` and `xcp-katabi` take a loss for congestion: they halve cwnd (lr2008 table 1;
     /// xcpr2005 section IV).
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.cwnd = (self.cwnd * (1.0 - event.probability.get() / 2.0)).max(1.0);
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.cwnd = (self.cwnd * event.kept(0.5)).max(1.0);
     }
 
-    pub(super) fn on_reset(&mut self, _: &ResetEvent) {
-        self.cwnd = 1.0;
+    fn on_reset(&mut self, event: &ResetEvent) {
+        self.cwnd = event.window_after(self.cwnd);
     }
 }

@@ -10,10 +10,11 @@
 //! reset at once. By default they are told by the flag that they echo and leave cwnd alone;
 //! [`CongestionFlag::Once`] takes them at their word.
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
-use crate::endpoint::EndpointConfig;
-use crate::endpoint::feedback::CongestionFlag;
+use super::{CongestionControl, Law, Setup};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::feedback::{CongestionFlag, Feedback, XcpRConfig};
 use crate::packet::{CongestionHeader, Packet};
+use crate::part::{Ability, Form, Need, Part, Plain, Words};
 
 /// The state of the window of an XCP-r sender.
 #[derive(Debug, Clone)]
@@ -26,34 +27,38 @@ pub struct XcpR {
     unannounced: bool,
 }
 
-impl XcpR {
-    pub(super) fn new(config: &EndpointConfig) -> Self {
+impl Part for XcpR {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "xcp-r",
+            what: "takes the window that the receiver computes from what the routers grant",
+            source: "xcpr2005 section IV",
+        },
+        config: Plain,
+    }];
+    const NEEDS: &'static [Need] =
+        &[Need { any_of: &[Ability::XcpWindow], why: "nobody computes the window" }];
+}
+
+impl Law for XcpR {
+    /// Routers say so by their feedback.
+    const ANSWERS_ECN: bool = false;
+    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+        let config = match setup.protocol.feedback {
+            Feedback::XcpR(config) => config,
+            _ => XcpRConfig::DEFAULT,
+        };
         XcpR {
-            cwnd: config.initial_window,
-            flag: config.xcp_r.congestion_flag,
+            cwnd: setup.endpoint.initial_window,
+            flag: config.congestion_flag,
             changes: 0,
             unannounced: false,
         }
     }
-    pub(super) fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
+}
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        let CongestionHeader::XcpWindow { window, congestion_flag } = ack.header else { return };
-        if self.flag == CongestionFlag::Once || congestion_flag == self.changes {
-            self.cwnd = window.max(1.0);
-        }
-    }
-
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.set((self.cwnd * (1.0 - event.probability.get() / 2.0)).max(1.0));
-    }
-
-    pub(super) fn on_reset(&mut self, _: &ResetEvent) {
-        self.set(1.0);
-    }
-
+impl XcpR {
     fn set(&mut self, cwnd: f64) {
         // A window of 1 that a second timeout sets to 1 is no change: what the receiver has added
         // since, and an acknowledgment that was lost would have said, stays good.
@@ -63,9 +68,31 @@ impl XcpR {
         self.unannounced = true;
         self.cwnd = cwnd;
     }
+}
+
+impl CongestionControl for XcpR {
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent) {
+        let CongestionHeader::XcpWindow { window, congestion_flag } = ack.header else { return };
+        if self.flag == CongestionFlag::Once || congestion_flag == self.changes {
+            self.cwnd = window.max(1.0);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.set((self.cwnd * event.kept(0.5)).max(1.0));
+    }
+
+    fn on_reset(&mut self, event: &ResetEvent) {
+        self.set(event.window_after(self.cwnd));
+    }
 
     /// Completes the header of a data packet.
-    pub(super) fn announce(&mut self, packet: &mut Packet, limited: bool) {
+    fn announce(&mut self, packet: &mut Packet, limited: bool) {
         let CongestionHeader::Xcp { delta, congestion_flag, .. } = &mut packet.header else {
             return;
         };

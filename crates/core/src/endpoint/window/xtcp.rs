@@ -8,10 +8,24 @@
 //! dupackthreshold, or that comes less than one RTT after another, cwnd becomes 1 and does not
 //! grow before everything sent so far is acknowledged. `nextseq` is left alone.
 
-use super::{AckEvent, CongestionEvent, ResetEvent, reno};
-use crate::endpoint::EndpointConfig;
+use super::{CongestionControl, Law, Setup, reno};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
+use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
 use crate::units::Time;
+
+/// What tells the two variants apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct XtcpConfig {
+    /// Artificial back-off where TCP would time out (lr2008 section 8.1).
+    pub tcp_friendly: bool,
+}
+
+/// The names of the two say it.
+impl Parameters for XtcpConfig {
+    const TABLES: &'static [(&'static str, &'static str)] = &[];
+    const KEYS: &'static [Parameter<Self>] = &[];
+}
 
 /// The state of an XTCP window.
 #[derive(Debug, Clone)]
@@ -30,32 +44,49 @@ struct ArtificialBackoff {
     recphase: u64,
 }
 
-impl Xtcp {
-    pub(super) fn new(config: &EndpointConfig, tcp_friendly: bool) -> Self {
-        let dupack_threshold = f64::from(config.dupack_threshold);
+impl Part for Xtcp {
+    type Config = XtcpConfig;
+    const FORMS: &'static [Form<XtcpConfig>] = &[
+        Form {
+            words: Words {
+                name: "xtcp",
+                what: "as reno, but half on a congestion flag, once a round trip",
+                source: "lr2008 section 3.2",
+            },
+            config: XtcpConfig { tcp_friendly: false },
+        },
+        Form {
+            words: Words {
+                name: "xtcp+friend",
+                what: "xtcp, but down to one packet where TCP would time out, until that window is through",
+                source: "lr2008 section 8.1",
+            },
+            config: XtcpConfig { tcp_friendly: true },
+        },
+    ];
+    const NEEDS: &'static [Need] =
+        &[Need { any_of: &[Ability::CongestionFlag], why: "no congestion is ever heard of" }];
+    fn form(config: &XtcpConfig) -> &'static Form<XtcpConfig> {
+        &Self::FORMS[usize::from(config.tcp_friendly)]
+    }
+}
+
+impl Law for Xtcp {
+    /// The flag is its mark.
+    const ANSWERS_ECN: bool = false;
+    fn new(config: &XtcpConfig, setup: Setup<'_>) -> Self {
+        let dupack_threshold = f64::from(setup.endpoint.dupack_threshold);
         let friend = ArtificialBackoff { dupack_threshold, latest_flag: None, recphase: 0 };
         Xtcp {
-            cwnd: config.initial_window,
+            cwnd: setup.endpoint.initial_window,
             ssthresh: f64::INFINITY,
             latest_congestion: None,
-            friend: tcp_friendly.then_some(friend),
+            friend: config.tcp_friendly.then_some(friend),
         }
     }
-    pub(super) fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    pub(super) fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
+}
 
-    pub(super) fn on_ack(&mut self, ack: &AckEvent) {
-        if ack.flags.contains(Flags::CONGESTION) {
-            self.on_flag(ack);
-        } else if ack.cwnd_limited && !self.in_recovery_phase(ack) {
-            self.cwnd += reno::increase(self.cwnd, self.ssthresh);
-        }
-    }
-
+impl Xtcp {
     fn in_recovery_phase(&self, ack: &AckEvent) -> bool {
         self.friend.as_ref().is_some_and(|friend| ack.una < friend.recphase)
     }
@@ -80,17 +111,36 @@ impl Xtcp {
             self.cwnd = 1.0;
         }
     }
+}
 
-    pub(super) fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.cwnd = (self.cwnd * (1.0 - event.probability.get() / 2.0)).max(1.0);
+impl CongestionControl for Xtcp {
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent) {
+        if ack.flags.contains(Flags::CONGESTION) {
+            self.on_flag(ack);
+        } else if ack.cwnd_limited && !self.in_recovery_phase(ack) {
+            // Duplicates count too, so that what they acknowledge does not.
+            self.cwnd = reno::grown(self.cwnd, self.ssthresh, 1.0);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.cwnd = (self.cwnd * event.kept(0.5)).max(1.0);
         self.ssthresh = self.cwnd.max(2.0);
     }
 
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
+    fn on_reset(&mut self, event: &ResetEvent) {
         // As TCP, which XTCP mimics (section 3.2): slow start up to half of the window.
         if !event.repeated {
-            self.ssthresh = (self.cwnd / 2.0).max(2.0);
+            self.ssthresh = (self.cwnd * event.kept(0.5)).max(2.0);
         }
-        self.cwnd = 1.0;
+        self.cwnd = event.window_after(self.cwnd);
     }
 }

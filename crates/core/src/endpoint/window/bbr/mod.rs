@@ -43,9 +43,11 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
-use super::{AckEvent, CongestionEvent, ResetEvent};
+use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
 
@@ -194,9 +196,37 @@ pub struct Bbr {
     idle_restart: bool,
 }
 
+impl Part for Bbr {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "bbr",
+            what: "a pace and a window from the largest delivery rate and the smallest RTT seen lately",
+            source: "draft-ietf-ccwg-bbr-06",
+        },
+        config: Plain,
+    }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::TransmissionNumbers],
+        why: "without delivery-rate samples it never moves",
+    }];
+}
+
+impl Law for Bbr {
+    const PACES: bool = true;
+    const SAMPLES_RATE: bool = true;
+    /// BBR does not specify what it makes of a mark (its draft, section "ECN").
+    const ANSWERS_ECN: bool = false;
+    /// It weighs each lost packet itself, by the share of losses in a round trip.
+    const HEEDS_VERDICTS: bool = false;
+    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+        Bbr::of(setup.endpoint, setup.stream)
+    }
+}
+
 impl Bbr {
     /// OnInit. `stream` is for PickProbeWait.
-    pub(super) fn new(config: &EndpointConfig, stream: Stream) -> Self {
+    fn of(config: &EndpointConfig, stream: Stream) -> Self {
         Bbr {
             initial_window: config.initial_window,
             stream,
@@ -251,81 +281,6 @@ impl Bbr {
             probe_rtt_round_done: false,
             idle_restart: false,
         }
-    }
-
-    pub(super) fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    /// C.pacing_rate, packets per second.
-    pub(super) fn pacing_rate(&self) -> f64 {
-        self.pacing_rate
-    }
-
-    /// UpdateOnACK. Returns whether what is sent now counts as limited by the application.
-    pub(super) fn on_rate_sample(&mut self, rs: &RateSample) -> bool {
-        self.total_delivered = rs.total_delivered;
-        if self.in_recovery && !rs.in_recovery {
-            self.restore_cwnd();
-        }
-        self.in_recovery = rs.in_recovery;
-        self.was_cwnd_limited[1] |= rs.prior_in_flight as f64 >= libm::floor(self.cwnd);
-        self.init_pacing_rate(rs.rtt);
-
-        // UpdateModelAndState
-        self.update_latest_delivery_signals(rs);
-        self.update_congestion_signals(rs);
-        self.update_ack_aggregation(rs);
-        self.check_full_bw_reached(rs);
-        self.check_startup_done(rs);
-        self.check_drain_done(rs);
-        self.update_probe_bw_cycle_phase(rs);
-        self.update_min_rtt(rs);
-        let app_limited = self.check_probe_rtt(rs);
-        self.advance_latest_delivery_signals(rs);
-        self.bw = self.max_bw().min(self.bw_shortterm); // BoundBWForModel
-
-        // UpdateControlParameters
-        self.set_pacing_rate_with_gain(self.state.pacing_gain());
-        self.set_cwnd(rs);
-        app_limited
-    }
-
-    /// Everything happens with the samples.
-    pub(super) fn on_ack(&mut self, _ack: &AckEvent) {}
-
-    /// OnEnterFastRecovery.
-    pub(super) fn on_congestion(&mut self, _event: &CongestionEvent) {
-        self.save_state_upon_loss();
-        self.in_recovery = true;
-    }
-
-    /// OnEnterRTO.
-    pub(super) fn on_reset(&mut self, event: &ResetEvent) {
-        self.save_state_upon_loss();
-        self.in_recovery = true;
-        self.cwnd = event.path.in_flight + 1.0;
-    }
-
-    /// HandleRestartFromIdle.
-    pub(super) fn on_restart_from_idle(&mut self, now: Time) {
-        self.idle_restart = true;
-        self.extra_acked_interval_start = now;
-        if self.state.is_probe_bw() {
-            self.set_pacing_rate_with_gain(1.0);
-        } else if self.state == State::ProbeRtt {
-            self.check_probe_rtt_done(now);
-        }
-    }
-
-    /// HandleLostPacket.
-    pub(super) fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        self.total_delivered = packet.total_delivered;
-        if packet.number != self.last_lost + 1 {
-            self.lost_ranges += 1;
-        }
-        self.last_lost = packet.number;
-        self.note_loss();
-        self.handle_lost_probe(packet, now);
     }
 
     // Pacing rate (section "Pacing Rate: C.pacing_rate").
@@ -397,5 +352,87 @@ impl Bbr {
 
     fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    /// C.pacing_rate, packets per second.
+    fn pacing_rate(&self) -> Option<f64> {
+        Some(self.pacing_rate)
+    }
+
+    /// UpdateOnACK. Returns whether what is sent now counts as limited by the application.
+    fn on_rate_sample(&mut self, rs: &RateSample) -> bool {
+        self.total_delivered = rs.total_delivered;
+        if self.in_recovery && !rs.in_recovery {
+            self.restore_cwnd();
+        }
+        self.in_recovery = rs.in_recovery;
+        self.was_cwnd_limited[1] |= rs.prior_in_flight as f64 >= libm::floor(self.cwnd);
+        self.init_pacing_rate(rs.rtt);
+
+        // UpdateModelAndState
+        self.update_latest_delivery_signals(rs);
+        self.update_congestion_signals(rs);
+        self.update_ack_aggregation(rs);
+        self.check_full_bw_reached(rs);
+        self.check_startup_done(rs);
+        self.check_drain_done(rs);
+        self.update_probe_bw_cycle_phase(rs);
+        self.update_min_rtt(rs);
+        let app_limited = self.check_probe_rtt(rs);
+        self.advance_latest_delivery_signals(rs);
+        self.bw = self.max_bw().min(self.bw_shortterm); // BoundBWForModel
+
+        // UpdateControlParameters
+        self.set_pacing_rate_with_gain(self.state.pacing_gain());
+        self.set_cwnd(rs);
+        app_limited
+    }
+
+    /// Everything happens with the samples.
+    fn on_ack(&mut self, _ack: &AckEvent) {}
+
+    /// OnEnterFastRecovery.
+    fn on_congestion(&mut self, _event: &CongestionEvent) {
+        self.save_state_upon_loss();
+        self.in_recovery = true;
+    }
+
+    /// OnEnterRTO.
+    fn on_reset(&mut self, event: &ResetEvent) {
+        self.save_state_upon_loss();
+        self.in_recovery = true;
+        self.cwnd = event.path.in_flight + 1.0;
+    }
+
+    /// HandleRestartFromIdle.
+    fn on_restart_from_idle(&mut self, now: Time) {
+        self.idle_restart = true;
+        self.extra_acked_interval_start = now;
+        if self.state.is_probe_bw() {
+            self.set_pacing_rate_with_gain(1.0);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(now);
+        }
+    }
+
+    /// HandleLostPacket.
+    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
+        self.total_delivered = packet.total_delivered;
+        if packet.number != self.last_lost + 1 {
+            self.lost_ranges += 1;
+        }
+        self.last_lost = packet.number;
+        self.note_loss();
+        self.handle_lost_probe(packet, now);
+    }
+
+    /// HandleSpuriousLossDetection.
+    fn on_spurious_losses(&mut self) {
+        self.undo_losses();
     }
 }

@@ -24,7 +24,7 @@ impl Bbr {
     }
 
     /// HandleSpuriousLossDetection.
-    pub(in super::super) fn on_spurious_losses(&mut self) {
+    pub(super) fn undo_losses(&mut self) {
         self.restore_cwnd();
         self.is_loss_in_round = false;
         self.reset_full_bw();

@@ -1,0 +1,70 @@
+//! The two that look at nothing: every loss is congestion (RFC 5681 section 2), or none is,
+//! because congestion is signalled explicitly (lr2008 sections 2.3 and 4.4).
+
+use super::{Judge, LossDiscrimination, Setup};
+use crate::endpoint::event::LossEvent;
+use crate::part::{Form, Part, Plain, Words};
+use crate::units::Probability;
+
+/// Every loss means congestion.
+#[derive(Debug)]
+pub struct Always;
+
+/// No loss means congestion.
+#[derive(Debug)]
+pub struct Never;
+
+impl Part for Always {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "always",
+            what: "every loss means congestion",
+            source: "RFC 5681 section 2",
+        },
+        config: Plain,
+    }];
+}
+
+impl Judge for Always {
+    const NEVER_DOUBTS: bool = true;
+    fn new(_: &Plain, _: Setup<'_>) -> Self {
+        Always
+    }
+}
+
+impl LossDiscrimination for Always {
+    fn judge(&mut self, _: &LossEvent) -> Probability {
+        Probability::ONE
+    }
+    fn opinion(&self, _: &LossEvent) -> Probability {
+        Probability::ONE
+    }
+}
+
+impl Part for Never {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "never",
+            what: "no loss means congestion: the routers say so explicitly",
+            source: "lr2008 section 4.4",
+        },
+        config: Plain,
+    }];
+}
+
+impl Judge for Never {
+    fn new(_: &Plain, _: Setup<'_>) -> Self {
+        Never
+    }
+}
+
+impl LossDiscrimination for Never {
+    fn judge(&mut self, _: &LossEvent) -> Probability {
+        Probability::ZERO
+    }
+    fn opinion(&self, _: &LossEvent) -> Probability {
+        Probability::ZERO
+    }
+}

@@ -1,0 +1,77 @@
+//! The backlog at the bottleneck (Fu and Liew, IEEE JSAC 21(2), 2003, section II):
+//!
+//! ```text
+//! Expected = cwnd / BaseRTT     Actual = cwnd / RTT
+//! N = (Expected - Actual) BaseRTT = cwnd (RTT - BaseRTT) / RTT
+//! ```
+//!
+//! Fu and Liew take the smoothed RTT; Linux (tcp_veno.c) the smallest of those since the last
+//! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
+//! from exact samples) is the default. BaseRTT is the smallest RTT of the connection.
+
+use crate::endpoint::event::{AckEvent, Path};
+use crate::part::Kind;
+
+/// Which RTT the backlog is computed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VenoRtt {
+    /// The smoothed one (Fu and Liew 2003).
+    Smoothed,
+    /// The latest sample (Linux).
+    Latest,
+}
+
+/// The parameters of TCP Veno.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VenoConfig {
+    /// theta (beta in Fu and Liew): packets in the backlog from which a loss is congestion and the
+    /// increase is halved; 3 in the paper, any number from 0.
+    pub threshold: f64,
+    /// The RTT in N.
+    pub rtt: VenoRtt,
+}
+
+crate::words!(VenoRtt { Smoothed = "smoothed", Latest = "latest" });
+
+impl VenoConfig {
+    /// As the paper has it.
+    pub const DEFAULT: VenoConfig = VenoConfig { threshold: 3.0, rtt: VenoRtt::Smoothed };
+}
+crate::parameters! {
+    VenoConfig in "veno", "parameters of veno";
+    threshold: Kind::Number { least: 0.0, most: 1e6 }, "packets",
+        "backlog from which a loss is congestion and growth is halved";
+    rtt: Kind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
+}
+
+/// What Veno's decrease and its increase know of the backlog.
+#[derive(Debug, Clone)]
+pub struct BacklogMeter {
+    config: VenoConfig,
+    /// Seconds; zero before the first sample.
+    rtt: f64,
+}
+
+impl BacklogMeter {
+    /// A meter without samples.
+    pub fn new(config: VenoConfig) -> Self {
+        BacklogMeter { config, rtt: 0.0 }
+    }
+
+    /// An acknowledgment arrived.
+    pub fn on_ack(&mut self, ack: &AckEvent) {
+        if ack.newly_acked == 0 {
+            return; // No sample.
+        }
+        let sample = ack.path.rtt.as_secs_f64();
+        let first = self.rtt == 0.0 || self.config.rtt == VenoRtt::Latest;
+        self.rtt = if first { sample } else { self.rtt + (sample - self.rtt) / 8.0 };
+    }
+
+    /// Is N at or above the threshold?
+    pub fn congested(&self, path: &Path) -> bool {
+        let base = path.min_rtt.as_secs_f64();
+        let backlog = if self.rtt > 0.0 { path.cwnd * (self.rtt - base) / self.rtt } else { 0.0 };
+        backlog >= self.config.threshold
+    }
+}

@@ -1,0 +1,121 @@
+//! All estimators of one sender: those that every protocol has, and those that some ask for.
+
+use super::{
+    ArrivalCounter, Bandwidth, BandwidthKind, Counting, DeliveryRate, Karn, RttEstimator, Sample,
+};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::event::Path;
+use crate::units::Time;
+
+/// A bandwidth estimate and what it counts.
+#[derive(Debug)]
+struct BandwidthState {
+    estimate: Bandwidth,
+    arrivals: ArrivalCounter,
+}
+
+/// What the sender knows of its path.
+#[derive(Debug)]
+pub struct Estimators {
+    pub(in crate::endpoint) rtt: RttEstimator,
+    /// Only without timestamps, and with recovery that cannot tell transmissions apart.
+    karn: Option<Karn>,
+    /// Only for those who go by a bandwidth.
+    bandwidth: Option<Box<BandwidthState>>,
+    /// Only for laws that ask for samples.
+    pub(in crate::endpoint) delivery_rate: Option<Box<DeliveryRate>>,
+}
+
+/// What a protocol asks its sender to estimate.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Do acknowledgments name transmissions, so that no RTT sample is ambiguous (RFC 9002
+    /// section 4.2)?
+    pub numbered: bool,
+    /// A bandwidth estimate.
+    pub bandwidth: Option<(BandwidthKind, Counting)>,
+    /// Delivery-rate samples.
+    pub delivery_rate: bool,
+}
+
+impl Estimators {
+    /// Estimators that have seen nothing.
+    pub fn new(config: &EndpointConfig, asked: Asked) -> Self {
+        Estimators {
+            rtt: RttEstimator::new(
+                config.clock_granularity,
+                config.rto_floor,
+                config.rto_ceiling,
+                config.rto_initial,
+            ),
+            karn: (!config.timestamps && !asked.numbered).then(Karn::default),
+            bandwidth: asked.bandwidth.map(|(kind, counting)| {
+                Box::new(BandwidthState {
+                    estimate: Bandwidth::new(kind),
+                    arrivals: ArrivalCounter::new(counting),
+                })
+            }),
+            delivery_rate: asked.delivery_rate.then(Box::default),
+        }
+    }
+
+    /// A data packet leaves.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, seq: u64, again: bool) {
+        if let Some(karn) = &mut self.karn {
+            karn.on_sent(now, seq, again);
+        }
+    }
+
+    /// All before `una` is acknowledged by what was sent at `timestamp`: when the packet was sent
+    /// that this gives an RTT sample of.
+    #[inline]
+    pub fn timed(&mut self, una: u64, timestamp: Time) -> Option<Time> {
+        match &mut self.karn {
+            None => Some(timestamp),
+            Some(karn) => karn.on_ack(una),
+        }
+    }
+
+    /// An acknowledgment of `newly` packets, zero for a duplicate, arrived.
+    #[inline]
+    pub fn estimate_bandwidth(&mut self, now: Time, newly: u64, cwnd: f64) {
+        let Some(bandwidth) = &mut self.bandwidth else { return };
+        bandwidth.estimate.on_ack(&Sample {
+            now,
+            arrived: bandwidth.arrivals.on_ack(newly),
+            rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min_rtt(),
+            srtt: self.rtt.srtt(),
+            cwnd,
+        });
+    }
+
+    /// No acknowledgment came since the latest, and now a timer has expired.
+    pub fn on_silence(&mut self, now: Time) {
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.estimate.on_silence(now);
+        }
+    }
+
+    /// What is outstanding is sent again from the start.
+    pub fn on_reset(&mut self) {
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.arrivals.on_reset();
+        }
+    }
+
+    /// The path now, of whose packets `outstanding` were not acknowledged before.
+    #[inline]
+    pub fn path(&self, now: Time, outstanding: u64, cwnd: f64) -> Path {
+        Path {
+            now,
+            cwnd,
+            in_flight: (outstanding as f64).min(cwnd),
+            rtt: self.rtt.latest(),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            bandwidth: self.bandwidth.as_ref().map_or(0.0, |b| b.estimate.rate()),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What travels between the axes: one acknowledgment, one loss, one congestion, one reset.
+//!
+//! Each event is a value, told once to everybody who hears of it; a part takes what it needs and
+//! keeps nothing from one call to the next that the next event says anyway. Sequence numbers
+//! and windows are counted in packets.
+
+use super::estimator::LossRate;
+use crate::packet::{CongestionHeader, Flags};
+use crate::units::{Duration, Probability, Time};
+
+/// The path as the sender sees it at one instant.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Path {
+    /// The instant.
+    pub now: Time,
+    /// The congestion window, packets.
+    pub cwnd: f64,
+    /// Packets outstanding before this instant, no more than cwnd (RFC 5681: FlightSize without
+    /// what limited transmit let out beyond cwnd).
+    pub in_flight: f64,
+    /// The latest RTT sample, exact; zero before the first.
+    pub rtt: Duration,
+    /// The smoothed RTT, in ticks of the sender's clock; zero before the first sample.
+    pub srtt: Duration,
+    /// The smallest RTT sample, exact; zero before the first.
+    pub min_rtt: Duration,
+    /// The bandwidth estimate of protocols that keep one, packets per second; else zero.
+    pub bandwidth: f64,
+}
+
+impl Path {
+    /// The packets that fill the pipe at the estimated bandwidth without a queue:
+    /// bandwidth times the smallest RTT.
+    pub fn pipe(&self) -> f64 {
+        self.bandwidth * self.min_rtt.as_secs_f64()
+    }
+}
+
+/// An acknowledgment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AckEvent {
+    /// The path, this acknowledgment included.
+    pub path: Path,
+    /// Packets it acknowledged for the first time; 0 for a duplicate.
+    pub newly_acked: u64,
+    /// The same in bytes on the wire.
+    pub newly_acked_bytes: u64,
+    /// Packets that it acknowledged cumulatively or showed to have arrived out of order, where
+    /// recovery reads SACK blocks; else [`AckEvent::newly_acked`], or 1 for a duplicate.
+    pub delivered: u64,
+    /// Packets that recovery found lost by it.
+    pub lost: u64,
+    /// The packets that growth counts it for: 1, or what it acknowledged where growth goes by
+    /// bytes (RFC 3465); see [`super::EndpointConfig::byte_counting`].
+    pub growth: f64,
+    /// Is loss recovery repairing a window for which the law was already told of congestion?
+    pub in_recovery: bool,
+    /// Was the congestion window what kept the sender from sending more?
+    pub cwnd_limited: bool,
+    /// The first packet not acknowledged (lack + 1).
+    pub una: u64,
+    /// One past the highest packet ever sent.
+    pub high: u64,
+    /// When the packet that triggered it was sent.
+    pub sent: Time,
+    /// The number of that transmission.
+    pub packet_seq: u64,
+    /// The bits it echoes.
+    pub flags: Flags,
+    /// What routers wrote, as it is echoed.
+    pub header: CongestionHeader,
+}
+
+impl AckEvent {
+    /// May a window grow on it as TCP's does: on new data, outside loss recovery, and only where
+    /// cwnd is what limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661)?
+    #[inline]
+    pub fn allows_growth(&self) -> bool {
+        self.newly_acked > 0 && !self.in_recovery && self.cwnd_limited
+    }
+}
+
+/// A loss, as discrimination sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct LossEvent {
+    /// The path when the loss was noticed.
+    pub path: Path,
+    /// The data that is missing, the first of it.
+    pub seq: u64,
+    /// What told of it.
+    pub sign: LossSign,
+    /// What the connection has lost before.
+    pub rate: LossRate,
+}
+
+/// What tells a sender of a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossSign {
+    /// Acknowledgments of later packets.
+    Acknowledgments,
+    /// Silence: the recovery timer expired.
+    Timeout,
+}
+
+/// Congestion, as a window law hears of it through a loss or an ECN mark; at most once per window.
+#[derive(Debug, Clone, Copy)]
+pub struct CongestionEvent {
+    /// The path when it was noticed.
+    pub path: Path,
+    /// How likely the cause was congestion; above zero.
+    pub probability: Probability,
+    /// The first packet not acknowledged.
+    pub una: u64,
+    /// One past the highest packet ever sent: what was sent before is of the window that this
+    /// congestion concerns.
+    pub high: u64,
+    /// When the packet was sent whose acknowledgment told of it.
+    pub sent: Time,
+}
+
+impl CongestionEvent {
+    /// The share of the window that a decrease to `beta` of it leaves: all of the decrease for a
+    /// certain congestion, as much of it as congestion is likely for another (eten2004,
+    /// equation (1), for beta = 1/2).
+    #[inline]
+    pub fn kept(&self, beta: f64) -> f64 {
+        self.probability.toward(1.0, beta)
+    }
+}
+
+/// What ended the connection's run: it starts again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetCause {
+    /// The retransmission timer expired (RFC 5681 section 3.1; lr2008 section 2.2.3).
+    Timeout,
+    /// All that was sent over more than three probe timeouts was lost (RFC 9002 section 7.6).
+    PersistentCongestion,
+}
+
+/// The connection starts again.
+#[derive(Debug, Clone, Copy)]
+pub struct ResetEvent {
+    /// The path before the reset.
+    pub path: Path,
+    /// Why.
+    pub cause: ResetCause,
+    /// Has ssthresh been set for this silence already: the timer had expired before without a
+    /// new acknowledgment in between, or losses were told before they added up to persistent
+    /// congestion?
+    pub repeated: bool,
+    /// How likely the cause was congestion.
+    pub probability: Probability,
+    /// Does the probability decide over cwnd too? Else it becomes the restart window.
+    pub keeps_window: bool,
+    /// The first packet not acknowledged.
+    pub una: u64,
+    /// One past the highest packet ever sent.
+    pub high: u64,
+}
+
+impl ResetEvent {
+    /// The share of the window for ssthresh: as [`CongestionEvent::kept`].
+    #[inline]
+    pub fn kept(&self, beta: f64) -> f64 {
+        self.probability.toward(1.0, beta)
+    }
+
+    /// cwnd after the reset, packets: one after a timeout (RFC 5681 equation (4): the loss
+    /// window), two after persistent congestion (RFC 9002 section 7.2: kMinimumWindow). Where
+    /// corruption is to be spared the restart, cwnd lies as far above that as it is likely.
+    #[inline]
+    pub fn window_after(&self, cwnd: f64) -> f64 {
+        let restart = match self.cause {
+            ResetCause::Timeout => 1.0,
+            ResetCause::PersistentCongestion => 2.0,
+        };
+        let spared = if self.keeps_window { 1.0 - self.probability.get() } else { 0.0 };
+        restart + (cwnd - restart).max(0.0) * spared
+    }
+}
+
+#[cfg(test)]
+impl CongestionEvent {
+    /// Certain congestion on this path, for tests of laws by themselves.
+    pub(crate) fn certain(path: Path) -> Self {
+        let (una, high, sent) = (0, 0, Time::ZERO);
+        CongestionEvent { path, probability: Probability::ONE, una, high, sent }
+    }
+}
+
+#[cfg(test)]
+impl ResetEvent {
+    /// A first timeout by certain congestion on this path, for tests of laws by themselves.
+    pub(crate) fn timeout(path: Path) -> Self {
+        ResetEvent {
+            path,
+            cause: ResetCause::Timeout,
+            repeated: false,
+            probability: Probability::ONE,
+            keeps_window: false,
+            una: 0,
+            high: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_leaves_the_restart_window_and_what_is_spared_above_it() {
+        let reset = ResetEvent::timeout(Path::default());
+        assert_eq!(reset.window_after(300.0), 1.0);
+        let quarter = Probability::new(0.25).unwrap();
+        // 1 + 40 x 3/4.
+        let spared = ResetEvent { probability: quarter, keeps_window: true, ..reset };
+        assert_eq!(spared.window_after(41.0), 31.0);
+        let cause = ResetCause::PersistentCongestion;
+        assert_eq!(ResetEvent { cause, ..reset }.window_after(300.0), 2.0);
+        assert_eq!(ResetEvent { cause, ..spared }.window_after(1.0), 2.0, "never a larger part");
+    }
+
+    #[test]
+    fn the_pipe_is_what_bandwidth_and_propagation_hold() {
+        // 200 packets a second for 80 ms.
+        let min_rtt = Duration::from_millis(80);
+        let path = Path { min_rtt, bandwidth: 200.0, ..Path::default() };
+        assert!((path.pipe() - 16.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_decrease_is_scaled_by_its_probability() {
+        let event = CongestionEvent::certain(Path::default());
+        assert_eq!(event.kept(0.7), 0.7, "to the bit");
+        let half = CongestionEvent { probability: Probability::new(0.5).unwrap(), ..event };
+        assert_eq!(half.kept(0.5), 0.75);
+    }
+}

@@ -1,0 +1,112 @@
+//! ESTCP's phase and g: in a field of their own (estcp2010, "Implementation of ESTCP"), or in the
+//! two ECN bits (Fig. 4). The receiver echoes what the latest packet brought.
+
+use super::Signal;
+use crate::endpoint::EndpointConfig;
+use crate::network::RouterKind;
+use crate::packet::{CongestionHeader, Packet};
+use crate::part::{Ability, Form, Kind, Part, Plain, Words};
+use crate::units::{Duration, Time};
+
+/// The parameters of `estcp-ecn`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EstcpConfig {
+    /// Packets that the marking share of the phase before counts for while a phase is young; also
+    /// the packets to hear before g is first believed. At least 1. Not in the paper.
+    pub prior: f64,
+}
+
+impl EstcpConfig {
+    /// Thirty-two packets.
+    pub const DEFAULT: EstcpConfig = EstcpConfig { prior: 32.0 };
+}
+
+crate::parameters! {
+    EstcpConfig in "estcp", "parameters of estcp-ecn";
+    prior: Kind::Number { least: 1.0, most: 1e6 }, "packets",
+        "what the last phase's marks count for";
+}
+
+/// The ideal signalling field.
+#[derive(Debug)]
+pub struct Field {
+    latest: CongestionHeader,
+}
+
+/// The two ECN bits.
+#[derive(Debug)]
+pub struct Bits {
+    latest: CongestionHeader,
+}
+
+impl Part for Field {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "phase+g",
+            what: "packets carry the number of the phase and g; ACKs echo them",
+            source: "estcp2010, Implementation of ESTCP",
+        },
+        config: Plain,
+    }];
+    fn gives(_: &Plain) -> &'static [Ability] {
+        &[Ability::Phase]
+    }
+}
+
+impl Part for Bits {
+    type Config = EstcpConfig;
+    const FORMS: &'static [Form<EstcpConfig>] = &[Form {
+        words: Words {
+            name: "phase+g in ECN",
+            what: "two bits: parity of the phase, and a mark whose share tells g; ACKs echo them",
+            source: "estcp2010 figure 4",
+        },
+        config: EstcpConfig::DEFAULT,
+    }];
+    fn gives(_: &EstcpConfig) -> &'static [Ability] {
+        &[Ability::Phase]
+    }
+}
+
+impl Signal for Field {
+    fn router(_: &Plain) -> RouterKind {
+        RouterKind::Estcp
+    }
+    #[inline]
+    fn stamp(_: &Plain, packet: &mut Packet, _: Duration, _: f64) {
+        packet.header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
+    }
+    fn new(_: &Plain, _: &EndpointConfig) -> Self {
+        Field { latest: CongestionHeader::None }
+    }
+    #[inline]
+    fn on_data(&mut self, _: Time, packet: &Packet) {
+        self.latest = packet.header;
+    }
+    #[inline]
+    fn write(&mut self, ack: &mut Packet) {
+        ack.header = self.latest;
+    }
+}
+
+impl Signal for Bits {
+    fn router(_: &EstcpConfig) -> RouterKind {
+        RouterKind::Estcp
+    }
+    #[inline]
+    fn stamp(_: &EstcpConfig, packet: &mut Packet, _: Duration, _: f64) {
+        packet.header = CongestionHeader::EstcpBits { bits: 0 };
+    }
+    fn new(_: &EstcpConfig, _: &EndpointConfig) -> Self {
+        Bits { latest: CongestionHeader::None }
+    }
+    #[inline]
+    fn on_data(&mut self, _: Time, packet: &Packet) {
+        self.latest = packet.header;
+    }
+    #[inline]
+    fn write(&mut self, ack: &mut Packet) {
+        ack.header = self.latest;
+    }
+}

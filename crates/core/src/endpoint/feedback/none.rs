@@ -1,0 +1,28 @@
+//! No feedback beyond the acknowledgment (RFC 5681), or classic ECN where it is negotiated.
+
+use super::Signal;
+use crate::endpoint::EndpointConfig;
+use crate::part::{Form, Part, Plain, Words};
+
+/// Nothing to echo.
+#[derive(Debug)]
+pub struct NoFeedback;
+
+impl Part for NoFeedback {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "none",
+            what: "nothing beyond the acknowledgment, or ECN where a scenario asks for it",
+            source: "RFC 5681, RFC 3168",
+        },
+        config: Plain,
+    }];
+    const READS: &'static [&'static str] = &["ecn"];
+}
+
+impl Signal for NoFeedback {
+    fn new(_: &Plain, _: &EndpointConfig) -> Self {
+        NoFeedback
+    }
+}

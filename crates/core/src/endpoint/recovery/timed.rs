@@ -1,0 +1,215 @@
+//! The timers of TCP and of LR around a scheme.
+//!
+//! TCP has one, the retransmission timer of RFC 6298, here called the recovery timer as lr2008
+//! does: silence resets the connection. LR adds a second (lr2008 section 4.3), which sends the
+//! first missing packet again, and postpones the first with any acknowledgment (section 4.2).
+
+use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::estimator::RttEstimator;
+use crate::part::{Ability, Form, Need, Part};
+use crate::units::{Duration, Time};
+
+/// A scheme that leaves its timers to [`Timed`]. Windows and sequence numbers in packets.
+pub trait Scheme: Part + std::fmt::Debug + Sized {
+    /// The state at the start of a connection.
+    fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
+    /// Does it use the two timers of LR?
+    fn has_retransmission_timer(_config: &Self::Config) -> bool {
+        false
+    }
+    /// An acknowledgment arrived. The report holds what is acknowledged cumulatively, or one packet
+    /// for a duplicate; a scheme that knows better says so.
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
+    /// The packet to send now with a window of `cwnd` packets, if any may be sent.
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
+    /// What was named leaves.
+    fn on_sent(&mut self, _seqs: &Sequences, _sent: &Sent<'_>) {}
+    /// The recovery timer expired. Returns whether the connection goes on without a reset, because
+    /// an `error` caused it. Else `next` goes back.
+    fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool;
+    /// The retransmission timer of LR expired: `una` is to be sent again.
+    fn on_retransmission_timer(&mut self, _seqs: &Sequences) {}
+    /// The recovery timeout in force.
+    #[inline]
+    fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        rtt.rto()
+    }
+    /// See [`LossRecovery::in_flight`].
+    fn in_flight(&self, seqs: &Sequences) -> u64;
+    /// See [`LossRecovery::in_recovery`].
+    fn in_recovery(&self) -> bool {
+        false
+    }
+    /// See [`LossRecovery::deems_lost`].
+    fn deems_lost(&self, _seq: u64) -> bool {
+        true
+    }
+    /// See [`LossRecovery::asks_for_cause`].
+    fn asks_for_cause(&self, _newly: u64) -> bool {
+        false
+    }
+    /// See [`LossRecovery::asks_for_cause_of_timeout`].
+    fn asks_for_cause_of_timeout(&self) -> bool {
+        false
+    }
+}
+
+/// A scheme with its timers.
+#[derive(Debug)]
+pub struct Timed<S> {
+    scheme: S,
+    recovery_timer: Time,
+    /// Only with the LR timers.
+    retransmission_timer: Option<Time>,
+    retransmission_timeout_factor: f64,
+    /// Expiries of the recovery timer since new data was acknowledged.
+    resets_in_a_row: u32,
+    partial_repairs: u32,
+}
+
+impl<S: Scheme> Part for Timed<S> {
+    type Config = S::Config;
+    const FORMS: &'static [Form<S::Config>] = S::FORMS;
+    const READS: &'static [&'static str] = S::READS;
+    const NEEDS: &'static [Need] = S::NEEDS;
+    fn gives(config: &S::Config) -> &'static [Ability] {
+        S::gives(config)
+    }
+    fn form(config: &S::Config) -> &'static Form<S::Config> {
+        S::form(config)
+    }
+}
+
+impl<S: Scheme> Recover for Timed<S> {
+    fn new(config: &S::Config, endpoint: &EndpointConfig) -> Self {
+        Timed {
+            scheme: S::new(config, endpoint),
+            recovery_timer: Time::NEVER,
+            retransmission_timer: S::has_retransmission_timer(config).then_some(Time::NEVER),
+            retransmission_timeout_factor: endpoint.retransmission_timeout_factor,
+            resets_in_a_row: 0,
+            partial_repairs: 0,
+        }
+    }
+}
+
+impl<S: Scheme> Timed<S> {
+    /// An acknowledgment has been dealt with: the timers run on from it.
+    #[inline]
+    fn restart(&mut self, seqs: &Sequences, acked: &Acked<'_>, finding: Finding) {
+        if seqs.outstanding() == 0 {
+            self.recovery_timer = Time::NEVER;
+            if let Some(timer) = &mut self.retransmission_timer {
+                *timer = Time::NEVER;
+            }
+            return;
+        }
+        let new_data = acked.newly > 0;
+        // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
+        // restarts the timer, so that many losses in a window end in a timeout.
+        // Duplicates between them neither count nor end the recovery.
+        if finding == Finding::PartialRepair {
+            self.partial_repairs += 1;
+        } else if new_data || finding == Finding::Loss {
+            self.partial_repairs = 0;
+        }
+        if self.retransmission_timer.is_some() {
+            // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
+            self.recovery_timer = acked.now + self.scheme.timeout(acked.rtt);
+            if new_data {
+                self.restart_retransmission_timer(acked.now, acked.rtt);
+            }
+        } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
+            // A duplicate postpones TCP's only where it causes a retransmission.
+            self.recovery_timer = acked.now + self.scheme.timeout(acked.rtt);
+        }
+    }
+
+    fn restart_retransmission_timer(&mut self, now: Time, rtt: &RttEstimator) {
+        if let Some(timer) = &mut self.retransmission_timer {
+            // Larger than the recovery timeout in force, so that silence ends in a reset and not
+            // in retransmissions (lr2008 section 4.3).
+            *timer = now + rtt.rto().mul_f64(self.retransmission_timeout_factor);
+        }
+    }
+
+    /// The connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
+    fn reset(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        let Expired { now, rtt, error } = expired;
+        let repeated = self.resets_in_a_row > 0;
+        self.resets_in_a_row += 1;
+        self.partial_repairs = 0;
+        let goes_on = self.scheme.on_reset(seqs, error);
+        report.timed_out = true;
+        report.finding = if goes_on { Finding::ErrorTimeout } else { Finding::Reset { repeated } };
+        rtt.back_off();
+        self.recovery_timer = now + self.scheme.timeout(rtt);
+        self.restart_retransmission_timer(now, rtt);
+    }
+}
+
+impl<S: Scheme> LossRecovery for Timed<S> {
+    #[inline]
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        if acked.newly > 0 {
+            self.resets_in_a_row = 0;
+        }
+        report.delivered = acked.newly.max(1);
+        self.scheme.on_ack(seqs, acked, report);
+        self.restart(seqs, acked, report.finding);
+    }
+
+    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        if self.recovery_timer <= expired.now {
+            self.reset(seqs, expired, report);
+        } else if self.retransmission_timer.is_some_and(|timer| timer <= expired.now) {
+            self.scheme.on_retransmission_timer(seqs);
+            self.restart_retransmission_timer(expired.now, expired.rtt);
+        }
+    }
+
+    #[inline]
+    fn next_timer(&self, _: &RttEstimator) -> Time {
+        self.retransmission_timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
+    }
+
+    fn means_silence(&self, now: Time) -> bool {
+        self.recovery_timer <= now
+    }
+
+    #[inline]
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        self.scheme.next_to_send(seqs, cwnd)
+    }
+
+    #[inline]
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        self.scheme.on_sent(seqs, sent);
+        if self.recovery_timer == Time::NEVER {
+            self.recovery_timer = sent.now + self.scheme.timeout(sent.rtt);
+        }
+        if sent.again || self.retransmission_timer == Some(Time::NEVER) {
+            self.restart_retransmission_timer(sent.now, sent.rtt);
+        }
+    }
+
+    #[inline]
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        self.scheme.in_flight(seqs)
+    }
+    #[inline]
+    fn in_recovery(&self) -> bool {
+        self.scheme.in_recovery()
+    }
+    fn deems_lost(&self, seq: u64) -> bool {
+        self.scheme.deems_lost(seq)
+    }
+    #[inline]
+    fn asks_for_cause(&self, newly: u64) -> bool {
+        self.scheme.asks_for_cause(newly)
+    }
+    fn asks_for_cause_of_timeout(&self) -> bool {
+        self.scheme.asks_for_cause_of_timeout()
+    }
+}
