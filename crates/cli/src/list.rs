@@ -1,7 +1,8 @@
 //! `windward list`: the protocol table.
 
 use serde::Serialize;
-use windward_core::protocols::{PROTOCOLS, Protocol};
+use windward_core::part::{Setting, Value};
+use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_lab::explain;
 
 use crate::failure::Failure;
@@ -17,6 +18,76 @@ pub(crate) struct Args {
     /// The table as the README has it
     #[arg(long)]
     markdown: bool,
+
+    /// The parts that protocols are composed of, axis by axis, with their parameters
+    #[arg(long, conflicts_with = "markdown")]
+    parts: bool,
+}
+
+#[derive(Serialize)]
+struct PartRow {
+    axis: &'static str,
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    parameters: Vec<ParameterRow>,
+}
+
+#[derive(Serialize)]
+struct ParameterRow {
+    key: String,
+    default: String,
+    unit: &'static str,
+    range: String,
+    meaning: &'static str,
+}
+
+/// Every part of every axis, in the order of the documentation.
+fn part_rows() -> Vec<PartRow> {
+    let mut rows = Vec::new();
+    for (axis, words, settings) in protocols::parts() {
+        let parameter = |s: &Setting| ParameterRow {
+            key: if s.table.is_empty() {
+                s.doc.key.to_owned()
+            } else {
+                format!("{}.{}", s.table, s.doc.key)
+            },
+            default: match s.value {
+                Value::Absent => s.doc.absent.to_owned(),
+                value => value.to_string(),
+            },
+            unit: s.doc.unit,
+            range: s.doc.kind.to_string(),
+            meaning: s.doc.meaning,
+        };
+        let parameters = settings.iter().filter(|s| s.applies).map(parameter).collect();
+        rows.push(PartRow {
+            axis,
+            name: words.name,
+            what: words.what,
+            source: words.source,
+            parameters,
+        });
+    }
+    rows
+}
+
+fn list_parts(json: bool) -> Result<(), Failure> {
+    let rows = part_rows();
+    if json {
+        return output::print_json(&rows);
+    }
+    let mut table = Table::new(["axis", "part", "parameters", "what it does", "source"]);
+    for row in &rows {
+        let keys: Vec<&str> = row.parameters.iter().map(|p| p.key.as_str()).collect();
+        let keys = keys.join(", ");
+        table.row([row.axis, row.name, &keys, row.what, row.source].map(str::to_owned));
+    }
+    output::print(&format!(
+        "{}\nCompose them in a scenario file: protocol = {{ window = \"cubic\", recovery = \
+         \"packet-number\" }}; what is left out is that of `base`, or of sack.\n",
+        table.text()
+    ))
 }
 
 #[derive(Serialize)]
@@ -49,6 +120,9 @@ impl Row {
 }
 
 pub(crate) fn list(args: &Args) -> Result<(), Failure> {
+    if args.parts {
+        return list_parts(args.json);
+    }
     let rows: Vec<Row> = PROTOCOLS.iter().map(Row::new).collect();
     if args.json {
         return output::print_json(&rows);

@@ -349,6 +349,12 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.name == name)
 }
 
+/// What a composition begins with that names no row: plain TCP with selective acknowledgments.
+pub fn plain() -> &'static Protocol {
+    const PLAIN: Protocol = Protocol { recovery: RecoveryKind::Sack(Plain), ..TCP };
+    &PLAIN
+}
+
 /// Why a composition cannot work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatible {
@@ -409,6 +415,24 @@ impl Protocol {
         taken.contains(&true)
     }
 
+    /// Are the parameters of its parts in their ranges, and do they go together?
+    ///
+    /// # Errors
+    /// The part, as axis and name, with the first thing that is wrong.
+    pub fn validate(&self) -> Result<(), ((&'static str, &'static str), String)> {
+        let parts = [
+            self.window.validate(),
+            self.recovery.validate(),
+            self.discrimination.validate(),
+            self.feedback.validate(),
+        ];
+        let names = self.parts().map(|(axis, words)| (axis, words.name));
+        names
+            .into_iter()
+            .zip(parts)
+            .try_for_each(|(name, part)| part.map_err(|wrong| (name, wrong)))
+    }
+
     /// Is it a composition that can work, with parameters in their ranges? Every row of the table
     /// is.
     ///
@@ -416,17 +440,9 @@ impl Protocol {
     /// The first part that lacks what no other gives, or whose parameters are wrong.
     pub fn check(&self) -> Result<(), Incompatible> {
         let names = self.parts().map(|(axis, words)| (axis, words.name));
-        let invalid = [
-            self.window.validate(),
-            self.recovery.validate(),
-            self.discrimination.validate(),
-            self.feedback.validate(),
-        ];
-        for (part, result) in names.into_iter().zip(invalid) {
-            if let Err(wrong) = result {
-                let why = format!("cannot be configured so: {wrong}");
-                return Err(Incompatible { part, why, remedy: "change that value".to_owned() });
-            }
+        if let Err((part, wrong)) = self.validate() {
+            let why = format!("cannot be configured so: {wrong}");
+            return Err(Incompatible { part, why, remedy: "change that value".to_owned() });
         }
         let gives: Vec<Ability> = [
             self.window.gives(),
@@ -512,6 +528,22 @@ fn is_selective(key: &str) -> bool {
     let judges = Discrimination::forms().into_iter().flat_map(|(_, part)| part.reads());
     let feedbacks = Feedback::forms().into_iter().flat_map(|(_, part)| part.reads());
     windows.chain(recoveries).chain(judges).chain(feedbacks).any(|read| *read == key)
+}
+
+/// Every part of every axis by its names: the axis, its words, and its parameters.
+pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
+    let mut parts = Vec::new();
+    macro_rules! look {
+        ($axis:literal, $kind:ty) => {
+            let forms = <$kind>::forms().into_iter();
+            parts.extend(forms.map(|(words, part)| ($axis, words, part.settings())));
+        };
+    }
+    look!("window", WindowLaw);
+    look!("recovery", RecoveryKind);
+    look!("discrimination", Discrimination);
+    look!("feedback", Feedback);
+    parts
 }
 
 /// The tables of the parameters of all parts of endpoints, each once.

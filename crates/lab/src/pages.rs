@@ -7,9 +7,10 @@
 use std::fmt::Write;
 
 use windward_core::network::RouterKind;
+use windward_core::part::Value;
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::scenario::Traffic;
-use windward_sim::scenario::file::{KeyDoc, ScenarioFile, applies};
+use windward_sim::scenario::file::{KeyDoc, ScenarioFile};
 
 use crate::LabError;
 use crate::builtin::{self, MATRIX};
@@ -89,18 +90,50 @@ impl Pages {
         page
     }
 
+    /// The keys of endpoints and of parts, as the guide to scenario files lists them, its marks
+    /// included.
+    pub fn endpoint_keys(&self) -> String {
+        const HEAD: &str = "| key | default | meaning |\n| --- | --- | --- |\n";
+        let mut page = format!("{BEGIN}\n{HEAD}");
+        let keys: Vec<(&str, &KeyDoc)> = endpoint_keys(&self.keys).collect();
+        let is_table = |key: &str| {
+            let prefix = format!("{key}.");
+            keys.iter().any(|(other, _)| other.starts_with(&prefix))
+        };
+        for (key, doc) in keys.iter().filter(|(key, _)| !key.contains('.') && !is_table(key)) {
+            let _ = writeln!(page, "| `{key}` | {} | {} |", doc.default, doc.meaning);
+        }
+        for (table, doc) in keys.iter().filter(|(key, _)| is_table(key)) {
+            let _ = write!(page, "\n`{table} = {{ .. }}`: {}.\n\n{HEAD}", doc.meaning);
+            for (key, doc) in &keys {
+                if let Some(name) = key.strip_prefix(table).and_then(|k| k.strip_prefix('.')) {
+                    let _ = writeln!(page, "| `{name}` | {} | {} |", doc.default, doc.meaning);
+                }
+            }
+        }
+        page.push_str(END);
+        page.push('\n');
+        page
+    }
+
     fn parameters(&self, page: &mut String, protocol: &Protocol) {
         page.push_str(
             "\n## Parameters\n\nOf `[endpoint]`, or of one `[[flows]]` table:\n\n\
              | key | default | meaning |\n| --- | --- | --- |\n",
         );
-        let mut row = |key: &str, doc: &KeyDoc, meaning: &str| {
-            let _ = writeln!(page, "| `{key}` | {} | {meaning} |", doc.default);
-        };
+        let settings = protocol.settings();
         for (key, doc) in endpoint_keys(&self.keys) {
-            if applies(key, protocol).unwrap_or(true) {
-                row(key, doc, &doc.meaning);
+            if !protocol.applies(key).unwrap_or(true) {
+                continue;
             }
+            // Of a part's parameter, the value that this protocol has.
+            let (table, name) = key.split_once('.').unwrap_or(("", key));
+            let own = settings.iter().find(|s| s.table == table && s.doc.key == name);
+            let default = match own.map(|s| s.value) {
+                Some(Value::Absent) | None => doc.default.clone(),
+                Some(value) => value.to_string(),
+            };
+            let _ = writeln!(page, "| `{key}` | {default} | {} |", doc.meaning);
         }
         if protocol.feedback.notification().is_some() {
             page.push_str(
@@ -164,7 +197,7 @@ impl Pages {
 fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> {
     let mut names = Vec::new();
     for flow in experiment.plan(&Effort::Quick)?.scenarios.iter().flat_map(|s| &s.flows) {
-        match flow.traffic {
+        match &flow.traffic {
             Traffic::Transport { protocol, .. } if !names.contains(&protocol.name) => {
                 names.push(protocol.name);
             }

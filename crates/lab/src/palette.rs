@@ -47,9 +47,64 @@ pub(crate) fn style(n: usize) -> Style {
     }
 }
 
-/// The look of a protocol: its place in the table.
+/// Protocols whose looks were given out by hand: number `n` of this list looks like [`style`] of `n`.
+/// It is closed. Who is not in it gets a look by its name alone, so that no new row of the table
+/// changes anybody's colour.
+const BY_HAND: [&str; 30] = [
+    "reno",
+    "newreno",
+    "sack",
+    "cubic",
+    "bbr",
+    "dctcp",
+    "xcp-dumb",
+    "xcp",
+    "xcp-pa",
+    "lr-xcp",
+    "lr-xcp-pa",
+    "lr-lmxcp",
+    "lr-xcpq-pa",
+    "xcp-katabi",
+    "xcp-r",
+    "lr-xtcp",
+    "lr-xtcp-pa",
+    "lr-lmxtcp",
+    "lr-lmxtcp-tcpfriend",
+    "sack-oracle",
+    "ceten-p",
+    "ceten-a",
+    "westwood",
+    "westwood+",
+    "estcp",
+    "estcp-ecn",
+    "veno",
+    "jtcp",
+    "new-jersey",
+    "tcpw-br",
+];
+
+/// The look of a protocol; `None` for what is no row of the table.
 pub(crate) fn protocol_style(name: &str) -> Option<Style> {
-    PROTOCOLS.iter().position(|p| p.name == name).map(style)
+    if let Some(place) = BY_HAND.iter().position(|known| *known == name) {
+        return Some(style(place));
+    }
+    PROTOCOLS.iter().any(|p| p.name == name).then(|| style_of_name(name))
+}
+
+/// One of all looks that nobody has by hand, chosen by a hash of the name (FNV-1a).
+fn style_of_name(name: &str) -> Style {
+    let hash = name
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let all = COLORS.len() * DASHES.len() * MARKERS.len();
+    let look = |n: usize| Style {
+        color: COLORS[n % COLORS.len()],
+        dash: DASHES[n / COLORS.len() % DASHES.len()],
+        marker: MARKERS[n / (COLORS.len() * DASHES.len()) % MARKERS.len()],
+    };
+    let free = |look: &Style| !(0..BY_HAND.len()).any(|n| style(n) == *look);
+    let mut looks = (0..all).map(|step| look(hash as usize % all + step));
+    looks.find(free).unwrap_or_else(|| look(0))
 }
 
 /// The dash that tells the n-th variant of one protocol from the others.
@@ -69,5 +124,8 @@ mod tests {
             }
         }
         assert_eq!(protocol_style("no such protocol"), None);
+        for name in BY_HAND {
+            assert!(protocol_style(name).is_some(), "{name}");
+        }
     }
 }

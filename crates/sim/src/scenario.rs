@@ -3,6 +3,8 @@
 //! Everything here is resolved: names have become indices, routes are lists of links and
 //! every default is filled in.
 
+use std::sync::Arc;
+
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec, RouterKind};
 use windward_core::protocols::Protocol;
@@ -88,10 +90,11 @@ pub struct FlowSpec {
 pub enum Traffic {
     /// A reliable connection.
     Transport {
-        /// Row of the protocol table.
-        protocol: &'static Protocol,
+        /// A row of the protocol table or another composition, with the parameters of its parts.
+        /// It must pass [`Protocol::check`].
+        protocol: Arc<Protocol>,
         /// Parameters of both endpoints.
-        config: Box<EndpointConfig>,
+        config: Arc<EndpointConfig>,
         /// Packets to transfer, or `None` for bulk: data never runs out.
         packets: Option<u64>,
     },

@@ -202,13 +202,17 @@ mod tests {
     use super::*;
     use crate::endpoint::feedback::{Direction, Granularity, Notification};
     use crate::packet::{CongestionHeader, NO_SEQ};
+    use crate::part::Plain;
 
     fn data(seq: u64) -> Packet {
         Packet { seq, packet_seq: seq, size: 1000, ..Packet::default() }
     }
 
     fn receiver(delayed_acks: Option<Duration>) -> Receiver {
-        Receiver::new(Feedback::None, &EndpointConfig { delayed_acks, ..EndpointConfig::default() })
+        Receiver::new(
+            &Feedback::None(Plain),
+            &EndpointConfig { delayed_acks, ..EndpointConfig::default() },
+        )
     }
 
     /// Sends `seq`; the acknowledgment as (next expected, blocks).
@@ -261,7 +265,7 @@ mod tests {
         let config = EndpointConfig::default();
         let notification =
             Notification { granularity: Granularity::PerPacket, direction: Direction::Forward };
-        let mut r = Receiver::new(Feedback::Corruption(notification), &config);
+        let mut r = Receiver::new(&Feedback::Corruption(notification), &config);
         let mut damaged = Packet { flags: Flags::CORRUPTED, ..data(0) };
         assert!(!r.on_data(Time::ZERO, &mut damaged));
         assert_eq!(r.stats(), ReceiverStats::default());
@@ -299,7 +303,7 @@ mod tests {
     fn exact_ecn_acknowledges_at_once_where_the_mark_changes() {
         let wait = Some(Duration::from_millis(100));
         let config = EndpointConfig { delayed_acks: wait, ..EndpointConfig::default() };
-        let mut r = Receiver::new(Feedback::ExactEcn, &config);
+        let mut r = Receiver::new(&Feedback::ExactEcn(Plain), &config);
         // Marks 0 0 | 1 1 1 | 0: RFC 8257 figure 1. An acknowledgment is (next, mark, packet).
         let mut acks = Vec::new();
         for (seq, marked) in [(0, false), (1, false), (2, true), (3, true), (4, true), (5, false)] {

@@ -428,6 +428,9 @@ impl Sender {
             let seqs = &self.seqs;
             self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
             self.check_application_limit();
+            if let Some(pacer) = &mut self.pacer {
+                pacer.clear(); // Not pacing held it back.
+            }
             return false;
         };
         let again = seq < self.seqs.high;

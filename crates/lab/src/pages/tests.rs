@@ -53,6 +53,21 @@ fn frames_are_what_the_program_writes() {
     assert!(stale.is_empty(), "out of date in docs/protocols: {}; {HOW}", stale.join(", "));
 }
 
+/// The guide to scenario files lists the keys of endpoints and of parts between the marks.
+#[test]
+fn the_guide_lists_the_keys_of_parts() {
+    let path = folder().join("../scenarios.md");
+    let guide = fs::read_to_string(&path).unwrap();
+    let begin = guide.find(BEGIN).expect("a mark where the keys of endpoints begin");
+    let end = begin + guide[begin..].find(END).expect("and where they end") + END.len() + 1;
+    let keys = Pages::new().unwrap().endpoint_keys();
+    if guide[begin..end] == keys {
+        return;
+    }
+    assert!(std::env::var_os("BLESS").is_some(), "out of date in docs/scenarios.md: {HOW}");
+    fs::write(&path, format!("{}{keys}{}", &guide[..begin], &guide[end..])).unwrap();
+}
+
 #[test]
 fn every_page_has_a_heart_and_a_protocol() {
     let mut expected = BTreeSet::from(["README.md".to_owned()]);

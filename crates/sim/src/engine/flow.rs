@@ -261,7 +261,7 @@ impl Transport {
                 reported: vec![None; spec.forward.len()],
             }),
             sender,
-            receiver: Receiver::new(protocol.feedback, config),
+            receiver: Receiver::new(&protocol.feedback, config),
             protocol: protocol.name,
             packet_size: config.packet_size,
             packets: *packets,

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use super::Scenario;
 
 mod advice;
-mod applies;
 mod build;
 mod chain;
+mod composition;
 mod endpoint;
 mod error;
 mod graph;
@@ -31,7 +31,6 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use applies::applies;
 pub use error::{Place, ScenarioError};
 pub use schema::KeyDoc;
 

@@ -83,7 +83,7 @@ crate::parameters! {
         "bulk retransmissions of one window", absent = "no limit";
     repeat: Kind::Word(Repeat::WORDS), "",
         "next bulk: when the last one is answered (round), at any partial ACK (ack)";
-    fixed_timeout: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
+    fixed_timeout: Kind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) }, "",
         "timeout while losses are errors", absent = "the RTO without back-off";
     timeout_window: Kind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
 }

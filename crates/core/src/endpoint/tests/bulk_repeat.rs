@@ -4,9 +4,14 @@
 //! congestion: it is above 100 + 0.4 (200 - 100) ms.
 
 use super::*;
-use crate::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
+use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
+
+fn tcpw_br(config: BulkRepeatConfig) -> Protocol {
+    let row = *protocols::find("tcpw-br").expect("a row of the table");
+    Protocol { recovery: RecoveryKind::BulkRepeat(config), ..row }
+}
 
 /// The earliest transmission of this packet on its way is lost.
 fn lose(line: &mut Timeline, seq: u64) {
@@ -16,8 +21,7 @@ fn lose(line: &mut Timeline, seq: u64) {
 
 /// 0, 4 and 6 of a window of eight are lost. Up to the first partial acknowledgment, of 0 to 3.
 fn three_losses(config: BulkRepeatConfig) -> Timeline {
-    let config = EndpointConfig { bulk_repeat: config, ..window(8.0) };
-    let mut line = Timeline::new("tcpw-br", &config);
+    let mut line = Timeline::of(&tcpw_br(config), &window(8.0));
     line.at(0, Start, EIGHT);
     for seq in [0, 4, 6] {
         lose(&mut line, seq);
@@ -39,7 +43,7 @@ fn three_losses(config: BulkRepeatConfig) -> Timeline {
 
 #[test]
 fn a_partial_acknowledgment_repeats_the_window() {
-    let mut line = three_losses(BulkRepeatConfig::default());
+    let mut line = three_losses(BulkRepeatConfig::DEFAULT);
     // 4 of the bulk is answered by 6: the next bulk, of 6 to 13.
     line.at(300, Arrives(4), &[6, 7, 8, 9, 10, 11, 12, 13]);
     line.at(300, Arrives(5), &[]);
@@ -51,10 +55,9 @@ fn a_partial_acknowledgment_repeats_the_window() {
 
 #[test]
 fn a_bulk_is_answered_once() {
-    let every = BulkRepeatConfig { repeat: Repeat::Ack, ..BulkRepeatConfig::default() };
-    for (config, third) in [(BulkRepeatConfig::default(), false), (every, true)] {
-        let config = EndpointConfig { bulk_repeat: config, ..window(8.0) };
-        let mut line = Timeline::new("tcpw-br", &config);
+    let every = BulkRepeatConfig { repeat: Repeat::Ack, ..BulkRepeatConfig::DEFAULT };
+    for (config, third) in [(BulkRepeatConfig::DEFAULT, false), (every, true)] {
+        let mut line = Timeline::of(&tcpw_br(config), &window(8.0));
         line.at(0, Start, EIGHT);
         for seq in [0, 3, 5, 7] {
             lose(&mut line, seq);
@@ -71,7 +74,7 @@ fn a_bulk_is_answered_once() {
 
 #[test]
 fn after_the_largest_number_of_bulks_holes_are_repaired_one_by_one() {
-    let config = BulkRepeatConfig { maximum: Some(1), ..BulkRepeatConfig::default() };
+    let config = BulkRepeatConfig { maximum: Some(1), ..BulkRepeatConfig::DEFAULT };
     let mut line = three_losses(config);
     line.at(300, Arrives(4), &[6]);
 }
@@ -96,9 +99,8 @@ fn a_timeout_by_an_error_repeats_the_window_and_does_not_back_off() {
 #[test]
 fn the_other_readings_of_a_timeout_send_one_packet() {
     for (timeout_window, cwnd) in [(TimeoutWindow::Kept, 2.0), (TimeoutWindow::One, 1.0)] {
-        let bulk_repeat = BulkRepeatConfig { timeout_window, ..BulkRepeatConfig::default() };
-        let config = EndpointConfig { bulk_repeat, ..window(2.0) };
-        let mut line = Timeline::new("tcpw-br", &config);
+        let bulk_repeat = BulkRepeatConfig { timeout_window, ..BulkRepeatConfig::DEFAULT };
+        let mut line = Timeline::of(&tcpw_br(bulk_repeat), &window(2.0));
         line.at(0, Start, &[0, 1]);
         line.at(1000, TimerExpires, &[0]);
         line.at(2000, TimerExpires, &[0]);
@@ -110,8 +112,8 @@ fn the_other_readings_of_a_timeout_send_one_packet() {
 #[test]
 fn the_fixed_timeout_may_be_given() {
     let fixed_timeout = Some(Duration::from_millis(300));
-    let bulk_repeat = BulkRepeatConfig { fixed_timeout, ..BulkRepeatConfig::default() };
-    let mut line = Timeline::new("tcpw-br", &EndpointConfig { bulk_repeat, ..window(1.0) });
+    let bulk_repeat = BulkRepeatConfig { fixed_timeout, ..BulkRepeatConfig::DEFAULT };
+    let mut line = Timeline::of(&tcpw_br(bulk_repeat), &window(1.0));
     line.at(0, Start, &[0]);
     line.at(300, TimerExpires, &[0]);
     line.at(600, TimerExpires, &[0]);

@@ -1,9 +1,12 @@
 //! Recovery by packet number against RFC 9002, and pacing.
 
-use super::super::recovery::{Acked, Finding, Recovery, RecoveryConfig, RecoveryKind, Sequences};
+use super::super::recovery::{
+    Acked, Expired, Finding, LossRecovery, Recovery, RecoveryKind, Report, Sent, Sequences,
+};
 use super::*;
 use crate::endpoint::estimator::RttEstimator;
 use crate::packet::SackBlock;
+use crate::part::Plain;
 
 /// A scheme by itself, with a path whose round trips all take 100 ms.
 struct Scheme {
@@ -11,28 +14,23 @@ struct Scheme {
     seqs: Sequences,
     rtt: RttEstimator,
     numbers: u64,
+    report: Report,
 }
 
 impl Scheme {
     fn new(limit: u64) -> Self {
-        let config = RecoveryConfig {
-            dupack_threshold: 3,
-            partial_deflation: true,
-            loss_monitor_guard: false,
-            max_ack_delay: Duration::ZERO,
-            bulk_repeat: crate::endpoint::recovery::BulkRepeatConfig::default(),
-        };
         let second = Duration::from_secs(1);
         let mut rtt = RttEstimator::new(Duration::ZERO, second, Duration::from_secs(60), second);
-        // RTTVAR falls by a quarter a sample: 50 ms x 0.75^40 is half a microsecond.
+        // RTTVAR falls by a quarter per sample: 50 ms x 0.75^40 is half a microsecond.
         for _ in 0..41 {
             rtt.on_sample(ms(0), ms(100));
         }
         Scheme {
-            recovery: Recovery::new(RecoveryKind::PacketNumber, config),
+            recovery: RecoveryKind::PacketNumber(Plain).make(&EndpointConfig::default()),
             seqs: Sequences { limit, rwnd: 1000, ..Sequences::default() },
             rtt,
             numbers: 0,
+            report: Report::default(),
         }
     }
 
@@ -41,7 +39,9 @@ impl Scheme {
         let mut sent = Vec::new();
         while let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) {
             self.numbers += 1;
-            self.recovery.on_sent(&self.seqs, seq, self.numbers, ms(at));
+            let (packet_seq, again) = (self.numbers, seq < self.seqs.high);
+            let leaves = Sent { seq, packet_seq, now: ms(at), again, rtt: &self.rtt };
+            self.recovery.on_sent(&self.seqs, &leaves);
             if seq == self.seqs.next {
                 self.seqs.next += 1;
                 self.seqs.high += 1;
@@ -57,27 +57,34 @@ impl Scheme {
         let newly = una - self.seqs.una;
         self.seqs.una = una;
         let sack: Vec<_> = sack.iter().map(|&(start, end)| SackBlock { start, end }).collect();
-        let (rtt, trigger_seq) = (&self.rtt, 0);
         let acked = Acked {
             now: ms(at),
-            rtt,
+            rtt: &self.rtt,
             newly,
-            trigger_seq,
+            trigger_seq: 0,
             packet_seq: number,
             sack: &sack,
             error: false,
+            cwnd: 0.0,
         };
-        self.recovery.on_ack(&self.seqs, &acked, 0.0)
+        self.report.clear();
+        self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
+        self.report.finding
+    }
+
+    fn timer(&mut self, at: u64) -> Finding {
+        self.report.clear();
+        let expired = Expired { now: ms(at), rtt: &mut self.rtt, error: false };
+        self.recovery.on_timer(&mut self.seqs, expired, &mut self.report);
+        self.report.finding
     }
 
     fn lost(&self) -> Vec<u64> {
-        let Recovery::PacketNumber(scheme) = &self.recovery else { panic!("by number") };
-        scheme.news().lost.clone()
+        self.report.lost_numbers.clone()
     }
 
     fn deadline(&self) -> Time {
-        let Recovery::PacketNumber(scheme) = &self.recovery else { panic!("by number") };
-        scheme.deadline(&self.rtt)
+        self.recovery.next_timer(&self.rtt)
     }
 
     fn in_flight(&self) -> u64 {
@@ -117,9 +124,7 @@ fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent() {
     assert_eq!(s.ack(105, 2, 0, &[(1, 2)]), Finding::Nothing);
     // RFC 9002 section 6.1.2: 9/8 x 100 ms after it was sent.
     assert_eq!(s.deadline(), Time::ZERO + Duration::from_micros(112_500));
-    let Recovery::PacketNumber(scheme) = &mut s.recovery else { panic!("by number") };
-    assert!(!scheme.is_loss_due(ms(112)) && scheme.is_loss_due(ms(113)));
-    assert_eq!(scheme.on_loss_timer(ms(113), &s.rtt), Finding::Loss);
+    assert_eq!(s.timer(113), Finding::Loss);
     assert_eq!((s.lost(), s.in_flight()), (vec![1], 0));
     assert_eq!(s.send(113, 10.0), [0]);
 }
@@ -150,8 +155,7 @@ fn lost_acknowledgments_are_made_up_for_by_later_ones() {
     assert_eq!((s.lost(), s.in_flight()), (vec![], 2));
     assert_eq!(s.ack(101, 8, 6, &[(7, 8)]), Finding::Nothing);
     assert_eq!(s.in_flight(), 1);
-    let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
-    assert_eq!((scheme.oldest(), &scheme.news().delivered[..]), (7, &[8][..]));
+    assert_eq!((s.recovery.oldest(), &s.report.delivered_numbers[..]), (7, &[8][..]));
 }
 
 #[test]
@@ -165,9 +169,8 @@ fn an_original_that_arrives_late_does_not_credit_its_retransmission() {
     assert_eq!(s.send(100, 6.0), [0, 8]); // As packets 9 and 10.
     // Packet 1 after all. Packet 9 is on its way and gives no sample; nobody waits for it.
     s.ack(105, 1, 4, &[]);
-    let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
-    assert_eq!((scheme.news().unattributed, scheme.news().delivered.len()), (1, 0));
-    assert!(scheme.news().spurious, "it was the only one taken for lost");
+    assert_eq!((s.report.unattributed, s.report.delivered_numbers.len()), (1, 0));
+    assert!(s.report.spurious, "it was the only one taken for lost");
     assert_eq!(s.in_flight(), 5, "5 to 8 and 10");
 }
 
@@ -179,10 +182,7 @@ fn losses_are_spurious_when_all_of_them_arrive() {
     for number in [3, 4, 5] {
         s.ack(100, number, 0, &[(2, number)]);
     }
-    let spurious = |s: &Scheme| {
-        let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
-        scheme.news().spurious
-    };
+    let spurious = |s: &Scheme| s.report.spurious;
     assert_eq!(s.lost(), [2]);
     s.ack(100, 1, 1, &[(2, 5)]); // One of two.
     assert!(!spurious(&s));
@@ -198,9 +198,8 @@ fn silence_sends_probes_and_takes_nothing_for_lost() {
     assert_eq!(s.send(0, 4.0), [0, 1, 2, 3]);
     // RFC 9002 section 6.2.1: 100 ms + max(4 RTTVAR, 1 ms), with RTTVAR next to nothing.
     assert_eq!(s.deadline(), Time::ZERO + Duration::from_millis(101));
-    let Recovery::PacketNumber(scheme) = &mut s.recovery else { panic!("by number") };
-    scheme.on_probe_timeout(ms(101));
-    s.rtt.back_off();
+    assert_eq!(s.timer(101), Finding::Nothing);
+    assert!(s.report.timed_out);
     // No new data: the two oldest, although the window is full. Nothing is lost.
     assert_eq!(s.send(101, 4.0), [0, 1]);
     assert_eq!((s.in_flight(), s.lost()), (6, vec![]));
@@ -224,8 +223,7 @@ fn losses_over_three_probe_timeouts_are_persistent_congestion() {
         assert_eq!(s.send(500, 4.0), [4]);
         assert_eq!(s.ack(600, 5, 1, &[(4, 5)]), Finding::Loss);
         assert_eq!(s.lost(), [2, 3, 4]);
-        let Recovery::PacketNumber(scheme) = &s.recovery else { panic!("by number") };
-        assert_eq!(scheme.news().persistent_congestion, persistent, "{last} ms");
+        assert_eq!(s.report.persistent_congestion, persistent, "{last} ms");
     }
 }
 

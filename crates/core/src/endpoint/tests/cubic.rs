@@ -1,16 +1,19 @@
 //! CUBIC's window by hand, from the equations of RFC 9438 with C = 0.4 and beta = 0.7.
 
-use super::super::window::{AckEvent, CongestionEvent, ResetEvent, Window, WindowLaw};
+use super::super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use super::super::window::{CongestionControl, Setup, Window};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::Path;
+use crate::protocols;
 use crate::rng::Stream;
-use crate::units::{Duration, Probability, Time};
+use crate::units::{Duration, Time};
 
 const RTT: u64 = 100;
 
 fn cubic(initial_window: f64) -> Window {
-    let config = EndpointConfig { initial_window, ..EndpointConfig::default() };
-    Window::new(WindowLaw::Cubic, &config, Stream::new(1, "window", "test"))
+    let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
+    let protocol = protocols::find("cubic").expect("a row of the table");
+    let stream = Stream::new(1, "window", "test");
+    protocol.window.make(Setup { protocol, endpoint: &endpoint, stream })
 }
 
 fn seconds(s: f64) -> Time {
@@ -18,10 +21,8 @@ fn seconds(s: f64) -> Time {
 }
 
 fn loss(window: &mut Window) {
-    window.on_congestion(&CongestionEvent {
-        path: Path { in_flight: window.cwnd(), ..Path::default() },
-        probability: Probability::ONE,
-    });
+    let path = Path { in_flight: window.cwnd(), ..Path::default() };
+    window.on_congestion(&CongestionEvent::certain(path));
 }
 
 fn ack(window: &mut Window, at: f64, srtt_ms: u64) {
@@ -29,6 +30,7 @@ fn ack(window: &mut Window, at: f64, srtt_ms: u64) {
         path: Path { now: seconds(at), srtt: Duration::from_millis(srtt_ms), ..Path::default() },
         newly_acked: 1,
         cwnd_limited: true,
+        growth: 1.0,
         ..AckEvent::default()
     });
 }
@@ -104,10 +106,8 @@ fn fast_convergence_lowers_the_plateau() {
 fn a_timeout_starts_again_below_beta() {
     let mut w = cubic(100.0);
     let reset = |in_flight, repeated| ResetEvent {
-        path: Path { in_flight, ..Path::default() },
         repeated,
-        probability: Probability::ONE,
-        keeps_window: false,
+        ..ResetEvent::timeout(Path { in_flight, ..Path::default() })
     };
     w.on_reset(&reset(100.0, false));
     cwnd(&w, 1.0);

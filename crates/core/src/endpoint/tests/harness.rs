@@ -10,17 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::discrimination::{
-    CetenConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
-};
-use crate::endpoint::estimator::BandwidthKind;
-use crate::endpoint::feedback::{
-    CongestionFlag, Direction, Feedback, Formula, Granularity, News, Notice, XcpRConfig,
-};
-use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
-use crate::endpoint::window::WestwoodConfig;
+use crate::endpoint::discrimination::Discrimination;
+use crate::endpoint::feedback::{Direction, Feedback, Granularity, News, Notice};
+use crate::endpoint::recovery::RecoveryKind;
+use crate::endpoint::window::WindowLaw;
 use crate::packet::PacketKind;
-use crate::protocols::{PROTOCOLS, Protocol};
+use crate::part::{Ability, Kind, Setting, Value, Words};
+use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;
 use crate::units::Probability;
 
@@ -53,15 +49,12 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 7]>(),
+        any::<[bool; 6]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
-        (tcpw_br(), (any::<Option<bool>>(), any::<bool>(), 0..3usize, 1.0..4.0f64)),
     );
     let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor, own)| {
-            let [ecn, deflation, guard, pacing, timestamps, once, per_window] = flags;
-            let (br, (forward, per_segment, timeouts, n)) = own;
-            use TimeoutResponse::{Standard, Threshold, Window};
+        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
+            let [ecn, deflation, guard, pacing, timestamps, byte_counting] = flags;
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -76,25 +69,8 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 partial_deflation: deflation,
                 loss_monitor_guard: guard,
                 timestamps,
-                notification: forward.map(|forward| match forward {
-                    true => Direction::Forward,
-                    false => Direction::Backward,
-                }),
-                ceten: CetenConfig {
-                    n,
-                    k: n - 0.5,
-                    per_segment,
-                    timeouts: [Standard, Threshold, Window][timeouts],
-                },
-                xcp_r: XcpRConfig {
-                    formula: if per_window { Formula::PerWindow } else { Formula::Incremental },
-                    congestion_flag: if once {
-                        CongestionFlag::Once
-                    } else {
-                        CongestionFlag::Count
-                    },
-                },
-                ..br
+                byte_counting,
+                ..EndpointConfig::default()
             }
         });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
@@ -112,33 +88,71 @@ fn chaos() -> impl Strategy<Value = Chaos> {
     })
 }
 
-/// The parameters of Westwood with Bulk Repeat.
-fn tcpw_br() -> impl Strategy<Value = EndpointConfig> {
-    let estimators = [BandwidthKind::Be, BandwidthKind::Ere, BandwidthKind::PerRtt];
-    let parts = (
-        prop::option::of(prop::sample::select(estimators.to_vec())),
-        prop::option::weighted(0.3, 1u32..4),
-        prop::option::weighted(0.3, 1u64..5000),
-        any::<[bool; 3]>(),
-        (0.0..1.0f64, 0.0..1.0f64, 0.01..2.0f64),
-    );
-    parts.prop_map(|(estimator, maximum, fixed, [ack, one, printed], (x, y, threshold))| {
-        EndpointConfig {
-            westwood: WestwoodConfig { estimator, ..WestwoodConfig::default() },
-            bulk_repeat: BulkRepeatConfig {
-                maximum,
-                repeat: if ack { Repeat::Ack } else { Repeat::Round },
-                fixed_timeout: fixed.map(Duration::from_millis),
-                timeout_window: if one { TimeoutWindow::One } else { TimeoutWindow::Kept },
-            },
-            spike: SpikeConfig { a: x.max(y), b: x.min(y), ..SpikeConfig::default() },
-            rate_gap: RateGapConfig {
-                threshold,
-                reading: if printed { Reading::Printed } else { Reading::Text },
-            },
-            ..EndpointConfig::default()
+/// Any value that a parameter may have: its default, something near it, or an end of its range.
+fn any_value(setting: &Setting, stream: &mut Stream) -> Value {
+    let lot = stream.uniform();
+    let pick = |least: f64, most: f64, x: f64| match lot {
+        _ if lot < 0.1 => least,
+        _ if lot < 0.2 => most,
+        _ => (x * 4.0 * lot).clamp(least, most),
+    };
+    match (setting.doc.kind, setting.value) {
+        (_, value) if lot > 0.8 => value,
+        (Kind::Bool, _) => Value::Bool(lot < 0.4),
+        (Kind::Number { least, most }, Value::Number(x)) => Value::Number(pick(least, most, x)),
+        (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
+            Value::Number(pick(most * 1e-9, most, x))
         }
-    })
+        (Kind::Integer { least, most }, value) => {
+            let x = if let Value::Integer(x) = value { x as f64 } else { least as f64 };
+            Value::Integer(pick(least as f64, most as f64, x) as u64)
+        }
+        (Kind::Time { least, most }, value) => {
+            let x = if let Value::Time(x) = value { x } else { Duration::from_millis(100) };
+            let seconds = pick(least.as_secs_f64(), most.as_secs_f64(), x.as_secs_f64());
+            Value::Time(Duration::from_secs_f64(seconds).max(least).min(most))
+        }
+        (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, _) => {
+            Value::Word(words[(lot * 1e6) as usize % words.len()])
+        }
+        (_, value) => value,
+    }
+}
+
+/// The protocol with parameters drawn at random, as far as they go together.
+fn with_any_parameters(protocol: &Protocol, stream: &mut Stream) -> Protocol {
+    let mut changed = *protocol;
+    for setting in protocol.settings() {
+        let before = changed;
+        let value = any_value(&setting, stream);
+        assert!(changed.set(setting.table, setting.doc.key, value), "{setting:?} to {value:?}");
+        if changed.check().is_err() {
+            changed = before; // It does not go with the others.
+        }
+    }
+    changed
+}
+
+/// A composition of any parts that can work.
+fn any_composition(stream: &mut Stream) -> Protocol {
+    fn pick<T: Copy>(forms: &[(Words, T)], stream: &mut Stream) -> T {
+        forms[(stream.uniform() * forms.len() as f64) as usize].1
+    }
+    loop {
+        let feedback = pick(&Feedback::forms(), stream);
+        let composed = Protocol {
+            name: "composed",
+            window: pick(&WindowLaw::forms(), stream),
+            recovery: pick(&RecoveryKind::forms(), stream),
+            discrimination: pick(&Discrimination::forms(), stream),
+            feedback,
+            router: feedback.router(),
+            ..*protocols::plain()
+        };
+        if composed.check().is_ok() {
+            return composed;
+        }
+    }
 }
 
 /// What an outside observer of sender and receiver knows.
@@ -156,7 +170,7 @@ struct Mirror {
 }
 
 struct Run<'a> {
-    protocol: &'static Protocol,
+    protocol: Protocol,
     chaos: &'a Chaos,
     sender: Sender,
     receiver: Receiver,
@@ -173,12 +187,12 @@ struct Run<'a> {
 type Checked = Result<(), TestCaseError>;
 
 impl<'a> Run<'a> {
-    fn new(protocol: &'static Protocol, chaos: &'a Chaos) -> Self {
+    fn new(protocol: &Protocol, chaos: &'a Chaos) -> Self {
         Run {
-            protocol,
+            protocol: *protocol,
             chaos,
             sender: Sender::new(protocol, &chaos.config, chaos.seed, "test"),
-            receiver: Receiver::new(protocol.feedback, &chaos.config),
+            receiver: Receiver::new(&protocol.feedback, &chaos.config),
             stream: Stream::new(chaos.seed, "chaos", protocol.name),
             now: Time::ZERO,
             channel: BTreeMap::new(),
@@ -316,7 +330,7 @@ impl<'a> Run<'a> {
         if acknowledges {
             let missing = (0..).find(|seq| !self.mirror.arrived.contains(seq));
             // RFC 8257 section 3.2: what was held back is acknowledged before `arrived` is.
-            let before = self.protocol.feedback == Feedback::ExactEcn
+            let before = matches!(self.protocol.feedback, Feedback::ExactEcn(_))
                 && packet.seq == arrived
                 && missing == Some(arrived + 1);
             prop_assert!(before || missing == Some(packet.seq), "next expected: {missing:?}");
@@ -340,11 +354,11 @@ impl<'a> Run<'a> {
         // What an older acknowledgment says is not heeded.
         if ack.seq >= self.mirror.una && ack.seq < self.chaos.packets {
             match self.protocol.recovery {
-                RecoveryKind::Sack | RecoveryKind::PacketNumber => {
+                kind if reads_sack(kind) => {
                     let blocks = ack.sack_blocks().iter();
                     self.mirror.reported.extend(blocks.flat_map(|b| b.start..b.end));
                 }
-                RecoveryKind::LossMonitor => {
+                RecoveryKind::LossMonitor(_) => {
                     self.mirror.reported.insert(ack.trigger_seq);
                 }
                 _ => {}
@@ -397,7 +411,7 @@ impl<'a> Run<'a> {
     }
 
     fn is_paced(&self) -> bool {
-        self.chaos.config.pacing || self.protocol.window.is_rate_based()
+        self.chaos.config.pacing || self.protocol.window.paces()
     }
 
     /// Bound on what may be taken to be in the network.
@@ -405,9 +419,9 @@ impl<'a> Run<'a> {
         let seqs = self.sender.sequences();
         let twice = match self.protocol.recovery {
             // RFC 9002: each transmission by itself.
-            RecoveryKind::PacketNumber => u64::MAX,
+            kind if kind.gives().contains(&Ability::TransmissionNumbers) => u64::MAX,
             // RFC 6675, SetPipe: what was retransmitted and is not lost counts twice.
-            RecoveryKind::Sack => 2,
+            RecoveryKind::Sack(_) => 2,
             _ => return seqs.outstanding(),
         };
         let Mirror { sent, reported, .. } = &self.mirror;
@@ -416,15 +430,35 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Does the sender learn from SACK blocks what has arrived?
+fn reads_sack(kind: RecoveryKind) -> bool {
+    matches!(kind, RecoveryKind::Sack(_)) || kind.gives().contains(&Ability::TransmissionNumbers)
+}
+
+fn passes(protocol: &Protocol, chaos: &Chaos) -> Checked {
+    Run::new(protocol, chaos)
+        .transfer()
+        .map_err(|error| TestCaseError::fail(format!("{protocol:?}: {error}")))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn every_protocol_keeps_its_invariants_and_finishes(chaos in chaos()) {
+        let mut stream = Stream::new(chaos.seed, "parameters", "test");
         for protocol in PROTOCOLS {
-            Run::new(protocol, &chaos).transfer().map_err(|error| {
-                TestCaseError::fail(format!("{}: {error}", protocol.name))
-            })?;
+            passes(protocol, &chaos)?;
+            passes(&with_any_parameters(protocol, &mut stream), &chaos)?;
+        }
+    }
+
+    #[test]
+    fn so_does_every_composition_that_can_work(chaos in chaos()) {
+        let mut stream = Stream::new(chaos.seed, "composition", "test");
+        for _ in 0..30 {
+            let composed = any_composition(&mut stream);
+            passes(&with_any_parameters(&composed, &mut stream), &chaos)?;
         }
     }
 }

@@ -23,7 +23,7 @@ mod xcp;
 
 use super::{EndpointConfig, Receiver, Sender};
 use crate::packet::{CongestionHeader, Flags, Packet};
-use crate::protocols;
+use crate::protocols::{self, Protocol};
 use crate::units::{Duration, Time};
 
 use Event::*;
@@ -72,10 +72,13 @@ fn ms(time: u64) -> Time {
 
 impl Timeline {
     fn new(protocol: &str, config: &EndpointConfig) -> Self {
-        let protocol = protocols::find(protocol).expect("a row of the table");
+        Timeline::of(protocols::find(protocol).expect("a row of the table"), config)
+    }
+
+    fn of(protocol: &Protocol, config: &EndpointConfig) -> Self {
         Timeline {
             sender: Sender::new(protocol, config, 1, "test"),
-            receiver: Receiver::new(protocol.feedback, config),
+            receiver: Receiver::new(&protocol.feedback, config),
             wire: Vec::new(),
             now: Time::ZERO,
         }

@@ -43,7 +43,7 @@ impl TestPath {
         };
         TestPath {
             sender: Sender::new(protocol, &config, 1, "test"),
-            receiver: Receiver::new(protocol.feedback, &config),
+            receiver: Receiver::new(&protocol.feedback, &config),
             service: Duration::from_ps(1_000_000_000_000 / rate),
             delay: rtt.mul_f64(0.5),
             queue: 1 << 20,

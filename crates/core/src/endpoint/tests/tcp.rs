@@ -264,7 +264,7 @@ fn the_timeout_doubles_until_something_arrives() {
     // Recovery by packet number sends probes instead, and bulk repeat does not double the timeout
     // where losses are errors: see their own timelines.
     let doubles = |p: &&Protocol| {
-        !matches!(p.recovery, RecoveryKind::PacketNumber | RecoveryKind::BulkRepeat)
+        !matches!(p.recovery, RecoveryKind::PacketNumber(_) | RecoveryKind::BulkRepeat(_))
     };
     for protocol in protocols::PROTOCOLS.iter().filter(doubles) {
         let mut line = Timeline::new(protocol.name, &window(2.0));

@@ -1,7 +1,7 @@
 //! The windows of xcp-katabi and xcp-r, step by step. RTT 100 ms, packets of 1000 bytes.
 
 use super::*;
-use crate::endpoint::feedback::{CongestionFlag, XcpRConfig};
+use crate::endpoint::feedback::{CongestionFlag, Feedback, XcpRConfig};
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -41,7 +41,11 @@ impl Timeline {
 
 /// A connection that has its first RTT sample: 0 to 7 were sent at 0, and 8 at 100 ms.
 fn begun(protocol: &str, xcp_r: XcpRConfig) -> Timeline {
-    let mut line = Timeline::new(protocol, &EndpointConfig { xcp_r, ..window(8.0) });
+    let mut protocol = *protocols::find(protocol).expect("a row of the table");
+    if let Feedback::XcpR(config) = &mut protocol.feedback {
+        *config = xcp_r;
+    }
+    let mut line = Timeline::of(&protocol, &window(8.0));
     line.at(0, Start, EIGHT);
     line.at(100, Arrives(0), &[8]);
     line
@@ -49,7 +53,7 @@ fn begun(protocol: &str, xcp_r: XcpRConfig) -> Timeline {
 
 #[test]
 fn katabi_s_sender_heeds_new_data_alone() {
-    let mut line = begun("xcp-katabi", XcpRConfig::default());
+    let mut line = begun("xcp-katabi", XcpRConfig::DEFAULT);
     // 1 is lost. 8 went out with an RTT, so that it can be granted something.
     line.at(100, Arrives(2), &[9]); // Limited transmit: RFC 3042.
     line.at(100, Arrives(3), &[10]);
@@ -67,7 +71,7 @@ fn katabi_s_sender_heeds_new_data_alone() {
 
 #[test]
 fn xcp_dumb_heeds_duplicates_too() {
-    let mut line = begun("xcp-dumb", XcpRConfig::default());
+    let mut line = begun("xcp-dumb", XcpRConfig::DEFAULT);
     line.at(100, Arrives(2), &[9]);
     line.at(100, Arrives(3), &[10]);
     line.grant(8, 4.0);
@@ -77,7 +81,7 @@ fn xcp_dumb_heeds_duplicates_too() {
 
 #[test]
 fn any_later_acknowledgment_makes_up_for_lost_ones() {
-    let mut line = begun("xcp-r", XcpRConfig::default());
+    let mut line = begun("xcp-r", XcpRConfig::DEFAULT);
     line.at(100, Arrives(1), &[9]);
     line.grant(8, 4.0);
     line.at(200, AckLost(2), &[]);
@@ -95,7 +99,7 @@ fn any_later_acknowledgment_makes_up_for_lost_ones() {
 
 #[test]
 fn a_duplicate_brings_the_window_too() {
-    let mut line = begun("xcp-r", XcpRConfig::default());
+    let mut line = begun("xcp-r", XcpRConfig::DEFAULT);
     line.grant(8, 3.0);
     // 1 to 7 are lost: a duplicate. Limited transmit lets one more out beside the window of 11,
     // of which 1 to 8 are outstanding.
@@ -106,7 +110,7 @@ fn a_duplicate_brings_the_window_too() {
 /// Timeout with everything but the acknowledgment of 8 lost, which is late: it left the receiver
 /// before that knew of the timeout.
 fn timeout_with_an_ack_on_its_way(flag: CongestionFlag) -> (Timeline, Packet) {
-    let mut line = begun("xcp-r", XcpRConfig { congestion_flag: flag, ..XcpRConfig::default() });
+    let mut line = begun("xcp-r", XcpRConfig { congestion_flag: flag, ..XcpRConfig::DEFAULT });
     let late = line.arrive(8);
     assert_eq!(late.seq, 1, "a duplicate");
     line.at(1100, TimerExpires, &[1]);

@@ -297,7 +297,10 @@ mod tests {
         close(law.cwnd(), 80.0);
         law.on_ack(&ack(210, 160, 8, 1.0));
         close(law.cwnd(), 50.0);
-        assert_eq!(law.cuts(), [PhaseCut { at: Time::ZERO + Duration::from_millis(210), g: 1.0 }]);
+        assert_eq!(
+            law.phase_cuts(),
+            [PhaseCut { at: Time::ZERO + Duration::from_millis(210), g: 1.0 }]
+        );
         law.on_ack(&ack(220, 160, 8, 1.0));
         assert!(law.cwnd() > 50.0, "one cut a shift");
     }
@@ -345,7 +348,7 @@ mod tests {
         law.on_ack(&ack(200, 100, 1, 1.0));
         law.on_ack(&ack(210, 100, 2, 1.0));
         law.on_ack(&AckEvent { packet_seq: 205, ..ack(220, 100, 1, 1.0) });
-        assert_eq!(law.cuts().len(), 1);
+        assert_eq!(law.phase_cuts().len(), 1);
     }
 
     #[test]
@@ -367,7 +370,7 @@ mod tests {
         // The other parity is a shift, and the share of the old phase is still believed.
         let header = CongestionHeader::EstcpBits { bits: 0b00 };
         law.on_ack(&AckEvent { header, ..ack(2000, 100, 0, 0.0) });
-        assert_eq!(law.cuts().len(), 1);
+        assert_eq!(law.phase_cuts().len(), 1);
         let after = law.signal.g.unwrap();
         // One unmarked packet beside 32: p falls by p/33.
         let expected = g_of_probability(p - p / 33.0);

@@ -7,7 +7,6 @@ use windward_core::network::{
 use windward_core::part::{Setting, Value};
 use windward_core::units::Duration;
 
-use super::applies::applies;
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
 
@@ -43,11 +42,11 @@ pub(super) fn warnings(
 /// says is for whom it concerns.
 fn without_effect(group: &Group<'_>) -> Option<String> {
     let Traffic::Transport { protocol, .. } = &group.traffic else { return None };
-    let idle = |key: &str| applies(key, protocol) == Some(false);
+    let idle = |key: &str| protocol.applies(key) == Some(false);
     let mut ignored = Vec::new();
     for key in group.section.keys() {
         // A protocol without a response to marks has a warning of its own.
-        if key == "ecn" && protocol.window.is_rate_based() {
+        if key == "ecn" && protocol.window.paces() {
             continue;
         }
         if idle(key) {
@@ -91,7 +90,7 @@ fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Opt
 /// BBR's draft leaves the response to marks open.
 fn ecn_of_rate_based(group: &str, flow: &FlowSpec) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
-    (config.ecn && protocol.window.is_rate_based()).then(|| {
+    (config.ecn && protocol.window.paces() && !protocol.window.answers_ecn()).then(|| {
         format!(
             "flows `{group}` of `{}` do not negotiate ECN, whatever `ecn` says: the protocol \
              specifies no response to marks",

@@ -340,8 +340,9 @@ fn not_understood(spot: &Spot, link: &str, kind: RouterKind, group: &str) -> Sce
 }
 
 fn groups<'a>(root: &Section<'a>) -> Result<Vec<Group<'a>>> {
-    let defaults = match root.get("endpoint") {
-        Some(field) => endpoint::read(EndpointConfig::default(), &field.section()?)?,
+    let common = root.read("endpoint", super::section::Field::section)?;
+    let defaults = match &common {
+        Some(section) => endpoint::read(EndpointConfig::default(), section)?,
         None => EndpointConfig::default(),
     };
     let Some(field) = root.get("flows") else {
@@ -360,7 +361,7 @@ fn groups<'a>(root: &Section<'a>) -> Result<Vec<Group<'a>>> {
     let mut names = HashSet::new();
     let mut count = 0;
     for item in items {
-        let group = Group::read(item, &defaults)?;
+        let group = Group::read(item, &defaults, common.as_ref())?;
         if !names.insert(group.name) {
             return Err(group.section.error("two groups have this name"));
         }

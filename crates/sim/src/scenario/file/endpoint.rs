@@ -1,174 +1,87 @@
-//! Parameters of endpoints: `[endpoint]`, and the same keys in `[[flows]]`.
+//! Parameters of endpoints and of the parts of protocols: `[endpoint]`, and the same keys in
+//! `[[flows]]`. The parts tell what keys there are.
+
+use std::sync::OnceLock;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::endpoint::discrimination::{
-    CetenConfig, Jitter, JtcpConfig, RateGapConfig, Reading, SpikeConfig, TimeoutResponse,
-    VenoConfig, VenoRtt,
-};
-use windward_core::endpoint::estimator::{BandwidthKind, Counting};
-use windward_core::endpoint::feedback::{CongestionFlag, Direction, Formula, XcpRConfig};
-use windward_core::endpoint::recovery::{BulkRepeatConfig, Repeat, TimeoutWindow};
-use windward_core::endpoint::window::{EstcpConfig, NewJerseyConfig, WestwoodConfig};
-use windward_core::units::Duration;
+use windward_core::part::{self, Setting};
+use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
-use super::section::{DAY, Field, Result, Section};
-use crate::scenario::MAX_DURATION;
+use super::parameter;
+use super::schema::{self, Key};
+use super::section::{Result, Section};
 
 /// The largest packet: an IPv6 jumbogram of 1 MiB.
-pub(super) const MAX_PACKET_SIZE: u32 = 1 << 20;
-
-/// What `delayed_acks = true` means: as long as BSD waits (RFC 5681 allows 500 ms).
-const DELAYED_ACKS: Duration = Duration::from_millis(200);
-
-/// Puts the value of a key that is there, as `$read` reads it, into the field of that name.
-macro_rules! take {
-    ($section:ident, $config:ident . $key:ident, $read:expr) => {
-        if let Some(value) = $section.read(stringify!($key), $read)? {
-            $config.$key = value;
-        }
-    };
-}
+pub(super) const MAX_PACKET_SIZE: u32 = EndpointConfig::MAX_PACKET_SIZE;
 
 /// `config` with the values that `section` gives.
-pub(super) fn read(mut config: EndpointConfig, section: &Section<'_>) -> Result<EndpointConfig> {
-    let size = |field: Field<'_>| field.small(1..=MAX_PACKET_SIZE);
-    let time = |field: Field<'_>| field.duration(Duration::ZERO..=DAY);
-    take!(section, config.packet_size, size);
-    take!(section, config.ack_size, size);
-    take!(section, config.initial_window, |field| field.float(1.0..=1e6));
-    take!(section, config.rwnd, |field| field.integer(1..=1 << 30));
-    take!(section, config.dupack_threshold, |field| field.small(1..=1_000_000));
-    take!(section, config.rto_floor, time);
-    take!(section, config.rto_initial, |field| field.positive(DAY));
-    take!(section, config.rto_ceiling, |field| field.positive(MAX_DURATION));
-    take!(section, config.timestamps, Field::bool);
-    take!(section, config.clock_granularity, time);
-    take!(section, config.retransmission_timeout_factor, |field| field.float(1.0..=1000.0));
-    take!(section, config.delayed_acks, delayed_acks);
-    take!(section, config.overhead, time);
-    take!(section, config.ecn, Field::bool);
-    take!(section, config.pacing, Field::bool);
-    take!(section, config.partial_deflation, Field::bool);
-    take!(section, config.loss_monitor_guard, Field::bool);
-    take!(section, config.estcp, |field| estcp(config.estcp, &field.section()?));
-    take!(section, config.veno, |field| veno(config.veno, &field.section()?));
-    take!(section, config.jtcp, |field| jtcp(config.jtcp, &field.section()?));
-    take!(section, config.new_jersey, |field| new_jersey(config.new_jersey, &field.section()?));
-    take!(section, config.westwood, |field| westwood(config.westwood, &field.section()?));
-    take!(section, config.bulk_repeat, |field| {
-        bulk_repeat(config.bulk_repeat, &field.section()?)
-    });
-    take!(section, config.spike, |field| spike(config.spike, &field.section()?));
-    take!(section, config.rate_gap, |field| rate_gap(config.rate_gap, &field.section()?));
-    take!(section, config.notification, |field| {
-        let directions = [("forward", Direction::Forward), ("backward", Direction::Backward)];
-        field.one_of(&directions).map(Some)
-    });
-    take!(section, config.ceten, |field| ceten(config.ceten, &field.section()?));
-    take!(section, config.xcp_r, |field| xcp_r(config.xcp_r, &field.section()?));
-    if config.rto_ceiling < config.rto_floor {
-        return Err(section.error(format!(
-            "rto_ceiling ({}) is less than rto_floor ({})",
-            config.rto_ceiling, config.rto_floor
-        )));
+pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<EndpointConfig> {
+    check(section)?;
+    parameter::read(config, "", section)
+}
+
+/// Checks the values of all parameters of parts that are there, whatever the protocol.
+fn check(section: &Section<'_>) -> Result<()> {
+    for table in protocols::tables() {
+        let Some(place) = table_of(section, table.name)? else { continue };
+        for setting in &table.settings {
+            if let Some(field) = place.get(setting.doc.key) {
+                parameter::value(field, setting.doc.kind)?;
+            }
+        }
     }
-    Ok(config)
+    // What does not go together is wrong even where no flow has the part.
+    PROTOCOLS.iter().try_for_each(|protocol| configure(&mut protocol.clone(), section))
 }
 
-fn delayed_acks(field: Field<'_>) -> Result<Option<Duration>> {
-    if field.is_bool() {
-        return Ok(field.bool()?.then_some(DELAYED_ACKS));
+/// The table of that name, if it is there; the section itself for the empty name.
+fn table_of<'a>(section: &Section<'a>, name: &str) -> Result<Option<Section<'a>>> {
+    if name.is_empty() {
+        return Ok(Some(section.clone()));
     }
-    field.positive(DAY).map(Some)
+    section.get(name).map(super::section::Field::section).transpose()
 }
 
-fn estcp(mut config: EstcpConfig, section: &Section<'_>) -> Result<EstcpConfig> {
-    take!(section, config.prior, |field| field.float(1.0..=1e6));
-    Ok(config)
-}
-
-fn veno(mut config: VenoConfig, section: &Section<'_>) -> Result<VenoConfig> {
-    let rtts = [("smoothed", VenoRtt::Smoothed), ("latest", VenoRtt::Latest)];
-    take!(section, config.threshold, |field| field.float(0.0..=1e6));
-    take!(section, config.rtt, |field| field.one_of(&rtts));
-    Ok(config)
-}
-
-fn jtcp(mut config: JtcpConfig, section: &Section<'_>) -> Result<JtcpConfig> {
-    let sums = [("absolute", Jitter::Absolute), ("signed", Jitter::Signed)];
-    take!(section, config.threshold, |field| field.float(0.0..=1000.0));
-    take!(section, config.jitter, |field| field.one_of(&sums));
-    Ok(config)
-}
-
-fn new_jersey(mut config: NewJerseyConfig, section: &Section<'_>) -> Result<NewJerseyConfig> {
-    take!(section, config.on_warning, Field::bool);
-    Ok(config)
-}
-
-fn westwood(mut config: WestwoodConfig, section: &Section<'_>) -> Result<WestwoodConfig> {
-    let estimators = [
-        ("be", BandwidthKind::Be),
-        ("ere", BandwidthKind::Ere),
-        ("per-rtt", BandwidthKind::PerRtt),
-    ];
-    let countings = [("exact", Counting::Exact), ("acked-count", Counting::AckedCount)];
-    take!(section, config.estimator, |field| field.one_of(&estimators).map(Some));
-    take!(section, config.counting, |field| field.one_of(&countings));
-    Ok(config)
-}
-
-fn bulk_repeat(mut config: BulkRepeatConfig, section: &Section<'_>) -> Result<BulkRepeatConfig> {
-    let repeats = [("round", Repeat::Round), ("ack", Repeat::Ack)];
-    let windows = [
-        ("repeated", TimeoutWindow::Repeated),
-        ("kept", TimeoutWindow::Kept),
-        ("one", TimeoutWindow::One),
-    ];
-    take!(section, config.maximum, |field| field.small(1..=1_000_000).map(Some));
-    take!(section, config.repeat, |field| field.one_of(&repeats));
-    take!(section, config.fixed_timeout, |field| field.positive(DAY).map(Some));
-    take!(section, config.timeout_window, |field| field.one_of(&windows));
-    Ok(config)
-}
-
-fn spike(mut config: SpikeConfig, section: &Section<'_>) -> Result<SpikeConfig> {
-    take!(section, config.a, |field| field.float(0.0..=1.0));
-    take!(section, config.b, |field| field.float(0.0..=1.0));
-    take!(section, config.tick, |field| field.duration(Duration::ZERO..=DAY));
-    if config.b > config.a {
-        return Err(section.error(format!(
-            "b ({}) is greater than a ({}): congestion mode would end where it has not begun",
-            config.b, config.a
-        )));
+/// Sets the parameters of the parts of `protocol` that `section` gives.
+pub(super) fn configure(protocol: &mut Protocol, section: &Section<'_>) -> Result<()> {
+    for setting in protocol.settings() {
+        let Some(place) = table_of(section, setting.table)? else { continue };
+        let Some(field) = place.get(setting.doc.key) else { continue };
+        let value = parameter::value(field.clone(), setting.doc.kind)?;
+        if !protocol.set(setting.table, setting.doc.key, value) {
+            return Err(field.error(format!("must be {}", setting.doc.kind)));
+        }
     }
-    Ok(config)
+    protocol.validate().map_err(|((_, part), wrong)| {
+        section.error(format!("{part} cannot be configured so: {wrong}"))
+    })
 }
 
-fn rate_gap(mut config: RateGapConfig, section: &Section<'_>) -> Result<RateGapConfig> {
-    let readings = [("text", Reading::Text), ("printed", Reading::Printed)];
-    take!(section, config.threshold, |field| field.above_zero(1e6));
-    take!(section, config.reading, |field| field.one_of(&readings));
-    Ok(config)
-}
-
-fn ceten(mut config: CetenConfig, section: &Section<'_>) -> Result<CetenConfig> {
-    let responses = [
-        ("standard", TimeoutResponse::Standard),
-        ("threshold", TimeoutResponse::Threshold),
-        ("window", TimeoutResponse::Window),
-    ];
-    take!(section, config.n, |field| field.float(1.0..=1e9));
-    take!(section, config.k, |field| field.above_zero(1000.0));
-    take!(section, config.timeouts, |field| field.one_of(&responses));
-    take!(section, config.per_segment, Field::bool);
-    Ok(config)
-}
-
-fn xcp_r(mut config: XcpRConfig, section: &Section<'_>) -> Result<XcpRConfig> {
-    let formulas = [("incremental", Formula::Incremental), ("per-window", Formula::PerWindow)];
-    let flags = [("count", CongestionFlag::Count), ("once", CongestionFlag::Once)];
-    take!(section, config.formula, |field| field.one_of(&formulas));
-    take!(section, config.congestion_flag, |field| field.one_of(&flags));
-    Ok(config)
+/// The keys of `[endpoint]`: those of all endpoints, and those of the parts.
+pub(super) fn keys() -> &'static [Key] {
+    static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let own = part::settings(&EndpointConfig::default());
+        let mut keys: Vec<Key> = own.iter().map(|s| parameter::key(s, "")).collect();
+        let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
+        for table in protocols::tables() {
+            if table.name.is_empty() {
+                keys.extend(table.settings.iter().map(|s| parameter::key(s, "")));
+                continue;
+            }
+            match tables.iter_mut().find(|(name, ..)| *name == table.name) {
+                Some((_, _, known)) => {
+                    let new = |s: &Setting| !known.iter().any(|k| k.doc.key == s.doc.key);
+                    let more: Vec<_> = table.settings.iter().filter(|s| new(s)).copied().collect();
+                    known.extend(more);
+                }
+                None => tables.push((table.name, table.about, table.settings)),
+            }
+        }
+        keys.extend(tables.into_iter().map(|(name, about, settings)| {
+            let inner = settings.iter().map(|s| parameter::key(s, "")).collect();
+            schema::made_table(name, about, inner)
+        }));
+        keys
+    })
 }

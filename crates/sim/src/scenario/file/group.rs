@@ -1,10 +1,12 @@
 //! A `[[flows]]` table: flows that have all in common but their links and start times.
 
+use std::sync::Arc;
+
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::RouterKind;
-use windward_core::protocols::{self, PROTOCOLS};
 use windward_core::units::{Duration, Rate, Time};
 
+use super::composition;
 use super::endpoint::{self, MAX_PACKET_SIZE};
 use super::section::{Amount, Field, Result, Section};
 use crate::scenario::{MAX_DURATION, Pattern, Traffic};
@@ -27,12 +29,17 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn read(field: Field<'a>, defaults: &EndpointConfig) -> Result<Self> {
+    /// `defaults` are those of `[endpoint]`, and `common` is that table, if there is one.
+    pub(super) fn read(
+        field: Field<'a>,
+        defaults: &EndpointConfig,
+        common: Option<&Section<'a>>,
+    ) -> Result<Self> {
         let section = field.section()?;
         let name = section.require("group", "group = \"bulk\"", Field::name)?;
         let section = section.named(format!("flows.{name}"));
         let count = section.read("count", |field| field.integer(1..=MAX_FLOWS as u64))?;
-        let config = endpoint::read(defaults.clone(), &section)?;
+        let config = endpoint::read(*defaults, &section)?;
         let start = section.read("start", start)?.unwrap_or_default();
         let stop = section.read("stop", |field| {
             let stop = Time::ZERO + field.clone().instant()?;
@@ -43,7 +50,7 @@ impl<'a> Group<'a> {
             }
         })?;
         let count = count.unwrap_or(1) as usize;
-        let traffic = traffic(&section, config)?;
+        let traffic = traffic(&section, config, common)?;
         if let Traffic::Datagrams { pattern: Pattern::Schedule { intervals }, .. } = &traffic
             && intervals.len().saturating_mul(count) > MAX_INTERVALS
         {
@@ -103,7 +110,11 @@ fn start(field: Field<'_>) -> Result<(Time, Time)> {
     Ok((Time::ZERO + from, Time::ZERO + to))
 }
 
-fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
+fn traffic(
+    section: &Section<'_>,
+    config: EndpointConfig,
+    common: Option<&Section<'_>>,
+) -> Result<Traffic> {
     const KINDS: [&str; 4] = ["protocol", "cbr", "on_off", "schedule"];
     let mut given = KINDS.iter().filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((kind, field)) = given.next() else {
@@ -116,11 +127,17 @@ fn traffic(section: &Section<'_>, config: EndpointConfig) -> Result<Traffic> {
         return Err(second.error(format!("the flows already have `{kind}`")));
     }
     if *kind == "protocol" {
-        let name = field.clone().text()?;
-        let protocol = protocols::find(name)
-            .ok_or_else(|| field.unknown("protocol", name, PROTOCOLS.iter().map(|p| p.name)))?;
+        let mut protocol = composition::read(&field)?;
+        for table in common.into_iter().chain([section]) {
+            endpoint::configure(&mut protocol, table)?;
+        }
+        protocol.check().map_err(|wrong| {
+            let (axis, part) = wrong.part;
+            field.error(format!("{axis} `{part}` {}", wrong.why)).with_help(wrong.remedy)
+        })?;
         let packets = section.read("size", |field| size(&field, config.packet_size))?;
-        return Ok(Traffic::Transport { protocol, config: Box::new(config), packets });
+        let (protocol, config) = (Arc::new(protocol), Arc::new(config));
+        return Ok(Traffic::Transport { protocol, config, packets });
     }
     section.forbid(&["size"], "datagrams have no size: give `stop`")?;
     datagrams(kind, field, config.packet_size)

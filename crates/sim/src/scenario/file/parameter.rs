@@ -1,7 +1,5 @@
 //! Parameters of parts: read by what the parts tell of themselves.
 
-#![allow(dead_code)]
-
 use windward_core::part::{self, Kind, Parameters, Setting, Value, Words};
 
 use super::schema::{self, Key};

@@ -7,6 +7,7 @@ use KeyList::{Fixed, Made};
 
 use windward_core::network::{AqmSpec, RouterSpec};
 
+use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::parameter;
 use super::section::Result;
@@ -30,7 +31,6 @@ pub(super) enum KeyList {
     /// Written here.
     Fixed(&'static [Key]),
     /// Made of what parts tell of themselves; always the same.
-    #[allow(dead_code)]
     Made(fn() -> &'static [Key]),
 }
 
@@ -57,6 +57,8 @@ pub(super) enum Kind {
     Table(Keys),
     /// A table, or a word that stands for a table with that `kind`.
     WordOrTable(Keys),
+    /// A table, or a word that stands for a table with that `base`.
+    BaseOrTable(Keys),
     /// A table, or a value that says the same in another way.
     ValueOrTable(Keys),
     /// An array of tables, each known by the value of one of its keys.
@@ -115,7 +117,10 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
         };
         match (key.kind, &node.value) {
             (
-                Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys),
+                Kind::Table(keys)
+                | Kind::WordOrTable(keys)
+                | Kind::BaseOrTable(keys)
+                | Kind::ValueOrTable(keys),
                 Value::Table(table),
             ) => {
                 check(file, &path, table, keys)?;
@@ -148,7 +153,10 @@ pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
             meaning: key.meaning.clone().into_owned(),
         });
         match key.kind {
-            Kind::Table(keys) | Kind::WordOrTable(keys) | Kind::ValueOrTable(keys) => {
+            Kind::Table(keys)
+            | Kind::WordOrTable(keys)
+            | Kind::BaseOrTable(keys)
+            | Kind::ValueOrTable(keys) => {
                 describe(&format!("{path}."), keys, into);
             }
             Kind::Tables(keys, _) => describe(&format!("{path}.*."), keys, into),
@@ -171,9 +179,15 @@ const fn nested(
 }
 
 /// A key whose words are made of what a part tells of itself.
-#[allow(dead_code)]
 pub(super) fn made(name: &'static str, default: String, meaning: String) -> Key {
     Key { name, kind: Kind::Value, default: Cow::Owned(default), meaning: Cow::Owned(meaning) }
+}
+
+/// A table of such keys. It stays for as long as the program runs.
+pub(super) fn made_table(name: &'static str, meaning: &'static str, keys: Vec<Key>) -> Key {
+    let keys: &'static [Key] = Box::leak(keys.into_boxed_slice());
+    let lists: Keys = Box::leak(Box::new([Fixed(keys)]));
+    nested(name, Kind::Table(lists), "", meaning)
 }
 
 /// The whole file.
@@ -194,10 +208,10 @@ pub(super) const FILE: Keys = &[Fixed(&[
         "",
         "links of a general graph",
     ),
-    nested("endpoint", Kind::Table(&[Fixed(ENDPOINT)]), "", "defaults of every flow"),
+    nested("endpoint", Kind::Table(&[Made(endpoint::keys)]), "", "defaults of every flow"),
     nested(
         "flows",
-        Kind::Tables(&[Fixed(FLOW), Fixed(HOPS), Fixed(ENDPOINT)], "group"),
+        Kind::Tables(&[Fixed(FLOW), Fixed(HOPS), Made(endpoint::keys)], "group"),
         "",
         "groups of flows that have all in common",
     ),
@@ -359,101 +373,15 @@ const GILBERT_ELLIOTT: &[Key] = &[
     key("loss_bad", "1", "loss probability in the bad state (netem's 1-h)"),
 ];
 
-const ENDPOINT: &[Key] = &[
-    key("packet_size", "1000", "bytes of a data packet on the wire, 1 to 1048576"),
-    key("ack_size", "40", "bytes of an acknowledgment, 1 to 1048576"),
-    key("initial_window", "2", "packets, 1 to 1000000"),
-    key("rwnd", "1048576", "receiver window, packets, 1 to 2^30"),
-    key("dupack_threshold", "3", "duplicate ACKs that mean a loss, 1 to 1000000"),
-    key("rto_floor", "200ms", "least retransmission timeout, 0 to 24h"),
-    key("rto_initial", "1s", "timeout before the first RTT sample, up to 24h"),
-    key("rto_ceiling", "60s", "greatest timeout, rto_floor to 2400h"),
-    key("timestamps", "true", "an RTT sample an ACK; else one packet at a time, by Karn's rule"),
-    key("clock_granularity", "10ms", "tick of the RTT clock, 0 (ideal) to 24h"),
-    key("retransmission_timeout_factor", "2", "retransmission over recovery timeout, 1 to 1000"),
-    key("delayed_acks", "false", "true (200ms), false, or the longest delay, up to 24h"),
-    key("overhead", "0s", "longest processing time before a packet is sent, 0 to 24h"),
-    key("ecn", "false", "negotiate ECN"),
-    key("pacing", "false", "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so"),
-    key("partial_deflation", "true", "deflate the send-out window on partial ACKs"),
-    key("loss_monitor_guard", "false", "lr2008 section 5.2, last sentence, literally"),
-    nested("estcp", Kind::Table(&[Fixed(ESTCP)]), "", "parameters of estcp-ecn"),
-    nested("veno", Kind::Table(&[Fixed(VENO)]), "", "parameters of veno"),
-    nested("jtcp", Kind::Table(&[Fixed(JTCP)]), "", "parameters of jtcp"),
-    nested("new_jersey", Kind::Table(&[Fixed(NEW_JERSEY)]), "", "parameters of new-jersey"),
-    nested("westwood", Kind::Table(&[Fixed(WESTWOOD)]), "", "of westwood and its kin"),
-    nested("bulk_repeat", Kind::Table(&[Fixed(BULK_REPEAT)]), "", "of tcpw-br: recovery"),
-    nested("spike", Kind::Table(&[Fixed(SPIKE)]), "", "of tcpw-br: long RTTs mean congestion"),
-    nested(
-        "rate_gap",
-        Kind::Table(&[Fixed(RATE_GAP)]),
-        "",
-        "of tcpw-br: a rate too low means congestion",
-    ),
-    key("notification", "the protocol's", "way of notices of corruption: forward or backward"),
-    nested("ceten", Kind::Table(&[Fixed(CETEN)]), "", "the response of ceten-p and ceten-a"),
-    nested("xcp_r", Kind::Table(&[Fixed(XCP_R)]), "", "xcp-r: how the receiver keeps the window"),
-];
-
-const XCP_R: &[Key] = &[
-    key("formula", "incremental", "incremental, or per-window: the paper's rejected first version"),
-    key("congestion_flag", "count", "count of window changes in every packet, or once: a bit"),
-];
-
-const CETEN: &[Key] = &[
-    key("n", "1", "ceten-a: divides the share of corruption, 1 to 1e9"),
-    key("k", "1", "ceten-a: exponent of the share of corruption, more than 0, up to 1000"),
-    key("timeouts", "window", "after a timeout: standard, threshold or window"),
-    key("per_segment", "true", "ceten-p: a coin for each lost segment, not for each window"),
-];
-
-const WESTWOOD: &[Key] = &[
-    key("estimator", "that of the protocol", "be, ere or per-rtt: which rate estimate"),
-    key("counting", "exact", "what ACKs count for: exact, or acked-count (Casetti 2001, Linux)"),
-];
-
-const BULK_REPEAT: &[Key] = &[
-    key("maximum", "no limit", "bulk retransmissions of one window, 1 to 1000000"),
-    key(
-        "repeat",
-        "round",
-        "next bulk: when the last one is answered (round), at any partial ACK (ack)",
-    ),
-    key("fixed_timeout", "the RTO without back-off", "timeout while losses are errors, up to 24h"),
-    key("timeout_window", "repeated", "timeout by an error: repeated, kept or one"),
-];
-
-const SPIKE: &[Key] = &[
-    key("a", "0.4", "share of the range of RTTs above which congestion begins, b to 1"),
-    key("b", "0.05", "share of the range of RTTs below which it ends, 0 to a"),
-    key("tick", "0s", "RTTs are rounded to whole ticks, 0 (exact) to 24h"),
-];
-
-const RATE_GAP: &[Key] = &[
-    key("threshold", "0.7", "share of the rate expected, cwnd/RTTmin; above 0, to 1000000"),
-    key("reading", "text", "error: rate above it (text) or below it (printed)"),
-];
-
-const ESTCP: &[Key] =
-    &[key("prior", "32", "packets that the last phase's marks count for, 1 to 1000000")];
-
-const VENO: &[Key] = &[
-    key("threshold", "3", "backlog, packets, from which a loss is congestion, 0 to 1000000"),
-    key("rtt", "smoothed", "smoothed (Fu and Liew 2003) or latest (Linux)"),
-];
-
-const JTCP: &[Key] = &[
-    key("threshold", "1", "jitter ratio times cwnd from which a loss is congestion, 0 to 1000"),
-    key("jitter", "absolute", "absolute (sum of |D|) or signed (sum of D)"),
-];
-
-const NEW_JERSEY: &[Key] =
-    &[key("on_warning", "false", "does a warning without a loss set the window?")];
-
 const FLOW: &[Key] = &[
     key("group", "", "unique name of the group"),
     key("count", "1", "number of flows, 1 to 100000 in all groups"),
-    key("protocol", "", "a name of the protocol table; or cbr, on_off, schedule"),
+    nested(
+        "protocol",
+        Kind::BaseOrTable(&[Fixed(COMPOSITION)]),
+        "",
+        "a name of the protocol table, or parts by name; or cbr, on_off, schedule",
+    ),
     nested("cbr", Kind::Table(&[Fixed(CBR)]), "", "datagrams at a constant rate"),
     nested("on_off", Kind::Table(&[Fixed(ON_OFF)]), "", "datagrams, exponential on and off times"),
     nested(
@@ -466,6 +394,16 @@ const FLOW: &[Key] = &[
     key("start", "0s", "an instant, or a range [\"0s\", \"1s\"] drawn from per flow"),
     key("stop", "never", "no more data from here on; after start"),
     key("bottleneck", "slowest link", "link at which throughput is measured"),
+];
+
+const COMPOSITION: &[Key] = &[
+    key("base", "", "a row of the protocol table, whose parts are those not named here"),
+    key("window", "that of base", "window law, by its name in `windward list --parts`"),
+    key("recovery", "that of base, sack", "recovery scheme"),
+    key("discrimination", "that of base, always", "what judges losses"),
+    key("feedback", "that of base, none", "what packets carry and ACKs echo"),
+    key("router", "what the feedback asks for", "what the routers on the path must do"),
+    key("name", "base and what differs", "the name in results"),
 ];
 
 const HOPS: &[Key] = &[

@@ -198,6 +198,16 @@ impl<'a> Field<'a> {
         Ok(name)
     }
 
+    /// A name that only results carry: anything printable.
+    pub(super) fn label(self) -> Result<&'a str> {
+        let label = self.clone().text()?;
+        let good = |c: char| !c.is_control() && c != ',' && c != '"';
+        if label.trim().is_empty() || label.len() > 64 || !label.chars().all(good) {
+            return Err(self.error("a name has 1 to 64 characters, none of them `,` or a quote"));
+        }
+        Ok(label)
+    }
+
     pub(super) fn bool(self) -> Result<bool> {
         match self.node.value {
             Value::Bool(value) => Ok(value),

@@ -48,13 +48,15 @@ impl Change<'_> {
                 let node = table.entry(name, || self.empty_table());
                 self.in_node(node, keys, name, rest)
             }
-            Kind::WordOrTable(keys) => {
+            Kind::WordOrTable(keys) | Kind::BaseOrTable(keys) => {
                 let node = table.entry(name, || self.empty_table());
-                // "red" and { kind = "red" } are the same.
+                // "red" and { kind = "red" } are the same, and "cubic" and { base = "cubic" }.
+                let stands_for =
+                    if matches!(key.kind, Kind::BaseOrTable(_)) { "base" } else { "kind" };
                 if let Value::Text(_) = node.value {
                     let word = std::mem::replace(node, self.empty_table());
                     if let Value::Table(table) = &mut node.value {
-                        table.entries.push(("kind".to_owned(), word));
+                        table.entries.push((stands_for.to_owned(), word));
                     }
                 }
                 self.in_node(node, keys, name, rest)

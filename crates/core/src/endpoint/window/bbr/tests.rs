@@ -5,6 +5,7 @@
 
 use super::model::{inflight_at_loss, is_inflight_too_high};
 use super::*;
+use crate::endpoint::event::ResetCause;
 use crate::endpoint::tests::path::TestPath;
 use crate::endpoint::window::Window;
 use crate::units::Probability;
@@ -268,7 +269,7 @@ fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
 /// A law in Startup with a window of 200 packets.
 fn law_of_200() -> Bbr {
     let config = EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() };
-    Bbr::new(&config, Stream::new(0, "window", ""))
+    Bbr::of(&config, Stream::new(0, "window", ""))
 }
 
 #[test]
@@ -372,13 +373,9 @@ fn losses_that_were_none_are_undone() {
 #[test]
 fn persistent_congestion_starts_from_what_is_in_flight() {
     let mut law = law_of_200();
-    let path = crate::endpoint::estimator::Path { in_flight: 2.0, ..Default::default() };
-    law.on_reset(&ResetEvent {
-        path,
-        repeated: false,
-        probability: Probability::ONE,
-        keeps_window: false,
-    });
+    let path = crate::endpoint::event::Path { in_flight: 2.0, ..Default::default() };
+    let cause = ResetCause::PersistentCongestion;
+    law.on_reset(&ResetEvent { cause, ..ResetEvent::timeout(path) });
     assert_eq!((law.cwnd, law.prior_cwnd), (3.0, 200.0));
     law.restore_cwnd();
     assert_eq!(law.cwnd, 200.0);
