@@ -320,18 +320,27 @@ impl fmt::Display for Kind {
             Kind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
             Kind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
             Kind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
-            Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {most}"),
+            Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
             Kind::Time { least, most } if least == Duration::from_ps(1) => {
-                write!(f, "longer than 0, up to {most}")
+                write!(f, "longer than 0, up to {}", span(most))
             }
-            Kind::Time { least, most } => write!(f, "{least} to {most}"),
-            Kind::Switch { on, most } => write!(f, "true ({on}), false, or a time up to {most}"),
+            Kind::Time { least, most } => write!(f, "{least} to {}", span(most)),
+            Kind::Switch { on, most } => {
+                write!(f, "true ({on}), false, or a time up to {}", span(most))
+            }
             Kind::Word(words) => write!(f, "{}", alternatives(words)),
             Kind::PositiveOrWord { most, words } => {
                 write!(f, "above 0, up to {}, or {}", Value::Number(most), alternatives(words))
             }
         }
     }
+}
+
+/// A long time in hours, where that is a whole number of them.
+fn span(time: Duration) -> String {
+    const HOUR: u64 = Duration::from_secs(3600).as_ps();
+    let hours = time.as_ps() / HOUR;
+    if hours > 0 && time.as_ps() % HOUR == 0 { format!("{hours}h") } else { time.to_string() }
 }
 
 /// `a`, `a or b`, `a, b or c`.

@@ -104,7 +104,7 @@ impl Pages {
             let _ = writeln!(page, "| `{key}` | {} | {} |", doc.default, doc.meaning);
         }
         for (table, doc) in keys.iter().filter(|(key, _)| is_table(key)) {
-            let _ = write!(page, "\n`{table} = {{ .. }}`: {}.\n\n{HEAD}", doc.meaning);
+            let _ = write!(page, "\n`{table}`, a table: {}.\n\n{HEAD}", doc.meaning);
             for (key, doc) in &keys {
                 if let Some(name) = key.strip_prefix(table).and_then(|k| k.strip_prefix('.')) {
                     let _ = writeln!(page, "| `{name}` | {} | {} |", doc.default, doc.meaning);

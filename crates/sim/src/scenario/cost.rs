@@ -1,6 +1,5 @@
 //! How much work a run will be, before it is run.
 
-use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::units::Time;
 
 use super::{FlowSpec, Pattern, Scenario, Traffic};
@@ -66,7 +65,7 @@ impl Scenario {
         let most = packets.map_or(f64::INFINITY, |packets| packets as f64);
         let survives = |&link: &usize| 1.0 - self.links[link].channel.loss_rate(config.packet_size);
         let loss = 1.0 - flow.forward.iter().map(survives).product::<f64>();
-        let through = if protocol.discrimination == Discrimination::AlwaysCongestion {
+        let through = if protocol.discrimination.never_doubts() {
             seconds * tcp_rate(loss, rtt, config.rto_floor.as_secs_f64() + rtt)
         } else {
             f64::INFINITY

@@ -30,56 +30,47 @@ use crate::part::{CustomPart, Part, Plain, axis};
 use crate::rng::Stream;
 use crate::units::{Rate, Time};
 
-/// Makes the axis of the list of disciplines, and what must be known of each beside.
-macro_rules! aqms {
-    ($d:tt $($name:ident: $part:ty,)+) => {
-        axis! {
-            $d each_aqm;
-            /// The queue management of a link, with its parameters.
-            config AqmSpec;
-            /// The state of a queue's management.
-            state Aqm;
-            @custom dyn MakeAqm => Box<dyn QueueManagement + Send + Sync>;
-            $($name: $part,)+
-        }
-        impl AqmSpec {
-            /// Does it mark packets?
-            pub fn marks(&self) -> bool {
-                match self {
-                    $(AqmSpec::$name(config) => <$part as AqmPart>::marks(config),)+
-                    AqmSpec::Custom(custom) => custom.0.marks(),
-                }
-            }
-            /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
-            pub fn acts_on_departure(&self) -> bool {
-                match self {
-                    $(AqmSpec::$name(_) => <$part as AqmPart>::ACTS_ON_DEPARTURE,)+
-                    AqmSpec::Custom(custom) => custom.0.acts_on_departure(),
-                }
-            }
-        }
-        impl Aqm {
-            /// The discipline of an empty queue.
-            pub fn new(spec: &AqmSpec, place: &Place<'_>) -> Aqm {
-                match spec {
-                    $(AqmSpec::$name(config) => {
-                        Aqm::$name(<$part as AqmPart>::new(*config, place))
-                    })+
-                    AqmSpec::Custom(custom) => Aqm::Custom(custom.0.make(place)),
-                }
-            }
-        }
-    };
-}
-
-aqms! {
-    $
+axis! {
+    $ each each_kind;
+    /// The queue management of a link, with its parameters.
+    config AqmSpec;
+    /// The state of a queue's management.
+    state Aqm;
+    @make Placed(&Place<'_>);
+    @custom dyn MakeAqm => Box<dyn QueueManagement + Send + Sync> =
+        |maker: &dyn MakeAqm, place: &Place<'_>| maker.make(place);
     DropTail: DropTail,
     Red: Box<Red>,
     Codel: Box<Codel>,
     FqCodel: Box<FqCodel>,
     Pie: Box<Pie>,
     DualPi2: Box<DualPi2>,
+}
+
+impl AqmSpec {
+    /// Does it mark packets?
+    pub fn marks(&self) -> bool {
+        each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
+    }
+    /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
+    pub fn acts_on_departure(&self) -> bool {
+        each_kind!(
+            self,
+            P(_) => <P as AqmPart>::ACTS_ON_DEPARTURE,
+            custom(aqm) => aqm.acts_on_departure()
+        )
+    }
+}
+
+/// A part that is made at a place.
+trait Placed: Part {
+    fn new(config: &Self::Config, place: &Place<'_>) -> Self;
+}
+
+impl<P: AqmPart> Placed for P {
+    fn new(config: &P::Config, place: &Place<'_>) -> Self {
+        <P as AqmPart>::new(*config, place)
+    }
 }
 
 impl Default for AqmSpec {
@@ -321,7 +312,7 @@ impl Place<'_> {
 /// Asks whichever discipline it is.
 impl QueueManagement for Aqm {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        each_aqm!(self, aqm => aqm.on_enqueue(now, queue, packet))
+        each!(self, aqm => aqm.on_enqueue(now, queue, packet))
     }
     fn on_dequeue(
         &mut self,
@@ -330,27 +321,27 @@ impl QueueManagement for Aqm {
         queue: &Backlog<'_>,
         packet: &Packet,
     ) -> Verdict {
-        each_aqm!(self, aqm => aqm.on_dequeue(now, leaving, queue, packet))
+        each!(self, aqm => aqm.on_dequeue(now, leaving, queue, packet))
     }
     fn next_timer(&self) -> Time {
-        each_aqm!(self, aqm => aqm.next_timer())
+        each!(self, aqm => aqm.next_timer())
     }
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each_aqm!(self, aqm => aqm.on_timer(now, queue));
+        each!(self, aqm => aqm.on_timer(now, queue));
     }
     fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        each_aqm!(self, aqm => aqm.lane(label, packet))
+        each!(self, aqm => aqm.lane(label, packet))
     }
     fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        each_aqm!(self, aqm => aqm.next_lane(now, queue))
+        each!(self, aqm => aqm.next_lane(now, queue))
     }
     fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        each_aqm!(self, aqm => aqm.evict(queue))
+        each!(self, aqm => aqm.evict(queue))
     }
     fn makes_room(&self) -> bool {
-        each_aqm!(self, aqm => aqm.makes_room())
+        each!(self, aqm => aqm.makes_room())
     }
     fn memory_limit(&self) -> u64 {
-        each_aqm!(self, aqm => aqm.memory_limit())
+        each!(self, aqm => aqm.memory_limit())
     }
 }

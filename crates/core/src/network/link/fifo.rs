@@ -50,8 +50,8 @@ impl FifoLink {
         FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
-            aqm: Aqm::new(&queue.aqm, &place),
-            router: Router::new(&queue.router, &place),
+            aqm: queue.aqm.make(&place),
+            router: queue.router.make(&place),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }

@@ -77,8 +77,8 @@ impl<T> Queue<T> {
     fn new(spec: &QueueSpec, place: &Place<'_>) -> Self {
         Queue {
             limit: spec.limit,
-            aqm: Aqm::new(&spec.aqm, place),
-            router: Router::new(&spec.router, place),
+            aqm: spec.aqm.make(place),
+            router: spec.router.make(place),
             waiting: vec![VecDeque::new()],
             lanes: vec![Lane::default()],
             packets: 0,

@@ -25,63 +25,51 @@ use crate::packet::Packet;
 use crate::part::{CustomPart, Part, Plain, axis};
 use crate::units::Time;
 
-/// Makes the axis of the list of routers, and what must be known of each beside.
-macro_rules! routers {
-    ($d:tt $($name:ident: $part:ty,)+) => {
-        axis! {
-            $d each_router;
-            /// A router with its parameters.
-            config RouterSpec;
-            /// The state of a router.
-            state Router;
-            @custom dyn MakeRouter => Box<dyn Feedback + Send + Sync>;
-            $($name: $part,)+
-        }
-        impl RouterSpec {
-            /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
-            pub fn marks(&self) -> bool {
-                match self {
-                    $(RouterSpec::$name(_) => <$part as RouterPart>::MARKS,)+
-                    RouterSpec::Custom(custom) => custom.0.marks(),
-                }
-            }
-            /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
-            pub fn acts_on_departure(&self) -> bool {
-                match self {
-                    $(RouterSpec::$name(_) => <$part as RouterPart>::ACTS_ON_DEPARTURE,)+
-                    RouterSpec::Custom(custom) => custom.0.acts_on_departure(),
-                }
-            }
-            /// Does it give the feedback that protocols asking for `kind` need?
-            pub fn serves(&self, kind: RouterKind) -> bool {
-                match self {
-                    $(RouterSpec::$name(_) => <$part as RouterPart>::serves(kind),)+
-                    RouterSpec::Custom(custom) => custom.0.serves(kind),
-                }
-            }
-        }
-        impl Router {
-            /// The router described by `spec` at that place, before it has seen any traffic.
-            pub fn new(spec: &RouterSpec, place: &Place<'_>) -> Router {
-                match spec {
-                    $(RouterSpec::$name(config) => {
-                        Router::$name(<$part as RouterPart>::new(*config, place))
-                    })+
-                    RouterSpec::Custom(custom) => Router::Custom(custom.0.make(place)),
-                }
-            }
-        }
-    };
-}
-
-routers! {
-    $
+axis! {
+    $ each each_kind;
+    /// A router with its parameters.
+    config RouterSpec;
+    /// The state of a router.
+    state Router;
+    @make Placed(&Place<'_>);
+    @custom dyn MakeRouter => Box<dyn Feedback + Send + Sync> =
+        |maker: &dyn MakeRouter, place: &Place<'_>| maker.make(place);
     None: NoRouter,
     Xcp: Box<XcpRouter>,
     Xtcp: CongestionCounter,
     EcnThreshold: EcnThreshold,
     Estcp: Box<TrafficController>,
     Warning: Box<CongestionWarning>,
+}
+
+impl RouterSpec {
+    /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
+    pub fn marks(&self) -> bool {
+        each_kind!(self, P(_) => <P as RouterPart>::MARKS, custom(router) => router.marks())
+    }
+    /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
+    pub fn acts_on_departure(&self) -> bool {
+        each_kind!(
+            self,
+            P(_) => <P as RouterPart>::ACTS_ON_DEPARTURE,
+            custom(router) => router.acts_on_departure()
+        )
+    }
+    /// Does it give the feedback that protocols asking for `kind` need?
+    pub fn serves(&self, kind: RouterKind) -> bool {
+        each_kind!(self, P(_) => <P as RouterPart>::serves(kind), custom(router) => router.serves(kind))
+    }
+}
+
+/// A part that is made at a place.
+trait Placed: Part {
+    fn new(config: &Self::Config, place: &Place<'_>) -> Self;
+}
+
+impl<P: RouterPart> Placed for P {
+    fn new(config: &P::Config, place: &Place<'_>) -> Self {
+        <P as RouterPart>::new(*config, place)
+    }
 }
 
 impl Default for RouterSpec {
@@ -266,30 +254,30 @@ pub trait MakeRouter: CustomPart {
 impl Feedback for Router {
     #[inline]
     fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        each_router!(self, router => router.on_arrival(now, queue, packet))
+        each!(self, router => router.on_arrival(now, queue, packet))
     }
     #[inline]
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        each_router!(self, router => router.on_enqueue(now, queue, packet))
+        each!(self, router => router.on_enqueue(now, queue, packet))
     }
     fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
-        each_router!(self, router => router.on_drop(now, queue, packet));
+        each!(self, router => router.on_drop(now, queue, packet));
     }
     #[inline]
     fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        each_router!(self, router => router.on_departure(now, queue, packet))
+        each!(self, router => router.on_departure(now, queue, packet))
     }
     #[inline]
     fn next_timer(&self) -> Time {
-        each_router!(self, router => router.next_timer())
+        each!(self, router => router.next_timer())
     }
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each_router!(self, router => router.on_timer(now, queue));
+        each!(self, router => router.on_timer(now, queue));
     }
     fn signal(&self) -> Option<f64> {
-        each_router!(self, router => router.signal())
+        each!(self, router => router.signal())
     }
     fn traffic_controller(&self) -> Option<&TrafficController> {
-        each_router!(self, router => router.traffic_controller())
+        each!(self, router => router.traffic_controller())
     }
 }
