@@ -340,7 +340,7 @@ impl fmt::Display for Kind {
 fn span(time: Duration) -> String {
     const HOUR: u64 = Duration::from_secs(3600).as_ps();
     let hours = time.as_ps() / HOUR;
-    if hours > 0 && time.as_ps() % HOUR == 0 { format!("{hours}h") } else { time.to_string() }
+    if hours > 0 && time.as_ps().is_multiple_of(HOUR) { format!("{hours}h") } else { time.to_string() }
 }
 
 /// `a`, `a or b`, `a, b or c`.
