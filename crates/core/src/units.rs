@@ -184,8 +184,18 @@ impl Rate {
     pub fn bytes_per_s(self) -> f64 {
         self.0 as f64 / 8.0
     }
+    /// The time that a byte takes, if that is a whole number of picoseconds.
+    pub const fn byte_time(self) -> Option<Duration> {
+        let ps = 8 * PS_PER_S;
+        if ps.is_multiple_of(self.0) { Some(Duration(ps / self.0)) } else { None }
+    }
     /// The time that `bytes` take on a wire of this rate, rounded down to the picosecond.
+    #[inline]
     pub fn transmission_time(self, bytes: u32) -> Duration {
+        // A division by 64 bits is much the faster, and holds what a packet has.
+        if let Some(bits) = (u64::from(bytes) * 8).checked_mul(PS_PER_S) {
+            return Duration(bits / self.0);
+        }
         let ps = u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(self.0);
         Duration(u64::try_from(ps).unwrap_or(u64::MAX))
     }

@@ -143,7 +143,7 @@ pub struct LinkOutcome {
     /// The longest queue seen by an arriving packet in the whole run.
     pub max_queue_packets: u64,
     /// The phases of its traffic controller (estcp2010), if it has one and there were any.
-    pub phases: Option<PhaseOutcome>,
+    pub phases: Option<Box<PhaseOutcome>>,
 }
 
 /// The phases of a traffic controller that lie wholly after the warm-up.

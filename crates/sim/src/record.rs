@@ -273,7 +273,7 @@ impl<'a> LinkRecord<'a> {
             marked: link.marked,
             mean_queue_packets: link.mean_queue_packets,
             max_queue_packets: link.max_queue_packets,
-            phases: link.phases.as_ref().map(PhaseRecord::new),
+            phases: link.phases.as_deref().map(PhaseRecord::new),
         }
     }
 }

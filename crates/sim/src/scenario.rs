@@ -55,8 +55,9 @@ pub struct LinkSpec {
     pub rate: LinkRate,
     /// Propagation delay.
     pub delay: Duration,
-    /// The queue before the wire and the feedback its router gives.
-    pub queue: QueueSpec,
+    /// The queue before the wire and the feedback its router gives; links with equal ones share
+    /// it.
+    pub queue: Arc<QueueSpec>,
     /// What the wire does to packets.
     pub channel: ChannelSpec,
     /// What at the far end knows of that.
@@ -93,7 +94,7 @@ pub enum Traffic {
         /// A row of the protocol table or another composition, with the parameters of its parts.
         /// It must pass [`Protocol::check`].
         protocol: Arc<Protocol>,
-        /// Parameters of both endpoints.
+        /// Parameters of both endpoints, which the flows of a group share.
         config: Arc<EndpointConfig>,
         /// Packets to transfer, or `None` for bulk: data never runs out.
         packets: Option<u64>,

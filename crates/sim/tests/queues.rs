@@ -215,7 +215,7 @@ fn queue_management_and_channels_may_come_from_outside() {
                     to = 'b' }]";
     let mut scenario = scenario(&[("flows", flows)]);
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    link.queue.aqm = AqmSpec::Custom(Custom(&OUTSIDE));
+    std::sync::Arc::make_mut(&mut link.queue).aqm = AqmSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let left = wire(&outcome).delivered as f64;
     // 1250 packets a second for 30 s reach the end, and one more of nine was dropped at the head;
@@ -224,7 +224,7 @@ fn queue_management_and_channels_may_come_from_outside() {
     assert!(wire(&outcome).dropped as f64 > left / 9.0 - 1.0);
 
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    link.queue.aqm = AqmSpec::default();
+    std::sync::Arc::make_mut(&mut link.queue).aqm = AqmSpec::default();
     link.channel = ChannelSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let corrupted = wire(&outcome).corrupted as f64;

@@ -155,7 +155,7 @@ impl<'a> Inputs<'a> {
 
     /// A number of the phases of a link's traffic controller; not a number without any.
     fn phase(&self, read: impl Fn(&PhaseOutcome) -> f64) -> f64 {
-        self.link(0).phases.as_ref().map_or(f64::NAN, read)
+        self.link(0).phases.as_deref().map_or(f64::NAN, read)
     }
 
     /// The flows of a group.

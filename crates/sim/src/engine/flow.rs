@@ -11,31 +11,28 @@ use windward_core::units::{Duration, Time};
 
 use super::group::{Bins, Group};
 use super::hop::Window;
-use super::route::{Onward, Step};
+use super::route::Route;
 use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::source::Source;
 use crate::outcome::FlowOutcome;
-use crate::scenario::{FlowSpec, LinkId, Scenario, Traffic};
+use crate::scenario::{FlowSpec, Scenario, Traffic};
 
 /// What every flow has.
 #[derive(Debug)]
 pub(super) struct Flow {
-    pub(super) forward: Box<[Step]>,
-    pub(super) reverse: Box<[Step]>,
-    pub(super) bottleneck: u32,
+    pub(super) route: Route,
     pub(super) group: u32,
     /// The class its packets belong to.
     pub(super) class: u8,
-    pub(super) name: String,
     pub(super) start: Time,
     pub(super) stop: Time,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<Box<Source>>,
     /// Bytes put through the bottleneck in all, and inside the window.
     pub(super) bottleneck_bytes: u64,
     pub(super) measured_bytes: u64,
     /// The same in bins of time, if asked for.
-    bins: Option<Bins>,
+    bins: Option<Box<Bins>>,
     idle: Idle,
     /// Datagrams delivered, and how many of these before the window.
     pub(super) datagrams: u64,
@@ -46,9 +43,9 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(spec: &FlowSpec, scenario: &Scenario) -> Self {
+    pub(super) fn new(spec: &FlowSpec, route: Route, scenario: &Scenario) -> Self {
         let seed = scenario.seed;
-        let FlowSpec { name, group, traffic, forward, reverse, bottleneck, start, stop } = spec;
+        let FlowSpec { name, group, traffic, start, stop, .. } = spec;
         let mut stream = Stream::new(seed, "start", name);
         let start = {
             let (low, high) = (start.0.since(Time::ZERO), start.1.since(Time::ZERO));
@@ -64,25 +61,19 @@ impl Flow {
             Traffic::Transport { .. } => None,
             Traffic::Datagrams { packet_size, pattern } => {
                 let stream = Stream::new(seed, "source", name);
-                Some(Source::new(pattern, *packet_size, start, stop, stream))
+                Some(Box::new(Source::new(pattern, *packet_size, start, stop, stream)))
             }
         };
-        let route = |links: &[LinkId]| {
-            links.iter().map(|link| Step { link: *link as u32, onward: Onward::Event }).collect()
-        };
         Flow {
-            forward: route(forward),
-            reverse: route(reverse),
-            bottleneck: *bottleneck as u32,
+            route,
             group: *group as u32,
             class: traffic.router() as u8,
-            name: name.clone(),
             start,
             stop,
             source,
             bottleneck_bytes: 0,
             measured_bytes: 0,
-            bins: scenario.flow_bins.then(|| Bins::new(scenario.bin)),
+            bins: scenario.flow_bins.then(|| Box::new(Bins::new(scenario.bin))),
             idle: Idle::new(idle_after, start),
             datagrams: 0,
             datagrams_at_warmup: 0,
@@ -131,6 +122,7 @@ impl Flow {
 
     pub(super) fn transport_outcome(
         &self,
+        name: &str,
         transport: &mut Transport,
         window: Window,
     ) -> FlowOutcome {
@@ -143,7 +135,7 @@ impl Flow {
         let mut idle = self.idle;
         idle.end(window, self.stop.min(transport.completed.unwrap_or(Time::NEVER)));
         FlowOutcome {
-            name: self.name.clone(),
+            name: name.to_owned(),
             group: self.group as usize,
             protocol: transport.protocol,
             goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
@@ -163,12 +155,12 @@ impl Flow {
         }
     }
 
-    pub(super) fn datagram_outcome(&self, window: Window) -> FlowOutcome {
+    pub(super) fn datagram_outcome(&self, name: &str, window: Window) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
         let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
         FlowOutcome {
-            name: self.name.clone(),
+            name: name.to_owned(),
             group: self.group as usize,
             protocol: "datagrams",
             goodput_bps: delivered as f64 * 8.0 / length,
@@ -229,10 +221,10 @@ pub(super) struct Transport {
     pub(super) completed: Option<Time>,
     pub(super) delays_acks: bool,
     /// Packets in processing, if that takes time.
-    pub(super) outbox: Option<Outbox>,
+    pub(super) outbox: Option<Box<Outbox>>,
     pub(super) sender_timer: Alarm,
     pub(super) receiver_timer: Alarm,
-    pub(super) notices: Option<Notices>,
+    pub(super) notices: Option<Box<Notices>>,
     pub(super) at_warmup: SenderStats,
     /// Unique packets delivered before the figures begin.
     pub(super) unique_before: u64,
@@ -256,9 +248,8 @@ impl Transport {
         };
         let sender = Sender::new(protocol, config, seed, &spec.name);
         Some(Transport {
-            notices: sender.notification().map(|notification| Notices {
-                notification,
-                reported: vec![None; spec.forward.len()],
+            notices: sender.notification().map(|notification| {
+                Box::new(Notices { notification, reported: vec![None; spec.forward.len()] })
             }),
             sender,
             receiver: Receiver::new(&protocol.feedback, config),
@@ -267,10 +258,12 @@ impl Transport {
             packets: *packets,
             completed: None,
             delays_acks: config.delayed_acks.is_some(),
-            outbox: (!config.overhead.is_zero()).then(|| Outbox {
-                overhead: config.overhead,
-                stream: Stream::new(seed, "overhead", &spec.name),
-                packets: VecDeque::new(),
+            outbox: (!config.overhead.is_zero()).then(|| {
+                Box::new(Outbox {
+                    overhead: config.overhead,
+                    stream: Stream::new(seed, "overhead", &spec.name),
+                    packets: VecDeque::new(),
+                })
             }),
             sender_timer: Alarm::OFF,
             receiver_timer: Alarm::OFF,

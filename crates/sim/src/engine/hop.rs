@@ -1,6 +1,7 @@
 //! One directed link in the engine: its state machine, what it carries, and its books.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 use windward_core::network::{Departure, Link, Notifier, QueuedLink};
 use windward_core::units::{Duration, Probability, Time};
@@ -15,14 +16,21 @@ use crate::scenario::LinkSpec;
 #[derive(Debug)]
 pub(super) struct Hop {
     pub(super) link: Link<PacketId>,
-    /// Packets that will reach the far end, in order, unless the next link took them already.
-    pub(super) wire: VecDeque<(Time, PacketId)>,
+    pub(super) wire: OnWire,
     pub(super) books: Books,
-    /// When the queue is served next, and when an interval of its router ends.
-    pub(super) service: Alarm,
-    pub(super) router: Alarm,
+    /// Only where packets wait in the link.
+    pub(super) alarms: Option<Box<Alarms>>,
     /// Is there a notifier at the far end?
     pub(super) notifies: bool,
+}
+
+/// The events of a link in which packets wait.
+#[derive(Debug)]
+pub(super) struct Alarms {
+    /// When the queue is served next.
+    pub(super) service: Alarm,
+    /// When an interval of its router ends.
+    pub(super) router: Alarm,
 }
 
 impl Hop {
@@ -38,21 +46,32 @@ impl Hop {
         };
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
-        Hop {
-            link,
-            wire: VecDeque::new(),
-            books: Books::default(),
-            service: Alarm::OFF,
-            router: Alarm::OFF,
-            notifies,
-        }
+        let mut hop =
+            Hop { link, wire: OnWire::default(), books: Books::default(), alarms: None, notifies };
+        let waits = matches!(hop.link, Link::Queued(_));
+        hop.alarms = waits.then(|| Box::new(Alarms { service: Alarm::OFF, router: Alarm::OFF }));
+        hop
     }
 
     /// Looks after the router, if there is one with intervals: the end of one may be earlier than
     /// was known, because a router that slept has woken.
     pub(super) fn follow_router(&mut self, link: u32, schedule: &mut Schedule) {
-        let due = self.link.next_timer();
-        self.router.bring_forward(schedule, Component::Router(link).id(), due);
+        if let Some(alarms) = &mut self.alarms {
+            let due = self.link.next_timer();
+            alarms.router.bring_forward(schedule, Component::Router(link).id(), due);
+        }
+    }
+
+    /// Reads something of each part, to have it in the caches.
+    pub(super) fn touch(&self) {
+        black_box((
+            self.link.longest_queue(),
+            self.books.arrived,
+            self.books.sent_bytes,
+            self.wire.first(),
+            self.wire.rest.len(),
+            self.notifies,
+        ));
     }
 
     /// The probability that a packet of `size` bytes survives the link, as the notifier knows it.
@@ -70,7 +89,7 @@ impl Hop {
         self,
         name: &str,
         window: Window,
-        phases: Option<PhaseOutcome>,
+        phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
         let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
         let mut in_flight = self.books.on_wire_at_end;
@@ -93,6 +112,52 @@ impl Hop {
             max_queue_packets: self.link.longest_queue() as u64,
             phases,
         }
+    }
+}
+
+/// Packets that will reach the far end, in order, unless the next link took them already. Most
+/// links of a large topology carry one at a time, which lies here.
+#[derive(Debug)]
+pub(super) struct OnWire {
+    at: Time,
+    first: PacketId,
+    rest: VecDeque<(Time, PacketId)>,
+}
+
+/// In place of a packet: the wire is empty.
+const NOBODY: PacketId = PacketId::MAX;
+
+impl Default for OnWire {
+    fn default() -> Self {
+        OnWire { at: Time::NEVER, first: NOBODY, rest: VecDeque::new() }
+    }
+}
+
+impl OnWire {
+    /// Adds a packet that arrives at `at`, after all others. Is it the first?
+    #[inline]
+    pub(super) fn push(&mut self, at: Time, packet: PacketId) -> bool {
+        if self.first == NOBODY {
+            (self.at, self.first) = (at, packet);
+            return true;
+        }
+        self.rest.push_back((at, packet));
+        false
+    }
+
+    /// The first packet, if there is one.
+    #[inline]
+    pub(super) fn first(&self) -> Option<PacketId> {
+        (self.first != NOBODY).then_some(self.first)
+    }
+
+    /// Takes the first packet off; when the next one arrives, or never.
+    #[inline]
+    pub(super) fn pop(&mut self) -> (PacketId, Time) {
+        let packet = self.first;
+        debug_assert_ne!(packet, NOBODY, "an empty wire");
+        (self.at, self.first) = self.rest.pop_front().unwrap_or((Time::NEVER, NOBODY));
+        (packet, self.at)
     }
 }
 

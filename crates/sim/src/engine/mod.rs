@@ -11,10 +11,12 @@
 //! one wire arrive in order, so only the first of them is in the event queue. Timers move their
 //! deadline without touching the queue unless it becomes earlier.
 
+mod ahead;
 mod component;
 mod flow;
 mod group;
 mod hop;
+mod names;
 mod phases;
 mod route;
 mod sampler;
@@ -27,15 +29,16 @@ use windward_core::network::{Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
+use self::ahead::MANY_LINKS;
 use self::component::Component;
 use self::flow::{Flow, Transport};
 use self::group::Group;
 use self::hop::{Hop, Window};
-use self::route::{Onward, Step, mark_express};
+use self::names::Names;
+use self::route::{Onward, Routes};
 use self::sampler::Sampler;
 use self::schedule::Schedule;
 use self::slab::{PacketId, Slab, Slot};
-use self::source::Source;
 use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
 use crate::scenario::Scenario;
 
@@ -49,7 +52,9 @@ pub struct Simulation {
     schedule: Schedule,
     slab: Slab,
     hops: Vec<Hop>,
-    link_names: Vec<String>,
+    link_names: Names,
+    flow_names: Names,
+    routes: Routes,
     flows: Vec<Flow>,
     transports: Vec<Option<Transport>>,
     groups: Vec<Group>,
@@ -126,18 +131,22 @@ impl Simulation {
         };
         let mut hops: Vec<Hop> =
             links.iter().map(|link| Hop::new(link, *seed, window, force_queued)).collect();
-        let mut flow_states: Vec<Flow> =
-            flows.iter().map(|flow| Flow::new(flow, scenario)).collect();
+        let (mut routes, of_flow) = Routes::new(flows);
+        let flow_states: Vec<Flow> = flows
+            .iter()
+            .zip(&of_flow)
+            .map(|(flow, route)| Flow::new(flow, *route, scenario))
+            .collect();
         let transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
         if detail == Detail::Fast {
-            mark_express(&hops, &mut flow_states, &transports);
+            routes.mark_express(&hops, &of_flow, &transports);
         }
         let mut schedule = Schedule::new(*seed);
         for (link, hop) in (0..).zip(&mut hops) {
             hop.follow_router(link, &mut schedule);
         }
         for (index, flow) in (0..).zip(&flow_states) {
-            let first = flow.source.as_ref().map_or(flow.start, Source::next);
+            let first = flow.source.as_ref().map_or(flow.start, |source| source.next());
             schedule.push(Component::Application(index).id(), first);
         }
         Simulation {
@@ -147,7 +156,9 @@ impl Simulation {
             schedule,
             slab: Slab::default(),
             hops,
-            link_names: links.iter().map(|link| link.name.clone()).collect(),
+            link_names: links.iter().map(|link| link.name.as_str()).collect(),
+            flow_names: flows.iter().map(|flow| flow.name.as_str()).collect(),
+            routes,
             flows: flow_states,
             transports,
             groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
@@ -229,6 +240,9 @@ impl Simulation {
             debug_assert!(time >= self.now, "time ran back");
             self.now = time;
             self.events += 1;
+            if self.schedule.enters_block() && self.hops.len() >= MANY_LINKS {
+                self.look_ahead();
+            }
             match Component::from(id) {
                 Component::Arrival(link) => self.on_arrival(link),
                 Component::Queue(link) => self.on_service(link),
@@ -245,17 +259,14 @@ impl Simulation {
     #[inline]
     fn on_arrival(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
-        let Some((_, packet)) = hop.wire.pop_front() else { unreachable!("an empty wire") };
-        if let Some((next, _)) = hop.wire.front() {
-            self.schedule.push(Component::Arrival(link).id(), *next);
+        let (id, next) = hop.wire.pop();
+        if next != Time::NEVER {
+            self.schedule.push(Component::Arrival(link).id(), next);
         }
-        let Slot { flow, hop, packet: Packet { kind, .. } } = self.slab[packet];
-        let route = &self.flows[flow as usize];
-        let route = if kind == PacketKind::Ack { &route.reverse } else { &route.forward };
-        if usize::from(hop) < route.len() {
-            self.forward(packet, self.now);
+        if self.routes.step(self.slab[id].step - 1).is_last() {
+            self.deliver(id);
         } else {
-            self.deliver(packet);
+            self.forward(id, self.now);
         }
     }
 
@@ -265,38 +276,40 @@ impl Simulation {
     fn forward(&mut self, id: PacketId, mut at: Time) {
         let window = self.window;
         loop {
-            let Slot { flow: index, hop: entered, packet } = &mut self.slab[id];
-            let flow = &mut self.flows[*index as usize];
-            let is_ack = packet.kind == PacketKind::Ack;
-            let route = if is_ack { &flow.reverse } else { &flow.forward };
-            let Step { link, onward } = route[usize::from(*entered)];
-            *entered += 1;
+            let Slot { flow, step: next, packet } = &mut self.slab[id];
+            let (flow, step) = (*flow, self.routes.step(*next));
+            *next += 1;
+            let link = step.link();
             let hop = &mut self.hops[link as usize];
             hop.books.arrived += 1;
-            let label = Label { flow: *index, class: flow.class };
+            // Only what waits is told apart by class.
+            let queued = matches!(hop.link, Link::Queued(_));
+            let class = if queued { self.flows[flow as usize].class } else { 0 };
+            let label = Label { flow, class };
             let departure = match hop.link.offer(at, label, packet, id) {
                 Some(Fate::Sent { departure, .. }) => departure,
                 Some(Fate::Dropped { .. }) => {
                     hop.books.dropped += 1;
-                    flow.lose(packet);
+                    self.flows[flow as usize].lose(packet);
                     self.slab.give_back(id);
                     return self.follow_router(link);
                 }
                 None => return self.queued(link, at),
             };
-            if !is_ack && flow.bottleneck == link {
+            if step.is_measured() {
+                let flow = &mut self.flows[flow as usize];
                 flow.count(&mut self.groups, window, &departure, packet.size);
             }
             let seen = hop.books.enter(window, at, packet.size, &departure);
-            let notifies = hop.notifies;
+            let reports = hop.notifies && packet.kind != PacketKind::Ack;
             if !(seen || departure.destroyed && self.on_corruption(link, id, &departure)) {
                 self.slab.give_back(id);
                 return;
             }
-            if notifies && !is_ack {
+            if reports {
                 self.report_rate(link, id, &departure);
             }
-            match onward {
+            match step.onward() {
                 Onward::Link => {}
                 Onward::Receiver => {
                     let slot = &mut self.slab[id];
@@ -308,7 +321,6 @@ impl Simulation {
                         self.slab.give_back(id);
                         return;
                     }
-                    slot.hop = 0;
                 }
                 Onward::Event => return self.put_on_wire(link, id, departure.arrival),
             }
@@ -318,8 +330,7 @@ impl Simulation {
 
     fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
         let hop = &mut self.hops[link as usize];
-        hop.wire.push_back((arrival, id));
-        if hop.wire.len() == 1 {
+        if hop.wire.push(arrival, id) {
             self.schedule.push(Component::Arrival(link).id(), arrival);
         }
     }
@@ -334,11 +345,12 @@ impl Simulation {
     /// Serves the queue of a link, or sets its event, if something waits that did not.
     fn follow_queue(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
+        let Some(alarms) = &mut hop.alarms else { return };
         let next = hop.link.next_service();
-        if next <= self.now && next < hop.service.due() {
+        if next <= self.now && next < alarms.service.due() {
             self.serve(link);
         } else {
-            hop.service.bring_forward(&mut self.schedule, Component::Queue(link).id(), next);
+            alarms.service.bring_forward(&mut self.schedule, Component::Queue(link).id(), next);
         }
     }
 
@@ -347,8 +359,8 @@ impl Simulation {
     }
 
     fn on_service(&mut self, link: u32) {
-        let service = &mut self.hops[link as usize].service;
-        if service.goes_off(&mut self.schedule, Component::Queue(link).id(), self.now) {
+        let Some(alarms) = &mut self.hops[link as usize].alarms else { return };
+        if alarms.service.goes_off(&mut self.schedule, Component::Queue(link).id(), self.now) {
             self.serve(link);
         } else {
             self.events -= 1;
@@ -380,27 +392,27 @@ impl Simulation {
     /// A packet leaves a queue.
     fn depart(&mut self, link: u32, id: PacketId, arrived: Time, departure: &Departure) {
         let hop = &mut self.hops[link as usize];
-        let Slot { flow, hop: entered, packet } = &mut self.slab[id];
+        let Slot { flow, step: next, packet } = &mut self.slab[id];
+        let step = self.routes.step(*next - 1);
         let next_service = hop.link.next_service();
         let seen = hop.books.enter(self.window, arrived, packet.size, departure);
-        let notifies = hop.notifies;
-        let flow = &mut self.flows[*flow as usize];
-        let is_ack = packet.kind == PacketKind::Ack;
-        if !is_ack && flow.bottleneck == link {
+        let reports = hop.notifies && packet.kind != PacketKind::Ack;
+        if step.is_measured() {
+            let flow = &mut self.flows[*flow as usize];
             flow.count(&mut self.groups, self.window, departure, packet.size);
         }
-        let route = if is_ack { &flow.reverse } else { &flow.forward };
-        let Step { onward, .. } = route[usize::from(*entered) - 1];
         let queue = Component::Queue(link).id();
-        hop.service.bring_forward(&mut self.schedule, queue, next_service);
+        if let Some(alarms) = &mut hop.alarms {
+            alarms.service.bring_forward(&mut self.schedule, queue, next_service);
+        }
         if !(seen || departure.destroyed && self.on_corruption(link, id, departure)) {
             self.slab.give_back(id);
             return;
         }
-        if notifies && !is_ack {
+        if reports {
             self.report_rate(link, id, departure);
         }
-        if onward == Onward::Link {
+        if step.onward() == Onward::Link {
             self.forward(id, departure.arrival);
         } else {
             self.put_on_wire(link, id, departure.arrival);
@@ -439,12 +451,13 @@ impl Simulation {
     fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
         const ASKED: Notification =
             Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
-        let Slot { flow, hop: entered, packet } = &self.slab[id];
+        let Slot { flow, step: next, packet } = &self.slab[id];
+        let place = next - 1 - self.flows[*flow as usize].route.forward;
         let Some(transport) = &mut self.transports[*flow as usize] else { return };
         let Some(notices) = &mut transport.notices else { return };
         let at = departure.arrival;
         if notices.notification == ASKED
-            && notices.report_is_due(usize::from(*entered) - 1, at)
+            && notices.report_is_due(place as usize, at)
             && let Some(probability) = self.hops[link as usize].survival(packet.size)
         {
             let notice = Notice { at, what: News::Survival { link, probability } };
@@ -454,7 +467,8 @@ impl Simulation {
 
     fn on_router_timer(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
-        if !hop.router.goes_off(&mut self.schedule, Component::Router(link).id(), self.now) {
+        let Some(alarms) = &mut hop.alarms else { return };
+        if !alarms.router.goes_off(&mut self.schedule, Component::Router(link).id(), self.now) {
             self.events -= 1;
             return;
         }
@@ -476,7 +490,6 @@ impl Simulation {
         };
         if slot.packet.kind == PacketKind::Data {
             if transport.receive(self.now, &mut slot.packet, self.window) {
-                slot.hop = 0;
                 self.forward(id, self.now);
             } else {
                 self.slab.give_back(id);
@@ -499,7 +512,7 @@ impl Simulation {
             if !transport.sender.poll_transmit(self.now, &mut self.slab[id].packet) {
                 break;
             }
-            self.slab.claim(id, index);
+            self.slab.claim(id, index, self.flows[index as usize].route.forward);
             match &mut transport.outbox {
                 None => self.forward(id, self.now),
                 Some(outbox) => {
@@ -555,7 +568,7 @@ impl Simulation {
         }
         let id = self.slab.vacant();
         if transport.receiver.on_timer(self.now, &mut self.slab[id].packet) {
-            self.slab.claim(id, index);
+            self.slab.claim(id, index, self.flows[index as usize].route.reverse);
             self.forward(id, self.now);
         }
         self.follow_receiver_timer(index);
@@ -581,7 +594,7 @@ impl Simulation {
             let seq = source.sent;
             self.schedule.push(Component::Application(index).id(), next);
             let id = self.slab.vacant();
-            self.slab.claim(id, index);
+            self.slab.claim(id, index, flow.route.forward);
             let kind = PacketKind::Datagram;
             self.slab[id].packet = Packet { size, kind, seq, ..Packet::default() };
             self.forward(id, self.now);
@@ -617,25 +630,36 @@ impl Simulation {
     pub fn finish(mut self) -> Outcome {
         self.advance(self.window.until);
         let window = self.window;
-        let flows: Vec<FlowOutcome> = self
-            .flows
-            .iter()
-            .zip(&mut self.transports)
-            .map(|(flow, transport)| match transport {
-                Some(transport) => flow.transport_outcome(transport, window),
-                None => flow.datagram_outcome(window),
-            })
-            .collect();
-        let goodputs = flows.iter().zip(&self.transports).filter(|(_, t)| t.is_some());
-        let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
-        let groups = Group::close(self.groups, &flows, window);
+        // What has served its time makes room for the outcome.
+        drop((self.schedule, self.slab));
         let phases: Vec<_> = (0..)
             .zip(&self.hops)
-            .map(|(link, hop)| phases::outcome(link, hop, &self.flows, &self.transports, window))
+            .map(|(link, hop)| {
+                phases::outcome(link, hop, &self.routes, &self.flows, &self.transports, window)
+                    .map(Box::new)
+            })
             .collect();
-        let hops = self.hops.into_iter().zip(&self.link_names).zip(phases);
-        let links: Vec<_> =
-            hops.map(|((hop, name), phases)| hop.close(name, window, phases)).collect();
+        let is_connection: Vec<bool> = self.transports.iter().map(Option::is_some).collect();
+        let flows: Vec<FlowOutcome> = self
+            .flows
+            .into_iter()
+            .zip(self.transports)
+            .enumerate()
+            .map(|(index, (flow, transport))| {
+                let name = self.flow_names.get(index);
+                match transport {
+                    Some(mut transport) => flow.transport_outcome(name, &mut transport, window),
+                    None => flow.datagram_outcome(name, window),
+                }
+            })
+            .collect();
+        let goodputs = flows.iter().zip(is_connection).filter(|(_, connection)| *connection);
+        let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
+        let groups = Group::close(self.groups, &flows, window);
+        let hops = self.hops.into_iter().zip(phases).enumerate();
+        let links: Vec<_> = hops
+            .map(|(index, (hop, phases))| hop.close(self.link_names.get(index), window, phases))
+            .collect();
         Outcome {
             seed: self.seed,
             duration: window.until.since(Time::ZERO),

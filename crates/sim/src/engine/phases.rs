@@ -8,19 +8,22 @@ use windward_core::units::Time;
 
 use super::flow::{Flow, Transport};
 use super::hop::{Hop, Window};
+use super::route::Routes;
 use crate::outcome::PhaseOutcome;
 
 /// The phases of the controller of the link with that index, if it has one and they are any.
 pub(super) fn outcome(
     link: u32,
     hop: &Hop,
+    routes: &Routes,
     flows: &[Flow],
     transports: &[Option<Transport>],
     window: Window,
 ) -> Option<PhaseOutcome> {
     let Link::Queued(queue) = &hop.link else { return None };
     let controller = queue.traffic_controller()?;
-    let crosses = |flow: &Flow| flow.forward.iter().any(|step| step.link == link);
+    let crosses =
+        |flow: &Flow| routes.from(flow.route.forward).iter().any(|step| step.link() == link);
     let crossing = flows.iter().zip(transports).filter(|(flow, _)| crosses(flow));
     let cuts: Vec<&[PhaseCut]> = crossing
         .filter_map(|(_, transport)| transport.as_ref().map(|t| t.sender.phase_cuts()))

@@ -2,14 +2,59 @@
 
 use windward_core::network::Link;
 
-use super::flow::{Flow, Transport};
+use super::flow::Transport;
 use super::hop::Hop;
+use crate::scenario::{FlowSpec, LinkId};
 
-/// A link of a route, and how packets go on from it.
+/// A link of a route in one word, and how packets go on from it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
-    pub(super) link: u32,
-    pub(super) onward: Onward,
+pub(super) struct Step(u32);
+
+/// From the low bits to the high: the link, [`Onward`], and two flags.
+const LINK_BITS: u32 = 28;
+const ONWARD: u32 = 3 << LINK_BITS;
+const MEASURED: u32 = 1 << 30;
+const LAST: u32 = 1 << 31;
+
+impl Step {
+    fn new(link: LinkId, measured: bool, last: bool) -> Self {
+        debug_assert!(link < 1 << LINK_BITS, "scenarios have fewer links");
+        let measured = if measured { MEASURED } else { 0 };
+        let last = if last { LAST } else { 0 };
+        Step(link as u32 | measured | last)
+    }
+
+    /// The index of the link.
+    #[inline]
+    pub(super) fn link(self) -> u32 {
+        self.0 & ((1 << LINK_BITS) - 1)
+    }
+
+    /// Is the throughput of the flow measured at this link?
+    #[inline]
+    pub(super) fn is_measured(self) -> bool {
+        self.0 & MEASURED != 0
+    }
+
+    /// Does it end at the endpoint?
+    #[inline]
+    pub(super) fn is_last(self) -> bool {
+        self.0 & LAST != 0
+    }
+
+    /// What happens at the far end.
+    #[inline]
+    pub(super) fn onward(self) -> Onward {
+        match (self.0 & ONWARD) >> LINK_BITS {
+            0 => Onward::Event,
+            1 => Onward::Link,
+            _ => Onward::Receiver,
+        }
+    }
+
+    fn set_onward(&mut self, onward: Onward) {
+        self.0 = self.0 & !ONWARD | (onward as u32) << LINK_BITS;
+    }
 }
 
 /// What happens at the far end of a link.
@@ -24,55 +69,136 @@ pub(super) enum Onward {
     Receiver,
 }
 
-/// Finds what can be passed through without an event. A FIFO link passes packets on in order, and
-/// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
-/// known.
-pub(super) fn mark_express(hops: &[Hop], flows: &mut [Flow], transports: &[Option<Transport>]) {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Feeder {
-        Unknown,
-        Link(u32),
-        Receiver(usize),
-        Several,
-    }
-    let mut feeders = vec![Feeder::Unknown; hops.len()];
-    let mut note = |step: &Step, feeder: Feeder| {
-        let known = &mut feeders[step.link as usize];
-        *known =
-            if *known == Feeder::Unknown || *known == feeder { feeder } else { Feeder::Several };
-    };
-    for (index, flow) in flows.iter().enumerate() {
-        // Senders act on timers too: what they feed is never taken ahead of time.
-        for (route, first) in
-            [(&flow.forward, Feeder::Several), (&flow.reverse, Feeder::Receiver(index))]
-        {
-            if let Some(step) = route.first() {
-                note(step, first);
+/// Where in the list of steps a flow's routes begin. The way back of acknowledgments follows
+/// the way there at once, so that a receiver answers without looking for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Route {
+    pub(super) forward: u32,
+    pub(super) reverse: u32,
+}
+
+/// The steps of all routes. Flows in a row with the same routes share them.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    steps: Vec<Step>,
+}
+
+impl Routes {
+    /// The steps of these flows' routes, and where each flow's begin.
+    pub(super) fn new(flows: &[FlowSpec]) -> (Self, Vec<Route>) {
+        let mut steps = Vec::new();
+        let mut of_flow: Vec<Route> = Vec::with_capacity(flows.len());
+        for (index, flow) in flows.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| (&flows[before], of_flow[before]));
+            if let Some((same, route)) = before
+                && same.forward == flow.forward
+                && same.reverse == flow.reverse
+                && same.bottleneck == flow.bottleneck
+            {
+                of_flow.push(route);
+                continue;
             }
-            for pair in route.windows(2) {
-                note(&pair[1], Feeder::Link(pair[0].link));
-            }
+            let mut add = |links: &[LinkId], bottleneck: Option<LinkId>| {
+                let at = steps.len() as u32;
+                let last = links.len().wrapping_sub(1);
+                let links = links.iter().enumerate();
+                steps.extend(
+                    links.map(|(i, link)| Step::new(*link, Some(*link) == bottleneck, i == last)),
+                );
+                at
+            };
+            let forward = add(&flow.forward, Some(flow.bottleneck));
+            of_flow.push(Route { forward, reverse: add(&flow.reverse, None) });
         }
+        steps.shrink_to_fit();
+        (Routes { steps }, of_flow)
     }
-    let is_fifo = |step: &Step| matches!(hops[step.link as usize].link, Link::Fifo(_));
-    let fed_by = |step: &Step, feeder: Feeder| feeders[step.link as usize] == feeder;
-    for (index, (flow, transport)) in flows.iter_mut().zip(transports).enumerate() {
-        for route in [&mut flow.forward, &mut flow.reverse] {
-            for i in 1..route.len() {
-                let (this, next) = (route[i - 1], route[i]);
-                if is_fifo(&next) && fed_by(&next, Feeder::Link(this.link)) {
-                    route[i - 1].onward = Onward::Link;
+
+    /// The step at that place.
+    #[inline]
+    pub(super) fn step(&self, at: u32) -> Step {
+        self.steps[at as usize]
+    }
+
+    /// The step at that place, if there is one.
+    pub(super) fn get(&self, at: u32) -> Option<Step> {
+        self.steps.get(at as usize).copied()
+    }
+
+    /// The steps of a route from its beginning to its end.
+    pub(super) fn from(&self, at: u32) -> &[Step] {
+        let rest = &self.steps[at as usize..];
+        let last = rest.iter().position(|step| step.is_last());
+        &rest[..last.map_or(0, |last| last + 1)]
+    }
+
+    /// Finds what can be passed through without an event. A FIFO link passes packets on in order,
+    /// and where nobody else feeds what comes next, it can be offered them as soon as their arrival
+    /// is known.
+    pub(super) fn mark_express(
+        &mut self,
+        hops: &[Hop],
+        of_flow: &[Route],
+        transports: &[Option<Transport>],
+    ) {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            Unknown,
+            Link(u32),
+            Receiver(usize),
+            Several,
+        }
+        let mut feeders = vec![Feeder::Unknown; hops.len()];
+        let mut note = |step: Step, feeder: Feeder| {
+            let known = &mut feeders[step.link() as usize];
+            *known = if *known == Feeder::Unknown || *known == feeder {
+                feeder
+            } else {
+                Feeder::Several
+            };
+        };
+        // Only connections have a way back.
+        let lengths = |routes: &Routes, index: usize| {
+            let Route { forward, reverse } = of_flow[index];
+            let back = transports[index].as_ref().map_or(0, |_| routes.from(reverse).len());
+            [(forward as usize, routes.from(forward).len()), (reverse as usize, back)]
+        };
+        for index in 0..of_flow.len() {
+            let ways = lengths(self, index).map(|(from, length)| &self.steps[from..from + length]);
+            // Senders act on timers too: what they feed is never taken ahead of time.
+            for (way, first) in ways.into_iter().zip([Feeder::Several, Feeder::Receiver(index)]) {
+                if let Some(step) = way.first() {
+                    note(*step, first);
+                }
+                for pair in way.windows(2) {
+                    note(pair[1], Feeder::Link(pair[0].link()));
                 }
             }
         }
-        let acks_at_once = transport.as_ref().is_some_and(|transport| !transport.delays_acks);
-        if let (true, Some(last), Some(back)) =
-            (acks_at_once, flow.forward.last_mut(), flow.reverse.first())
-            && is_fifo(last)
-            && is_fifo(back)
-            && fed_by(back, Feeder::Receiver(index))
-        {
-            last.onward = Onward::Receiver;
+        let is_fifo = |step: Step| matches!(hops[step.link() as usize].link, Link::Fifo(_));
+        let fed_by = |step: Step, feeder: Feeder| feeders[step.link() as usize] == feeder;
+        for (index, transport) in transports.iter().enumerate() {
+            let ways = lengths(self, index);
+            for (from, length) in ways {
+                for at in from..(from + length).saturating_sub(1) {
+                    let (this, next) = (self.steps[at], self.steps[at + 1]);
+                    if is_fifo(next) && fed_by(next, Feeder::Link(this.link())) {
+                        self.steps[at].set_onward(Onward::Link);
+                    }
+                }
+            }
+            let acks_at_once = transport.as_ref().is_some_and(|transport| !transport.delays_acks);
+            let [(forward, there), (reverse, back)] = ways;
+            if acks_at_once && there > 0 && back > 0 {
+                let last = forward + there - 1;
+                let first = self.steps[reverse];
+                if is_fifo(self.steps[last])
+                    && is_fifo(first)
+                    && fed_by(first, Feeder::Receiver(index))
+                {
+                    self.steps[last].set_onward(Onward::Receiver);
+                }
+            }
         }
     }
 }

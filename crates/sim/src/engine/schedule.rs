@@ -46,6 +46,8 @@ const LEAST_BUCKETS: usize = 256;
 const MOST_BUCKETS: usize = 1 << 20;
 /// Sorted insertion under the cursor stays cheap up to here.
 const MOST_UNDER_CURSOR: usize = 32;
+/// Buckets that are looked at together, a power of two.
+const BLOCK: u64 = 16;
 /// Events between two looks at how dense they are, at least.
 const PERIOD: u64 = 512;
 
@@ -67,12 +69,16 @@ pub(super) struct Schedule {
     /// A bucket is 2^shift picoseconds wide.
     shift: u32,
     in_wheel: usize,
+    /// Has the cursor come to another block since that was asked?
+    entered_block: bool,
     spilled: Vec<Slot>,
     /// The first free place in `spilled`.
     free: u32,
     /// The rest, by their whole keys, and when the first of them is.
     far: BinaryHeap<Reverse<u128>>,
     first_far: u64,
+    /// How much wider buckets are than their density asks for, as a power of two.
+    stretch: u32,
     /// Events until the next look at their density, those of the period, when it began, and how
     /// many of those entered in it went into the heap.
     left: u64,
@@ -94,10 +100,12 @@ impl Schedule {
             cursor: 0,
             shift: 20, // About a microsecond, until it is measured.
             in_wheel: 0,
+            entered_block: false,
             spilled: Vec::new(),
             free: END,
             far: BinaryHeap::new(),
             first_far: u64::MAX,
+            stretch: 0,
             left: PERIOD,
             period: PERIOD,
             since: 0,
@@ -197,6 +205,29 @@ impl Schedule {
         Some((Time::from_ps(time), id))
     }
 
+    /// Has a block of buckets been entered since this was last asked?
+    #[inline]
+    pub(super) fn enters_block(&mut self) -> bool {
+        std::mem::take(&mut self.entered_block)
+    }
+
+    /// Calls `look` for most events of the block that is so many blocks ahead.
+    #[inline]
+    pub(super) fn upcoming(&self, blocks: u64, look: impl Fn(ComponentId)) {
+        let mask = self.wheel.len() - 1;
+        let from = (self.cursor / BLOCK + blocks) * BLOCK;
+        for bucket in from..from + BLOCK {
+            let first = &self.wheel[bucket as usize & mask];
+            if first.next == EMPTY {
+                continue;
+            }
+            look(first.id);
+            if let Some(second) = self.spilled.get(first.next as usize) {
+                look(second.id);
+            }
+        }
+    }
+
     #[inline]
     fn count(&mut self, time: u64) {
         self.now = time;
@@ -213,7 +244,9 @@ impl Schedule {
         if self.in_wheel == 0 {
             return None;
         }
+        let before = self.cursor;
         self.cursor += self.next_occupied() as u64;
+        self.entered_block |= (before ^ self.cursor) >= BLOCK;
         let at = self.cursor as usize & (self.wheel.len() - 1);
         let word = &mut self.occupied[at / 64];
         *word &= !(1 << (at % 64));
@@ -299,15 +332,20 @@ impl Schedule {
         let pending = self.current.len() + self.in_wheel + self.far.len();
         // Where a wheel of many buckets fits into the caches, two events seldom share one.
         let spread = if pending < 2048 { 16 } else { 2 };
-        let shift = (gap / spread).max(1).ilog2();
         let buckets = self.wheel.len();
         let short = self.entered_far > self.period / 8;
+        if buckets == MOST_BUCKETS {
+            // More events a bucket is all that is left, to reach further.
+            self.stretch = (self.stretch + u32::from(short)).min(6);
+        }
+        let shift = (gap / spread).max(1).ilog2() + self.stretch;
         let more =
             short && buckets < MOST_BUCKETS && buckets as u64 / 4 / spread < pending as u64 + 32;
-        if more || shift.abs_diff(self.shift) > 1 {
+        if more || shift.abs_diff(self.shift) > 1 || short && shift > self.shift {
             let entries = self.take_near();
             self.shift = shift;
-            self.resize(if more { buckets * 4 } else { buckets });
+            let larger = (buckets * 4).max(pending.next_power_of_two()).min(MOST_BUCKETS);
+            self.resize(if more { larger } else { buckets });
             self.cursor = self.now >> shift;
             for entry in entries {
                 self.push(entry.id, Time::from_ps(entry.time));

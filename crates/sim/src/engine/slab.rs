@@ -14,8 +14,8 @@ pub(super) type PacketId = u32;
 pub(super) struct Slot {
     /// Index of the flow it belongs to.
     pub(super) flow: u32,
-    /// How many links of its route it has entered.
-    pub(super) hop: u16,
+    /// Where in the list of steps the one is that it takes next.
+    pub(super) step: u32,
     pub(super) packet: Packet,
 }
 
@@ -40,13 +40,14 @@ impl Slab {
         id
     }
 
-    /// Takes the slot that [`Slab::vacant`] named for a packet of a flow that begins its route.
+    /// Takes the slot that [`Slab::vacant`] named for a packet of a flow that begins its route with
+    /// that step.
     #[inline]
-    pub(super) fn claim(&mut self, id: PacketId, flow: u32) {
+    pub(super) fn claim(&mut self, id: PacketId, flow: u32, step: u32) {
         self.free.pop();
         let slot = &mut self[id];
         slot.flow = flow;
-        slot.hop = 0;
+        slot.step = step;
     }
 
     /// Gives a slot back.

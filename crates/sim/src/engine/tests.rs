@@ -554,7 +554,7 @@ fn a_router_that_wakes_beside_another_class_has_its_timer() {
             if let Link::Queued(queue) = &hop.link
                 && queue.next_timer() != Time::NEVER
             {
-                let scheduled = hop.router.due();
+                let scheduled = hop.alarms.as_ref().expect("it holds packets").router.due();
                 assert_eq!(scheduled, queue.next_timer(), "{ms} ms");
             }
         }

@@ -108,7 +108,6 @@ impl Packets<usize> for [Packet] {
 
 /// A link in the cheaper form that is exact. See the [module](self) for how it is driven.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the links of arithmetic are the many and the fast")]
 pub enum Link<T> {
     /// Arithmetic: every packet's fate is known when it is offered.
     Fifo(FifoLink),

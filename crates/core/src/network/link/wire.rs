@@ -17,11 +17,12 @@ pub(super) struct Wire {
     /// Boxed, so that a wire without one stays small.
     trace: Option<Box<TraceWire>>,
     delay: Duration,
-    channel: Channel,
+    /// Nothing if it is clean.
+    channel: Option<Box<Channel>>,
     notifier: Option<Box<Notifier>>,
     pub(super) busy_until: Time,
-    /// The sizes seen last with their transmission times: data and acknowledgments.
-    cache: [(u32, Duration); 2],
+    /// Picoseconds that a byte takes, if that is a whole number, else 0.
+    byte_time: u64,
     /// Packets marked by RED or by a router, and the longest queue an arrival found or made.
     pub(super) marked: u64,
     pub(super) longest_queue: usize,
@@ -43,25 +44,22 @@ impl Wire {
             rate: rate.mean(),
             trace,
             delay,
-            channel: Channel::new(channel, Stream::new(seed, "channel", name)),
+            channel: (*channel != ChannelSpec::Clean)
+                .then(|| Box::new(Channel::new(channel, Stream::new(seed, "channel", name)))),
             notifier: None,
             busy_until: Time::ZERO,
-            cache: [(0, Duration::ZERO); 2],
+            byte_time: rate.mean().byte_time().map_or(0, Duration::as_ps),
             marked: 0,
             longest_queue: 0,
         }
     }
 
     #[inline]
-    pub(super) fn transmission_time(&mut self, size: u32) -> Duration {
-        if self.cache[0].0 == size {
-            return self.cache[0].1;
+    pub(super) fn transmission_time(&self, size: u32) -> Duration {
+        match self.byte_time {
+            0 => self.rate.transmission_time(size),
+            time => Duration::from_ps(time).saturating_mul(u64::from(size)),
         }
-        self.cache.swap(0, 1);
-        if self.cache[0].0 != size {
-            self.cache[0] = (size, self.rate.transmission_time(size));
-        }
-        self.cache[0].1
     }
 
     /// Sends a packet that came at `arrived` and can start at `start`.
@@ -78,7 +76,8 @@ impl Wire {
             Some(trace) => trace.send(start, arrived, packet.size),
         };
         self.busy_until = end;
-        let destroyed = !self.channel.is_clean() && self.channel.destroys(end, label, packet);
+        let channel = self.channel.as_mut();
+        let destroyed = channel.is_some_and(|channel| channel.destroys(end, label, packet));
         if let Some(notifier) = &mut self.notifier {
             // The far end's business. Packets get there in this order, so that nothing else can
             // come between.

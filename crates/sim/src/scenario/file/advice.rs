@@ -73,7 +73,7 @@ fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Opt
     let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
     let marks = |link: &&LinkSpec| {
         let classes = link.queue.classes.iter().map(|class| &class.queue);
-        classes.chain([&link.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
+        classes.chain([&*link.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
     };
     let always = protocol.router == RouterKind::EcnThreshold;
     if !always && !config.ecn || forward.iter().any(marks) {
@@ -223,7 +223,7 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
 /// Parameters of queue management and routers outside the bounds that their parts give.
 fn hardly_meant(link: &LinkSpec) -> Vec<String> {
     let classes = link.queue.classes.iter().map(|class| &class.queue);
-    let queues = classes.chain([&link.queue]);
+    let queues = classes.chain([&*link.queue]);
     let parts = queues.flat_map(|queue| {
         let (aqm, router) = (queue.aqm.words(), queue.router.words());
         [

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{
@@ -52,7 +53,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let queues = links.queues(&groups, &routes)?;
     let notified = links.notified(&groups, &routes);
 
-    let mut flows = Vec::new();
+    let mut flows = Vec::with_capacity(routes.iter().map(Vec::len).sum());
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
         for (number, route) in (1..).zip(routes) {
             let bottleneck =
@@ -177,17 +178,29 @@ impl Links {
             }
             NotifierChoice::Auto => NotifierSpec::Off,
         };
+        let mut seen = Vec::new();
         let link =
             |(((name, wire), queue), &asked): (((String, Rc<Wire>), QueueSpec), &bool)| LinkSpec {
                 notifier: notifier(&wire, asked),
                 name,
                 rate: wire.rate.clone(),
                 delay: wire.delay,
-                queue,
+                queue: shared(&mut seen, queue),
                 channel: wire.channel.clone(),
             };
         self.links.into_iter().zip(queues).zip(notified).map(link).collect()
     }
+}
+
+/// One for all queues that are equal, as far as a look at those `seen` last tells.
+fn shared(seen: &mut Vec<Arc<QueueSpec>>, queue: QueueSpec) -> Arc<QueueSpec> {
+    const LOOK_BACK: usize = 8;
+    if let Some(equal) = seen.iter().rev().take(LOOK_BACK).find(|seen| ***seen == queue) {
+        return Arc::clone(equal);
+    }
+    let queue = Arc::new(queue);
+    seen.push(Arc::clone(&queue));
+    queue
 }
 
 /// What crosses a link.
