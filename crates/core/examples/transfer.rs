@@ -101,7 +101,7 @@ fn main() -> Result<(), String> {
     let protocol = protocols::find(&name).ok_or_else(|| format!("no protocol `{name}`"))?;
     let config = EndpointConfig::default();
     let mut sender = Sender::new(protocol, &config, 1, "sender");
-    let mut receiver = Receiver::new(protocol.feedback, &config);
+    let mut receiver = Receiver::new(&protocol.feedback, &config);
 
     let rate = Rate::from_bps(8_000_000).ok_or("a rate above zero")?;
     let loss = Probability::new(0.01).ok_or("a probability")?;

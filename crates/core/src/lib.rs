@@ -20,7 +20,7 @@
 //! let protocol = protocols::find("newreno").expect("a row of the table");
 //! let config = EndpointConfig { initial_window: 2.0, ..EndpointConfig::default() };
 //! let mut sender = Sender::new(protocol, &config, 1, "sender");
-//! let mut receiver = Receiver::new(protocol.feedback, &config);
+//! let mut receiver = Receiver::new(&protocol.feedback, &config);
 //! sender.offer_until(20);
 //!
 //! // A path without limits: everything sent in a round trip is acknowledged at its end.

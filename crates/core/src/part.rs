@@ -340,7 +340,11 @@ impl fmt::Display for Kind {
 fn span(time: Duration) -> String {
     const HOUR: u64 = Duration::from_secs(3600).as_ps();
     let hours = time.as_ps() / HOUR;
-    if hours > 0 && time.as_ps().is_multiple_of(HOUR) { format!("{hours}h") } else { time.to_string() }
+    if hours > 0 && time.as_ps().is_multiple_of(HOUR) {
+        format!("{hours}h")
+    } else {
+        time.to_string()
+    }
 }
 
 /// `a`, `a or b`, `a, b or c`.
@@ -423,7 +427,7 @@ macro_rules! words {
     };
 }
 
-/// Implements [`Parameters`](crate::part::Parameters) for a configuration:
+/// Implements [`Parameters`] for a configuration:
 ///
 /// ```
 /// use windward_core::parameters;
@@ -450,7 +454,7 @@ macro_rules! words {
 ///
 /// After the meaning may follow `absent = "..."`, what no value means; `when = ...`, a function of
 /// the configuration that says whether the parameter means anything; and `advice = ...`, an
-/// [`Advice`](crate::part::Advice).
+/// [`Advice`].
 #[macro_export]
 macro_rules! parameters {
     (
@@ -472,7 +476,7 @@ macro_rules! parameters {
     };
 }
 
-/// One [`Parameter`](crate::part::Parameter): the table, the key, the field of the configuration
+/// One [`Parameter`]: the table, the key, the field of the configuration
 /// (`spike.a` reaches into another), and the rest as in [`parameters!`](crate::parameters).
 #[macro_export]
 macro_rules! parameter {

@@ -6,7 +6,7 @@
 //! count what is in the network; the others do so with the send-out window of the papers: what has
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 //!
-//! The schemes of TCP and of LR share their timers and are [`Scheme`]s inside [`Timed`]; recovery
+//! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
 //! by packet number has timers of its own and is a [`LossRecovery`] itself.
 
 mod bulk_repeat;

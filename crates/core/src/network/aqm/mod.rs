@@ -1,7 +1,7 @@
 //! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
 //!
 //! A discipline is one file here: a state machine that implements [`QueueManagement`], its
-//! parameters, and how it describes itself ([`Part`](crate::part::Part)). It is asked when a packet
+//! parameters, and how it describes itself ([`Part`]). It is asked when a packet
 //! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
 //! line in the list below makes it a choice of scenario files.
 //!

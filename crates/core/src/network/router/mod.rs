@@ -1,7 +1,7 @@
 //! Router halves of explicit feedback: what a router counts and writes into packets.
 //!
 //! A router is one file here: a state machine that implements [`Feedback`], its parameters, and how
-//! it describes itself ([`Part`](crate::part::Part)). A line in the list below makes it a choice of
+//! it describes itself ([`Part`]). A line in the list below makes it a choice of
 //! scenario files.
 
 mod congestion_warning;
