@@ -12,7 +12,7 @@ use crate::endpoint::feedback::{
 };
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
-    CubicConfig, NewJerseyConfig, WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
+    CubicConfig, HyblaConfig, NewJerseyConfig, WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -282,6 +282,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         window: westwood(BandwidthKind::Be),
         recovery: RecoveryKind::BulkRepeat(BulkRepeatConfig::DEFAULT),
         discrimination: Discrimination::SpikeOrRateGap(SpikeOrRateGapConfig::DEFAULT),
+        ..TCP
+    },
+    Protocol {
+        name: "hybla",
+        source: "Caini and Firrincieli 2004",
+        summary: "TCP that grows on a long path as fast as on one of 25 ms, for satellites.",
+        window: WindowLaw::Hybla(HyblaConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
 ];

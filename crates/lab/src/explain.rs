@@ -87,6 +87,11 @@ const TITLES: &[(&str, &str)] = &[
         "K. Xu, Y. Tian, N. Ansari, \"Improving TCP performance in integrated wireless \
          communications networks\", Computer Networks 47(2), 2005",
     ),
+    (
+        "Caini and Firrincieli 2004",
+        "C. Caini, R. Firrincieli, \"TCP Hybla: a TCP enhancement for heterogeneous networks\", \
+         International Journal of Satellite Communications and Networking 22(5), 2004",
+    ),
 ];
 
 /// The short keys that the explanation of `protocol` uses, with the full titles behind them.

@@ -9,6 +9,7 @@ mod bbr;
 mod cubic;
 mod dctcp;
 mod estcp;
+mod hybla;
 mod new_jersey;
 mod reno;
 mod veno;
@@ -19,6 +20,7 @@ mod xtcp;
 
 pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
+pub use hybla::HyblaConfig;
 pub use new_jersey::NewJerseyConfig;
 pub use westwood::WestwoodConfig;
 pub use xcp::XcpConfig;
@@ -292,6 +294,7 @@ axis! {
     Xcp: xcp::Xcp,
     XcpR: xcp_r::XcpR,
     Xtcp: xtcp::Xtcp,
+    Hybla: hybla::Hybla,
 }
 
 impl WindowLaw {
