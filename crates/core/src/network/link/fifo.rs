@@ -19,6 +19,8 @@ pub struct FifoLink {
     limit: QueueLimit,
     aqm: Aqm,
     router: Router,
+    /// Is there neither?
+    is_plain: bool,
     /// Start of transmission and size of what waits, in order.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
@@ -47,7 +49,9 @@ impl FifoLink {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
         let wire = rate.mean();
         let place = Place { wire, share: wire, limit: queue.limit, seed, name };
+        let plain = QueueSpec { limit: queue.limit, ..QueueSpec::default() };
         FifoLink {
+            is_plain: *queue == plain,
             wire: Wire::new(rate, delay, channel, seed, name),
             limit: queue.limit,
             aqm: queue.aqm.make(&place),
@@ -71,20 +75,8 @@ impl FifoLink {
         } else {
             self.expire(now);
         }
-        let idle_since = (busy_until <= now).then_some(busy_until);
-        let queue = Backlog {
-            packets: self.waiting.len(),
-            bytes: self.waiting_bytes,
-            limit: self.limit,
-            idle_since,
-            empty_since: idle_since,
-            lanes: &[],
-        };
-        if !matches!(self.aqm, Aqm::DropTail(_)) {
-            let verdict = self.aqm.on_enqueue(now, &queue, packet);
-            if !passes(verdict, packet, &mut self.wire) {
-                return None;
-            }
+        if !self.is_plain && !self.admits(now, packet) {
+            return None;
         }
         if busy_until <= now {
             return Some(self.wire.send(now, now, label, packet));
@@ -92,13 +84,35 @@ impl FifoLink {
         if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
             return None;
         }
-        if !matches!(self.router, Router::None(_)) {
+        if !self.is_plain {
+            let queue = self.backlog(now);
             self.wire.marked += u64::from(self.router.on_enqueue(now, &queue, packet));
         }
         self.waiting.push_back((busy_until, packet.size));
         self.waiting_bytes += u64::from(packet.size);
         self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
         Some(self.wire.send(busy_until, now, label, packet))
+    }
+
+    /// Does the queue management let the packet in? Kept apart, for most links have none.
+    #[inline(never)]
+    fn admits(&mut self, now: Time, packet: &mut Packet) -> bool {
+        let queue = self.backlog(now);
+        let verdict = self.aqm.on_enqueue(now, &queue, packet);
+        passes(verdict, packet, &mut self.wire)
+    }
+
+    fn backlog(&self, now: Time) -> Backlog<'static> {
+        let busy_until = self.wire.busy_until;
+        let idle_since = (busy_until <= now).then_some(busy_until);
+        Backlog {
+            packets: self.waiting.len(),
+            bytes: self.waiting_bytes,
+            limit: self.limit,
+            idle_since,
+            empty_since: idle_since,
+            lanes: &[],
+        }
     }
 
     /// Packets waiting at `now`, the one in transmission not counted.
