@@ -12,6 +12,9 @@ use windward_core::units::{Duration, Rate, Time};
 
 mod cost;
 pub mod file;
+mod validate;
+
+pub use validate::InvalidScenario;
 
 /// Index of a directed link in [`Scenario::links`].
 pub type LinkId = usize;

@@ -9,7 +9,7 @@ use be::Be;
 use ere::Ere;
 use per_rtt::PerRtt;
 
-use super::Sample;
+use super::BandwidthSample;
 use crate::units::Time;
 
 /// The bandwidth estimators by name.
@@ -46,7 +46,7 @@ impl Bandwidth {
     }
 
     /// An acknowledgment arrived.
-    pub fn on_ack(&mut self, sample: &Sample) {
+    pub fn on_ack(&mut self, sample: &BandwidthSample) {
         match self {
             Bandwidth::Be(estimator) => estimator.on_ack(sample),
             Bandwidth::Ere(estimator) => estimator.on_ack(sample),

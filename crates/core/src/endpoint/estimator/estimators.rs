@@ -1,7 +1,8 @@
 //! All estimators of one sender: those that every protocol has, and those that some ask for.
 
 use super::{
-    ArrivalCounter, Bandwidth, BandwidthKind, Counting, DeliveryRate, Karn, RttEstimator, Sample,
+    ArrivalCounter, Bandwidth, BandwidthKind, BandwidthSample, Counting, DeliveryRate, Karn,
+    RttEstimator,
 };
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::Path;
@@ -81,7 +82,7 @@ impl Estimators {
     #[inline]
     pub fn estimate_bandwidth(&mut self, now: Time, newly: u64, cwnd: f64) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
-        bandwidth.estimate.on_ack(&Sample {
+        bandwidth.estimate.on_ack(&BandwidthSample {
             now,
             arrived: bandwidth.arrivals.on_ack(newly),
             rtt: self.rtt.latest(),

@@ -24,7 +24,7 @@ use crate::units::{Duration, Time};
 
 /// What bandwidth estimators see of an acknowledgment.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct BandwidthSample {
     /// When it arrived.
     pub now: Time,
     /// Packets that the acknowledgment shows to have arrived: those it acknowledges cumulatively

@@ -14,6 +14,7 @@
 
 mod bulk_repeat;
 mod by_number;
+mod compositions;
 mod cubic;
 mod harness;
 mod lr;

@@ -36,6 +36,11 @@ impl TestPath {
     /// A path of `rate` packets per second and a round trip of `rtt` besides transmission.
     pub(crate) fn new(protocol: &str, initial_window: f64, rate: u64, rtt: Duration) -> Self {
         let protocol = protocols::find(protocol).expect("a row of the table");
+        TestPath::of(protocol, initial_window, rate, rtt)
+    }
+
+    /// The same for any composition.
+    pub(crate) fn of(protocol: &Protocol, initial_window: f64, rate: u64, rtt: Duration) -> Self {
         let config = EndpointConfig {
             initial_window,
             clock_granularity: Duration::ZERO,

@@ -16,7 +16,7 @@ use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::graph::Graph;
 use super::group::{Group, MAX_FLOWS};
-use super::link::{Class, Classes, NotifierChoice, RouterChoice, Wire};
+use super::link::{Class, Classes, NotifierChoice, RouterChoice, LinkPlan};
 use super::section::{Field, Result, Section, Spot};
 use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
 
@@ -103,12 +103,12 @@ pub(super) struct Route {
 /// The links found so far.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    links: Vec<(String, Rc<Wire>)>,
+    links: Vec<(String, Rc<LinkPlan>)>,
     names: HashSet<String>,
 }
 
 impl Links {
-    pub(super) fn add(&mut self, name: &str, wire: &Rc<Wire>) -> Result<LinkId> {
+    pub(super) fn add(&mut self, name: &str, wire: &Rc<LinkPlan>) -> Result<LinkId> {
         if self.links.len() == MAX_LINKS {
             return Err(wire
                 .spot
@@ -122,7 +122,7 @@ impl Links {
         Ok(self.links.len() - 1)
     }
 
-    pub(super) fn wire(&self, link: LinkId) -> &Wire {
+    pub(super) fn wire(&self, link: LinkId) -> &LinkPlan {
         &self.links[link].1
     }
 
@@ -147,7 +147,7 @@ impl Links {
                 }
             }
         }
-        let choose = |((name, wire), crossing): (&(String, Rc<Wire>), &Crossing)| {
+        let choose = |((name, wire), crossing): (&(String, Rc<LinkPlan>), &Crossing)| {
             crossing.check_queue(name, wire, groups)?;
             crossing.queue(name, wire, groups)
         };
@@ -171,7 +171,7 @@ impl Links {
     }
 
     fn finish(self, queues: Vec<QueueSpec>, notified: &[bool]) -> Vec<LinkSpec> {
-        let notifier = |wire: &Wire, asked: bool| match wire.notifier {
+        let notifier = |wire: &LinkPlan, asked: bool| match wire.notifier {
             NotifierChoice::Fixed(spec) => spec,
             NotifierChoice::Auto if asked && wire.channel != ChannelSpec::Clean => {
                 NotifierSpec::Configured
@@ -180,7 +180,7 @@ impl Links {
         };
         let mut seen = Vec::new();
         let link =
-            |(((name, wire), queue), &asked): (((String, Rc<Wire>), QueueSpec), &bool)| LinkSpec {
+            |(((name, wire), queue), &asked): (((String, Rc<LinkPlan>), QueueSpec), &bool)| LinkSpec {
                 notifier: notifier(&wire, asked),
                 name,
                 rate: wire.rate.clone(),
@@ -227,7 +227,7 @@ impl Crossing {
             .filter_map(|kind| self.group_of_kind[kind as usize].map(|group| (kind, group)))
     }
 
-    fn check_queue(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<()> {
+    fn check_queue(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<()> {
         let (size, group) = self.largest;
         let own = match &wire.classes {
             Classes::None => &[][..],
@@ -248,7 +248,7 @@ impl Crossing {
         }
     }
 
-    fn queue(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<QueueSpec> {
+    fn queue(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<QueueSpec> {
         let plain =
             |router| QueueSpec { limit: wire.limit, aqm: wire.aqm, router, classes: Vec::new() };
         let Classes::Each(own) = &wire.classes else {
@@ -282,7 +282,7 @@ impl Crossing {
         group: usize,
         class: &Class,
         link: &str,
-        wire: &Wire,
+        wire: &LinkPlan,
         groups: &[Group<'_>],
     ) -> Result<RouterSpec> {
         match (&class.router, &wire.router) {
@@ -301,7 +301,7 @@ impl Crossing {
         }
     }
 
-    fn router(&self, link: &str, wire: &Wire, groups: &[Group<'_>]) -> Result<RouterSpec> {
+    fn router(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<RouterSpec> {
         match &wire.router {
             RouterChoice::Auto => {
                 // A queue that marks by itself serves what asks for marks.

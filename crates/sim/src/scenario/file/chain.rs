@@ -12,7 +12,7 @@ use windward_core::units::Duration;
 
 use super::build::{Links, Route};
 use super::group::Group;
-use super::link::{LinkFields, Wire};
+use super::link::{LinkFields, LinkPlan};
 use super::section::{DAY, Field, Result, Section};
 use crate::scenario::LinkId;
 
@@ -194,8 +194,8 @@ impl<'a> Chain<'a> {
 #[derive(Debug)]
 struct Hop {
     name: String,
-    there: Rc<Wire>,
-    back: Rc<Wire>,
+    there: Rc<LinkPlan>,
+    back: Rc<LinkPlan>,
     shared: bool,
     /// The delay of the last flow's link, if they are spread.
     delay_to: Option<Duration>,
@@ -204,7 +204,7 @@ struct Hop {
 
 impl Hop {
     /// The wires of flow `number`, there and back.
-    fn wires(&self, number: usize) -> (Rc<Wire>, Rc<Wire>) {
+    fn wires(&self, number: usize) -> (Rc<LinkPlan>, Rc<LinkPlan>) {
         let (there, back) = (Rc::clone(&self.there), Rc::clone(&self.back));
         let Some(to) = self.delay_to else { return (there, back) };
         let from = there.delay.as_secs_f64();
@@ -212,7 +212,7 @@ impl Hop {
         let share =
             if self.count > 1 { (number - 1) as f64 / (self.count - 1) as f64 } else { 0.5 };
         let delay = Duration::from_secs_f64(from + (to.as_secs_f64() - from) * share);
-        let with_delay = |wire: &Wire| Rc::new(Wire { delay, ..wire.clone() });
+        let with_delay = |wire: &LinkPlan| Rc::new(LinkPlan { delay, ..wire.clone() });
         // A way back with a delay of its own keeps it.
         let mirrored = back.delay == there.delay;
         (with_delay(&there), if mirrored { with_delay(&back) } else { back })

@@ -3,7 +3,7 @@
 //! A link is called `FROM->TO` unless it has a name; the link back of a named link is called
 //! `NAME-reverse`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::build::{Links, Route};
 use super::group::Group;
@@ -190,7 +190,14 @@ impl<'a> Graph<'a> {
             let (from, to) = (self.names[from], self.names[to]);
             return Err(field.error(format!("the path must lead from `{from}` to `{to}`")));
         }
+        let mut crossed = HashSet::new();
         for (pair, item) in path.windows(2).zip(&items) {
+            if !crossed.insert((pair[0], pair[1])) {
+                let (a, b) = (self.names[pair[0]], self.names[pair[1]]);
+                return Err(item
+                    .error(format!("the path crosses the link from `{a}` to `{b}` twice"))
+                    .with_help("a route crosses each link once at most"));
+            }
             if !self.between.contains_key(&(pair[0], pair[1])) {
                 let to = self.names[pair[1]];
                 let neighbours = self.leaving[pair[0]].iter().map(|&(node, _)| self.names[node]);

@@ -35,7 +35,7 @@ pub(super) struct LinkFields {
 
 /// A link with everything known but the routers that flows ask for.
 #[derive(Debug, Clone)]
-pub(super) struct Wire {
+pub(super) struct LinkPlan {
     pub(super) rate: LinkRate,
     pub(super) delay: Duration,
     pub(super) limit: QueueLimit,
@@ -152,13 +152,13 @@ impl LinkFields {
         LinkFields { router: None, classes: None, channel: None, notifier: None, ..self.clone() }
     }
 
-    pub(super) fn finish(self) -> Result<Rc<Wire>> {
+    pub(super) fn finish(self) -> Result<Rc<LinkPlan>> {
         let missing = |key: &str, example: &str| {
             self.spot
                 .error(format!("`{key}` is missing"))
                 .with_help(format!("write for instance `{example}`"))
         };
-        Ok(Rc::new(Wire {
+        Ok(Rc::new(LinkPlan {
             rate: self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?,
             delay: self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?,
             limit: self.queue.unwrap_or_default(),

@@ -17,7 +17,7 @@
 //! a time of zero has no rate.
 
 use super::low_pass::LowPass;
-use crate::endpoint::estimator::Sample;
+use crate::endpoint::estimator::BandwidthSample;
 use crate::units::{Duration, Time};
 
 /// The filter's time constant (section 2.2).
@@ -37,7 +37,7 @@ impl Be {
         self.filter.estimate()
     }
 
-    pub(super) fn on_ack(&mut self, sample: &Sample) {
+    pub(super) fn on_ack(&mut self, sample: &BandwidthSample) {
         let Some(latest) = self.latest else {
             self.latest = Some(sample.now);
             return;
@@ -65,10 +65,10 @@ impl Be {
 mod tests {
     use super::*;
 
-    fn sample(us: u64, arrived: u64) -> Sample {
+    fn sample(us: u64, arrived: u64) -> BandwidthSample {
         let rtt = Duration::from_millis(100);
         let now = Time::ZERO + Duration::from_micros(us);
-        Sample { now, arrived, rtt, min_rtt: rtt, srtt: rtt, cwnd: 10.0 }
+        BandwidthSample { now, arrived, rtt, min_rtt: rtt, srtt: rtt, cwnd: 10.0 }
     }
 
     #[test]

@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 
 use super::low_pass::LowPass;
-use crate::endpoint::estimator::Sample;
+use crate::endpoint::estimator::BandwidthSample;
 use crate::units::{Duration, Time};
 
 /// Weight of the old restlessness.
@@ -51,7 +51,7 @@ impl Ere {
         self.filter.estimate()
     }
 
-    pub(super) fn on_ack(&mut self, sample: &Sample) {
+    pub(super) fn on_ack(&mut self, sample: &BandwidthSample) {
         self.total += sample.arrived;
         let now = sample.now;
         if sample.rtt.is_zero() {
@@ -110,7 +110,7 @@ impl Ere {
 }
 
 /// T(k) for a throughput Th(k) in packets per second.
-fn interval(sample: &Sample, throughput: f64) -> Duration {
+fn interval(sample: &BandwidthSample, throughput: f64) -> Duration {
     let expected = sample.cwnd / sample.min_rtt.as_secs_f64();
     // A cast saturates: below zero, where more arrives than expected, becomes zero.
     sample.rtt.mul_f64((expected - throughput) / expected)
@@ -122,9 +122,9 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    fn sample(at: u64, rtt: u64, cwnd: f64) -> Sample {
+    fn sample(at: u64, rtt: u64, cwnd: f64) -> BandwidthSample {
         let (now, rtt) = (Time::ZERO + MS(at), MS(rtt));
-        Sample { now, arrived: 1, rtt, min_rtt: MS(100), srtt: rtt, cwnd }
+        BandwidthSample { now, arrived: 1, rtt, min_rtt: MS(100), srtt: rtt, cwnd }
     }
 
     #[test]

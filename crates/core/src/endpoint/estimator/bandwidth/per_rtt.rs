@@ -14,7 +14,7 @@
 //! and takes the smoothed RTT for T; goodput under random losses is the same within 4 %
 //! (docs/validation.md).
 
-use crate::endpoint::estimator::Sample;
+use crate::endpoint::estimator::BandwidthSample;
 use crate::units::{Duration, Time};
 
 /// The shortest interval of a sample (Linux: TCP_WESTWOOD_RTT_MIN).
@@ -34,7 +34,7 @@ impl PerRtt {
         self.rate
     }
 
-    pub(super) fn on_ack(&mut self, sample: &Sample) {
+    pub(super) fn on_ack(&mut self, sample: &BandwidthSample) {
         let Some(since) = self.since else {
             self.since = Some(sample.now);
             return;
@@ -54,9 +54,9 @@ impl PerRtt {
 mod tests {
     use super::*;
 
-    fn sample(ms: u64, arrived: u64) -> Sample {
+    fn sample(ms: u64, arrived: u64) -> BandwidthSample {
         let rtt = Duration::from_millis(100);
-        Sample {
+        BandwidthSample {
             now: Time::ZERO + Duration::from_millis(ms),
             arrived,
             rtt,

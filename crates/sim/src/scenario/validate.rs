@@ -1,0 +1,197 @@
+//! Is a scenario that was put together by a program one that can run? What a file says is checked
+//! as it is read.
+
+use std::fmt;
+
+use windward_core::endpoint::EndpointConfig;
+use windward_core::network::{ChannelSpec, QueueLimit, QueueSpec};
+use windward_core::part::Parameters;
+use windward_core::units::{Duration, Time};
+
+use super::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Pattern, Scenario, Traffic};
+
+/// Why a scenario cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidScenario {
+    /// What is wrong: `scenario`, or a link or flow by its name.
+    pub subject: String,
+    /// What is wrong with it, as a sentence without a capital or a full stop.
+    pub message: String,
+}
+
+impl fmt::Display for InvalidScenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.message)
+    }
+}
+impl std::error::Error for InvalidScenario {}
+
+type Check = Result<(), String>;
+
+fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+impl Scenario {
+    /// Checks everything that running it takes for granted: times, parameters of queues, channels,
+    /// protocols and endpoints, and that routes lead over links that there are, each once.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), InvalidScenario> {
+        let of = |subject: &str| {
+            let subject = subject.to_owned();
+            move |message| InvalidScenario { subject, message }
+        };
+        self.times().map_err(of("scenario"))?;
+        for link in &self.links {
+            self::link(link).map_err(of(&format!("link {}", link.name)))?;
+        }
+        for flow in &self.flows {
+            self.flow(flow).map_err(of(&format!("flow {}", flow.name)))?;
+        }
+        Ok(())
+    }
+
+    fn times(&self) -> Check {
+        let Scenario { duration, warmup, bin, sample, .. } = self;
+        check(!duration.is_zero() && *duration <= MAX_DURATION, || {
+            format!("a duration of {duration} is not longer than 0, up to {MAX_DURATION}")
+        })?;
+        check(warmup < duration, || {
+            format!("the warm-up of {warmup} is not less than {duration}")
+        })?;
+        check(!bin.is_zero(), || "bins have no width".to_owned())?;
+        check(*sample != Some(Duration::ZERO), || "samples have no interval".to_owned())
+    }
+
+    fn flow(&self, flow: &FlowSpec) -> Check {
+        let FlowSpec { group, traffic, forward, reverse, bottleneck, start, stop, .. } = flow;
+        check(*group < self.groups.len(), || format!("there is no group {group}"))?;
+        check(!forward.is_empty(), || "its data crosses no link".to_owned())?;
+        self.route(forward)?;
+        self.route(reverse)?;
+        check(forward.contains(bottleneck), || {
+            format!("its data does not cross its bottleneck, link {bottleneck}")
+        })?;
+        check(start.0 <= start.1, || "it starts in a range that ends before it begins".to_owned())?;
+        check(stop.is_none_or(|stop| stop > start.1), || "it stops before it starts".to_owned())?;
+        match traffic {
+            Traffic::Transport { protocol, config, .. } => {
+                check(!reverse.is_empty(), || "its acknowledgments cross no link".to_owned())?;
+                protocol.check().map_err(|wrong| wrong.to_string())?;
+                config.validate()
+            }
+            Traffic::Datagrams { packet_size, pattern } => {
+                check((1..=EndpointConfig::MAX_PACKET_SIZE).contains(packet_size), || {
+                    format!("a datagram of {packet_size} bytes")
+                })?;
+                self::pattern(pattern)
+            }
+        }
+    }
+
+    fn route(&self, route: &[LinkId]) -> Check {
+        let mut crossed = std::collections::HashSet::new();
+        for link in route {
+            check(*link < self.links.len(), || format!("there is no link {link}"))?;
+            check(crossed.insert(link), || {
+                format!("its route crosses link {} twice", self.links[*link].name)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn link(link: &LinkSpec) -> Check {
+    queue(&link.queue)?;
+    match link.channel {
+        ChannelSpec::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn queue(queue: &QueueSpec) -> Check {
+    let holds = !matches!(queue.limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0));
+    check(holds, || "its queue holds nothing".to_owned())?;
+    queue.aqm.validate()?;
+    queue.router.validate()?;
+    for class in &queue.classes {
+        check(class.weight.is_finite() && class.weight > 0.0, || {
+            format!("a class has the weight {}", class.weight)
+        })?;
+        check(class.queue.classes.is_empty(), || "a class has classes of its own".to_owned())?;
+        self::queue(&class.queue)?;
+    }
+    Ok(())
+}
+
+fn pattern(pattern: &Pattern) -> Check {
+    match pattern {
+        Pattern::Constant { .. } => Ok(()),
+        Pattern::Exponential { mean_on, mean_off, .. } => {
+            let last = !mean_on.is_zero() && !mean_off.is_zero();
+            check(last, || "on and off times are longer than 0 on average".to_owned())
+        }
+        Pattern::Schedule { intervals } => {
+            let mut end = Time::ZERO;
+            for &(from, until, _) in intervals {
+                check(from >= end && until > from, || {
+                    format!("the interval from {from:?} to {until:?} is out of order")
+                })?;
+                end = until;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use windward_core::endpoint::window::WindowLaw;
+    use windward_core::part::Plain;
+    use windward_core::protocols::Protocol;
+
+    use super::*;
+    use crate::scenario::file::ScenarioFile;
+
+    fn scenario() -> Scenario {
+        let text = include_str!("../../../../experiments/examples/first.toml");
+        ScenarioFile::parse("first.toml", text).and_then(|file| file.build()).unwrap()
+    }
+
+    fn wrong(change: impl FnOnce(&mut Scenario)) -> String {
+        let mut scenario = scenario();
+        assert_eq!(scenario.validate(), Ok(()));
+        change(&mut scenario);
+        scenario.validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_a_program_gets_wrong_is_told() {
+        assert!(wrong(|s| s.warmup = s.duration).contains("the warm-up"));
+        assert!(wrong(|s| s.flows[0].group = 7).contains("flow clean-1: there is no group 7"));
+        let twice = wrong(|s| {
+            let first = s.flows[0].forward[0];
+            s.flows[0].forward.push(first);
+        });
+        assert!(twice.contains("crosses link clean-1-first-hop twice"), "{twice}");
+        assert!(wrong(|s| s.flows[0].forward[0] = 999).contains("there is no link 999"));
+        assert!(wrong(|s| s.flows[0].reverse.clear()).contains("acknowledgments cross no link"));
+        assert!(
+            wrong(|s| s.links[0].queue.limit = QueueLimit::Packets(0)).contains("holds nothing")
+        );
+        let unfit = wrong(|s| {
+            let Traffic::Transport { protocol, .. } = &mut s.flows[0].traffic else { panic!() };
+            *protocol = Arc::new(Protocol { window: WindowLaw::XcpR(Plain), ..**protocol });
+        });
+        assert!(unfit.contains("window `xcp-r` needs"), "{unfit}");
+        let config = wrong(|s| {
+            let Traffic::Transport { config, .. } = &mut s.flows[0].traffic else { panic!() };
+            *config = Arc::new(EndpointConfig { initial_window: f64::NAN, ..**config });
+        });
+        assert!(config.contains("initial_window = NaN: must be 1 to 1000000"), "{config}");
+    }
+}
