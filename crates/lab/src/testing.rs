@@ -104,6 +104,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         loss_estimate: 0.1,
         true_loss: 0.1,
         timeouts: 0,
+        refused_windows: 0,
         mean_rtt: Duration::from_millis(120),
         mean_cwnd: 4.0,
         completed: None,

@@ -30,7 +30,7 @@ use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
 /// What judges the losses of a connection.
-pub trait LossDiscrimination: Debug + Send {
+pub trait LossDiscrimination: Debug + Send + Sync {
     /// An acknowledgment arrived; called before losses that it tells of are judged.
     fn on_ack(&mut self, _ack: &AckEvent) {}
     /// A notifier tells of corruption out of band.

@@ -166,7 +166,7 @@ impl Report {
 }
 
 /// Loss recovery of one connection.
-pub trait LossRecovery: Debug {
+pub trait LossRecovery: Debug + Send + Sync {
     /// An acknowledgment arrived. The report is clear before.
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
     /// A timer is due. The report is clear before. May move `next` back.

@@ -11,7 +11,7 @@ use crate::part::{Ability, Form, Need, Part};
 use crate::units::{Duration, Time};
 
 /// A scheme that leaves its timers to [`Timed`]. Windows and sequence numbers in packets.
-pub trait Scheme: Part + std::fmt::Debug + Sized {
+pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     /// The state at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
     /// Does it use the two timers of LR?

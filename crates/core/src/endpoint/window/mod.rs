@@ -38,7 +38,7 @@ use crate::rng::Stream;
 use crate::units::Time;
 
 /// A window law at work. All but three of its methods do nothing unless a law says otherwise.
-pub trait CongestionControl: Debug + Send {
+pub trait CongestionControl: Debug + Send + Sync {
     /// The congestion window, packets; at least 1.
     fn cwnd(&self) -> f64;
     /// The slow start threshold, packets; infinite where the law has none.

@@ -1,0 +1,299 @@
+//! A window law, a loss discriminator and a queue discipline of a crate that is not part of
+//! Windward, composed with its parts and run beside them:
+//!
+//! ```sh
+//! cargo run --release -p windward-example-custom-parts
+//! ```
+//!
+//! The law is AIMD with parameters of its own. The discriminator takes a loss for congestion if the
+//! RTT at that moment is far above the smallest one. The discipline drops arrivals while the queue
+//! would take longer than a target to drain.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use windward_core::endpoint::discrimination::{
+    self, CustomJudge, Discrimination, LossDiscrimination,
+};
+use windward_core::endpoint::event::{AckEvent, CongestionEvent, LossEvent, ResetEvent};
+use windward_core::endpoint::window::{self, CongestionControl, CustomLaw, WindowLaw};
+use windward_core::network::AqmSpec;
+use windward_core::network::aqm::{Backlog, MakeAqm, Place, QueueManagement, Verdict};
+use windward_core::packet::Packet;
+use windward_core::part::{Custom, CustomPart, Words};
+use windward_core::protocols::{self, Protocol};
+use windward_core::units::{Duration, Probability, Rate, Time};
+use windward_sim::scenario::Traffic;
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, Scenario, run};
+
+// --- a window law -----------------------------------------------------------------------------
+
+/// What makes states of the law: AIMD that adds `increase` packets per round trip and keeps
+/// `decrease` of its window.
+struct Aimd {
+    increase: f64,
+    decrease: f64,
+}
+
+#[derive(Debug)]
+struct AimdState {
+    increase: f64,
+    decrease: f64,
+    cwnd: f64,
+    ssthresh: f64,
+}
+
+impl CustomPart for Aimd {
+    fn words(&self) -> Words {
+        Words {
+            name: "aimd",
+            what: "adds so many packets per round trip and keeps so much of its window",
+            source: "this example",
+        }
+    }
+}
+
+impl CustomLaw for Aimd {
+    fn make(&self, setup: window::Setup<'_>) -> Box<dyn CongestionControl> {
+        let Aimd { increase, decrease } = *self;
+        let cwnd = setup.endpoint.initial_window;
+        Box::new(AimdState { increase, decrease, cwnd, ssthresh: f64::INFINITY })
+    }
+}
+
+impl CongestionControl for AimdState {
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+    fn on_ack(&mut self, ack: &AckEvent) {
+        if ack.allows_growth() {
+            let slow_start = self.cwnd < self.ssthresh;
+            self.cwnd += if slow_start { ack.growth } else { self.increase / self.cwnd };
+        }
+    }
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        // As much of the decrease as congestion is likely.
+        self.cwnd = (event.path.in_flight * event.kept(self.decrease)).max(2.0);
+        self.ssthresh = self.cwnd;
+    }
+    fn on_reset(&mut self, event: &ResetEvent) {
+        if !event.repeated {
+            self.ssthresh = (event.path.in_flight * event.kept(self.decrease)).max(2.0);
+        }
+        self.cwnd = event.window_after(self.cwnd);
+    }
+}
+
+// --- a discriminator --------------------------------------------------------------------------
+
+/// A loss is congestion if the RTT is more than `factor` times the smallest.
+#[derive(Debug, Clone, Copy)]
+struct LongRtt {
+    factor: f64,
+}
+
+impl CustomPart for LongRtt {
+    fn words(&self) -> Words {
+        Words {
+            name: "long-rtt",
+            what: "a loss is congestion if the RTT is far above the smallest",
+            source: "this example",
+        }
+    }
+}
+
+impl CustomJudge for LongRtt {
+    fn make(&self, _: discrimination::Setup<'_>) -> Box<dyn LossDiscrimination> {
+        Box::new(*self)
+    }
+}
+
+impl LossDiscrimination for LongRtt {
+    fn judge(&mut self, loss: &LossEvent) -> Probability {
+        self.opinion(loss)
+    }
+    fn opinion(&self, loss: &LossEvent) -> Probability {
+        let bound = loss.path.min_rtt.mul_f64(self.factor);
+        if loss.path.rtt > bound { Probability::ONE } else { Probability::ZERO }
+    }
+}
+
+// --- a queue discipline -----------------------------------------------------------------------
+
+/// Drops arrivals while what waits would take longer than this to drain.
+#[derive(Debug, Clone, Copy)]
+struct DrainTime {
+    target: Duration,
+}
+
+#[derive(Debug)]
+struct DrainTimeState {
+    target: Duration,
+    wire: Rate,
+}
+
+impl CustomPart for DrainTime {
+    fn words(&self) -> Words {
+        Words {
+            name: "drain-time",
+            what: "drops arrivals while the queue takes too long to drain",
+            source: "this example",
+        }
+    }
+}
+
+impl MakeAqm for DrainTime {
+    fn make(&self, place: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync> {
+        Box::new(DrainTimeState { target: self.target, wire: place.share })
+    }
+    fn acts_on_departure(&self) -> bool {
+        false // It is asked about arrivals alone, so that packets need not be held.
+    }
+}
+
+impl QueueManagement for DrainTimeState {
+    fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, _: &Packet) -> Verdict {
+        let drain = queue.bytes as f64 / self.wire.bytes_per_s();
+        if drain > self.target.as_secs_f64() { Verdict::Drop } else { Verdict::Pass }
+    }
+}
+
+// --- all three in a scenario ------------------------------------------------------------------
+
+/// Parts from outside live as long as the program.
+static LAW: Aimd = Aimd { increase: 1.0, decrease: 0.5 };
+static JUDGE: LongRtt = LongRtt { factor: 1.1 };
+static QUEUE: DrainTime = DrainTime { target: Duration::from_millis(25) };
+
+const SCENARIO: &str = include_str!("../../../experiments/examples/first.toml");
+
+fn with_custom_parts(mut scenario: Scenario) -> Scenario {
+    let protocol = Arc::new(Protocol {
+        name: "aimd-long-rtt",
+        source: "this example",
+        summary: "AIMD that takes losses at a short RTT for corruption.",
+        window: WindowLaw::Custom(Custom(&LAW)),
+        discrimination: Discrimination::Custom(Custom(&JUDGE)),
+        ..*protocols::plain()
+    });
+    for flow in &mut scenario.flows {
+        if let Traffic::Transport { protocol: of_flow, .. } = &mut flow.traffic {
+            *of_flow = Arc::clone(&protocol);
+        }
+    }
+    for link in scenario.links.iter_mut().filter(|link| link.name == "bottleneck") {
+        link.queue.aqm = AqmSpec::Custom(Custom(&QUEUE));
+    }
+    scenario
+}
+
+fn report(title: &str, outcome: &Outcome) {
+    println!("{title}");
+    for group in &outcome.groups {
+        println!("  {:<6} {:5.2} Mbit/s", group.name, group.goodput_bps / 1e6);
+    }
+    for link in outcome.links.iter().filter(|link| link.name == "bottleneck") {
+        println!("  queue  {:5.1} packets, {} dropped", link.mean_queue_packets, link.dropped);
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let scenario = ScenarioFile::parse("first.toml", SCENARIO)?.build()?;
+    report("newreno over DropTail", &run(&scenario));
+    let custom = with_custom_parts(scenario);
+    custom.validate()?;
+    report("aimd-long-rtt over drain-time", &run(&custom));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let file = ScenarioFile::parse("first.toml", SCENARIO).unwrap();
+        file.build().unwrap()
+    }
+
+    #[test]
+    fn parts_from_outside_do_what_they_say() {
+        let plain = run(&scenario());
+        let custom = run(&with_custom_parts(scenario()));
+        // Losses at a short RTT cost nothing: the lossy flows keep more than they had.
+        let lossy = |outcome: &Outcome| outcome.groups[1].goodput_bps;
+        assert!(lossy(&custom) > 1.3 * lossy(&plain), "{} {}", lossy(&custom), lossy(&plain));
+        // 25 ms at 5 Mbit/s are 15.6 packets of 1000 bytes: no more than 16 wait.
+        let queue = |outcome: &Outcome| {
+            outcome.links.iter().find(|link| link.name == "bottleneck").unwrap().max_queue_packets
+        };
+        assert!(queue(&custom) <= 17, "{}", queue(&custom));
+        assert!(queue(&plain) > 40, "{}", queue(&plain));
+        assert_eq!(custom.flows[0].protocol, "aimd-long-rtt");
+    }
+
+    /// Gives these windows, one per acknowledgment.
+    #[derive(Debug)]
+    struct MadState {
+        answers: &'static [f64],
+        acks: usize,
+    }
+    impl CongestionControl for MadState {
+        fn cwnd(&self) -> f64 {
+            self.answers[self.acks % self.answers.len()]
+        }
+        fn pacing_rate(&self) -> Option<f64> {
+            Some(f64::NAN)
+        }
+        fn on_ack(&mut self, _: &AckEvent) {
+            self.acks += 1;
+        }
+        fn on_congestion(&mut self, _: &CongestionEvent) {}
+        fn on_reset(&mut self, _: &ResetEvent) {}
+    }
+    struct Maker(&'static [f64]);
+    impl CustomPart for Maker {
+        fn words(&self) -> Words {
+            Words { name: "mad", what: "gives windows that are none", source: "this test" }
+        }
+    }
+    impl CustomLaw for Maker {
+        fn make(&self, _: window::Setup<'_>) -> Box<dyn CongestionControl> {
+            Box::new(MadState { answers: self.0, acks: 0 })
+        }
+        fn paces(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_law_that_answers_nonsense_is_bounded_and_counted() {
+        static NAN: Maker = Maker(&[f64::NAN]);
+        static ZERO: Maker = Maker(&[0.0, -3.0]);
+        static HUGE: Maker = Maker(&[1e300, f64::INFINITY]);
+        static MIXED: Maker = Maker(&[10.0, f64::NAN, 1e300, 0.0]);
+        for maker in [&NAN, &ZERO, &HUGE, &MIXED] {
+            let mut scenario = scenario();
+            scenario.duration = Duration::from_secs(3);
+            scenario.warmup = Duration::from_secs(1);
+            let law = WindowLaw::Custom(Custom(maker));
+            for flow in &mut scenario.flows {
+                let Traffic::Transport { protocol, config, .. } = &mut flow.traffic else {
+                    panic!("connections only")
+                };
+                *protocol = Arc::new(Protocol { window: law, ..*protocols::plain() });
+                // A window without end is bounded by the receiver's.
+                let bounded = windward_core::endpoint::EndpointConfig { rwnd: 100, ..**config };
+                *config = Arc::new(bounded);
+            }
+            scenario.validate().unwrap();
+            let outcome = run(&scenario);
+            assert!(outcome.flows.iter().all(|flow| flow.refused_windows > 0));
+            assert!(outcome.flows.iter().all(|flow| flow.mean_cwnd.is_finite()));
+            assert!(outcome.flows.iter().all(|flow| flow.packets_sent > 0));
+        }
+    }
+}
