@@ -181,7 +181,8 @@ mod tests {
         assert!(wrong(|s| s.flows[0].forward[0] = 999).contains("there is no link 999"));
         assert!(wrong(|s| s.flows[0].reverse.clear()).contains("acknowledgments cross no link"));
         assert!(
-            wrong(|s| s.links[0].queue.limit = QueueLimit::Packets(0)).contains("holds nothing")
+            wrong(|s| Arc::make_mut(&mut s.links[0].queue).limit = QueueLimit::Packets(0))
+                .contains("holds nothing")
         );
         let unfit = wrong(|s| {
             let Traffic::Transport { protocol, .. } = &mut s.flows[0].traffic else { panic!() };

@@ -16,7 +16,7 @@ use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::graph::Graph;
 use super::group::{Group, MAX_FLOWS};
-use super::link::{Class, Classes, NotifierChoice, RouterChoice, LinkPlan};
+use super::link::{Class, Classes, LinkPlan, NotifierChoice, RouterChoice};
 use super::section::{Field, Result, Section, Spot};
 use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
 
@@ -180,13 +180,15 @@ impl Links {
         };
         let mut seen = Vec::new();
         let link =
-            |(((name, wire), queue), &asked): (((String, Rc<LinkPlan>), QueueSpec), &bool)| LinkSpec {
-                notifier: notifier(&wire, asked),
-                name,
-                rate: wire.rate.clone(),
-                delay: wire.delay,
-                queue: shared(&mut seen, queue),
-                channel: wire.channel.clone(),
+            |(((name, wire), queue), &asked): (((String, Rc<LinkPlan>), QueueSpec), &bool)| {
+                LinkSpec {
+                    notifier: notifier(&wire, asked),
+                    name,
+                    rate: wire.rate.clone(),
+                    delay: wire.delay,
+                    queue: shared(&mut seen, queue),
+                    channel: wire.channel.clone(),
+                }
             };
         self.links.into_iter().zip(queues).zip(notified).map(link).collect()
     }
