@@ -229,7 +229,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
-        summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample an RTT.",
+        summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
         window: westwood(BandwidthKind::PerRtt),
         recovery: RecoveryKind::NewReno(Plain),
         ..TCP

@@ -20,7 +20,7 @@ fn router(kind: RouterKind) -> Words {
     let (what, source) = match kind {
         RouterKind::Any => ("nothing asked: any queue will do", "RFC 5681"),
         RouterKind::Xcp => (
-            "shares out spare capacity once a mean RTT: efficiency and fairness controllers",
+            "shares out spare capacity once per mean RTT: efficiency and fairness controllers",
             "Katabi 2002 section 3.5, draft-falk-xcp-spec-03 section 3",
         ),
         RouterKind::XcpPersistent => (

@@ -1,4 +1,4 @@
-//! The pages of `docs/protocols`: one a protocol and an index.
+//! The pages of `docs/protocols`: one per protocol and an index.
 //!
 //! A page begins with a frame between two marks, which this module writes from the protocol
 //! table, the keys of the scenario format and the experiments that come with the program. What
@@ -168,11 +168,11 @@ impl Pages {
         }
     }
 
-    /// The index: a row a protocol.
+    /// The index: a row per protocol.
     pub fn index(&self) -> String {
         let mut page = format!(
-            "{BEGIN}\n# Protocols\n\nA page a protocol: what it is made of, its parameters, how to \
-             run it, the idea, the equations, and where this implementation deviates.\n\n\
+            "{BEGIN}\n# Protocols\n\nA page per protocol: what it is made of, its parameters, how \
+             to run it, the idea, the equations, and where this implementation deviates.\n\n\
              | name | paper | window | recovery | discrimination | feedback | router |\n\
              | --- | --- | --- | --- | --- | --- | --- |\n"
         );

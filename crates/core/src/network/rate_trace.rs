@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_mean_rate_by_hand() {
-        // 1500 bytes a ms are 12 Mbit/s; three in 10 ms 3.6 Mbit/s.
+        // 1500 bytes per ms are 12 Mbit/s; three in 10 ms 3.6 Mbit/s.
         assert_eq!(trace(&[1]).mean(), Rate::from_bps(12_000_000).unwrap());
         assert_eq!(trace(&[3, 5, 10]).mean(), Rate::from_bps(3_600_000).unwrap());
         // 12 000 bits in 12 000 s and, rounded down, in 6001 s.

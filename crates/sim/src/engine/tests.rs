@@ -531,7 +531,7 @@ fn idle_periods_by_hand() {
     assert_eq!(idle[1], 0.0);
 }
 
-/// One line a protocol and scenario. A change here is a change of behaviour: check that it is
+/// One line per protocol and scenario. A change here is a change of behaviour: check that it is
 /// meant before blessing it.
 #[test]
 fn a_router_that_wakes_beside_another_class_has_its_timer() {

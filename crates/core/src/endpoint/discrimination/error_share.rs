@@ -17,7 +17,7 @@
 //! variants are plain SACK. CETEN_P flips for every lost segment of a window until one reduces it
 //! ("a particular loss", "the lost segment"); then, as in SACK, that was the one reduction of the
 //! window. Without `per_segment` one flip decides for all losses of a window, and CETEN_P
-//! comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces once a window.
+//! comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces once per window.
 //!
 //! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
 //! retransmission timeouts", section 4.3.1), and its verdict decides over cwnd as any other:

@@ -15,11 +15,11 @@ use crate::units::Time;
 /// The bandwidth estimators by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BandwidthKind {
-    /// Westwood: one sample an acknowledgment.
+    /// Westwood: one sample per acknowledgment.
     Be,
     /// Westwood: samples over an interval that grows with congestion.
     Ere,
-    /// Westwood+: one sample an RTT, so that compressed acknowledgments do not raise it.
+    /// Westwood+: one sample per RTT, so that compressed acknowledgments do not raise it.
     PerRtt,
 }
 crate::words!(BandwidthKind { Be = "be", Ere = "ere", PerRtt = "per-rtt" });

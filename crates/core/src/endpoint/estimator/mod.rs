@@ -1,6 +1,6 @@
 //! Estimators: what the sender learns of its path from acknowledgments.
 //!
-//! They stand apart from the axes. Each is updated once an acknowledgment, before anything is
+//! They stand apart from the axes. Each is updated once per acknowledgment, before anything is
 //! decided, and the axes read the result as a [`super::event::Path`] and never write it. What only one axis
 //! of one protocol wants to know (a jitter ratio, a loss rate) is kept by that part itself.
 

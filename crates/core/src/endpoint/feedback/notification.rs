@@ -14,7 +14,7 @@
 //! that arrived corrupted last, as long as they are missing, so that a lost acknowledgment loses
 //! no notice (RFC 2018 does so with SACK blocks); a corrupted packet causes no acknowledgment of
 //! its own. Out-of-band messages take no time and are never lost, as those of the paper's Oracle;
-//! a cumulative notifier sends one a flow at most every [`REPORT_INTERVAL`].
+//! a cumulative notifier sends one per flow at most every [`REPORT_INTERVAL`].
 
 use crate::packet::{CongestionHeader, NO_SEQ, Packet};
 use crate::units::{Duration, Probability, Time};

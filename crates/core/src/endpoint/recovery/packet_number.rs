@@ -8,7 +8,7 @@
 //! acknowledgments stop, probes go out beyond the window after the probe timeout (section 6.2)
 //! and nothing is taken for lost before something comes back.
 //!
-//! A window is reduced once a round trip: only for a loss of what was sent after the last
+//! A window is reduced once per round trip: only for a loss of what was sent after the last
 //! reduction (section 7.3.2). Losses without an acknowledgment between them over more than
 //! three probe timeouts are persistent congestion (section 7.6): the connection starts again.
 //!

@@ -8,7 +8,7 @@
 //! ```text
 //! M     = BytesMarked / BytesAcked                       over one window of data
 //! Alpha = Alpha (1 - g) + g M                            g = 1/16
-//! cwnd  = cwnd (1 - Alpha / 2)                           on ECE, once a window
+//! cwnd  = cwnd (1 - Alpha / 2)                           on ECE, once per window
 //! ```
 //!
 //! Growth, and the response to losses, are Reno's (RFC 8257 section 3.4). An acknowledgment with

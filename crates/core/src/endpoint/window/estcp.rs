@@ -9,13 +9,13 @@
 //! MD:  cwnd <- beta cwnd             at a phase shift, and at any loss   beta  = RTTmin / RTTcur
 //! ```
 //!
-//! An RTT brings cwnd acknowledgments, hence alpha packets an RTT, and RTTmin / (g RTT) packets a
+//! An RTT brings cwnd acknowledgments, hence alpha packets per RTT, and RTTmin / (g RTT) packets a
 //! second: 1/g where the queue is empty, whatever the flow's RTT, and less as the queue grows, in
 //! the proportion RTTmin / RTT in which alpha is written.
 //!
 //! RTTcur is the RTT of the acknowledgment that tells of the shift or the loss: its packet has
-//! crossed the full queue. "MD for all packet losses" is done once a window, as TCP's: a loss of a
-//! packet sent before the latest cut causes no other, and a shift within an RTT of a cut for a
+//! crossed the full queue. "MD for all packet losses" is done once per window, as TCP's: a loss of
+//! a packet sent before the latest cut causes no other, and a shift within an RTT of a cut for a
 //! loss is the same congestion heard twice.
 //!
 //! What the paper leaves open:
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_window_grows_by_one_packet_in_g_seconds() {
-        // g = 20 ms: alpha = 100 / 20 = 5 packets an RTT, 50 a second.
+        // g = 20 ms: alpha = 100 / 20 = 5 packets per RTT, 50 per second.
         let mut law = law(40.0);
         law.on_ack(&ack(200, 100, 1, 0.02)); // Slow start: 41.
         law.on_ack(&ack(210, 200, 2, 0.02)); // Cut to a half: 20.5.

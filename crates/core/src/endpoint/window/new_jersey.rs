@@ -16,7 +16,7 @@
 //!
 //! estcp2010: "Window updating by MD is performed only upon confirmation from the CW signal". Read
 //! as said, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
-//! alone calls for rate control: `new_jersey.on_warning = true` does that, once an RTT.
+//! alone calls for rate control: `new_jersey.on_warning = true` does that, once per RTT.
 //!
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.
@@ -32,7 +32,7 @@ use crate::units::{Probability, Time};
 /// The parameters of TCP New Jersey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NewJerseyConfig {
-    /// Is a congestion warning without a loss a reason for rate control, once an RTT?
+    /// Is a congestion warning without a loss a reason for rate control, once per RTT?
     pub on_warning: bool,
 }
 

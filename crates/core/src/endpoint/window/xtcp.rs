@@ -50,7 +50,7 @@ impl Part for Xtcp {
         Form {
             words: Words {
                 name: "xtcp",
-                what: "as reno, but half on a congestion flag, once a round trip",
+                what: "as reno, but half on a congestion flag, once per round trip",
                 source: "lr2008 section 3.2",
             },
             config: XtcpConfig { tcp_friendly: false },

@@ -159,7 +159,7 @@ mod tests {
         Probability::new(p).unwrap()
     }
 
-    /// Which of `n` packets, one a millisecond, taking turns between two flows, are destroyed.
+    /// Which of `n` packets, one per millisecond, taking turns between two flows, are destroyed.
     fn fates(spec: &ChannelSpec, n: u32) -> Vec<bool> {
         let mut channel = Channel::new(spec, Stream::new(1, "channel", "test"));
         (0..n)

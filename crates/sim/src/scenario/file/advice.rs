@@ -10,7 +10,7 @@ use windward_core::units::Duration;
 use super::group::Group;
 use crate::scenario::{FlowSpec, LinkSpec, Traffic};
 
-/// One sentence a thing, each naming the flows and what to do. `loss_free` says of which links
+/// One sentence per thing, each naming the flows and what to do. `loss_free` says of which links
 /// the file says nothing about losses.
 pub(super) fn warnings(
     groups: &[Group<'_>],

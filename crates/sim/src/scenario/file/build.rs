@@ -405,7 +405,7 @@ fn bin(root: &Section<'_>, duration: Duration, series: u64) -> Result<Duration> 
     };
     let most = MAX_BINS.min(MAX_BINS_OF_ALL_GROUPS / series.max(1));
     let least = Duration::from_ps(duration.as_ps().div_ceil(most.max(1)));
-    let message = format!("{duration} in bins of {bin} are more than {most} bins a group");
+    let message = format!("{duration} in bins of {bin} are more than {most} bins per group");
     Err(error(message).with_help(format!("bin must be at least \"{least}\"")))
 }
 
@@ -426,7 +426,7 @@ fn sample(root: &Section<'_>, duration: Duration, series: u64) -> Result<Option<
     })
 }
 
-/// The routes of every group, one a flow.
+/// The routes of every group, one per flow.
 fn routes(root: &Section<'_>, groups: &[Group<'_>], links: &mut Links) -> Result<Vec<Vec<Route>>> {
     let given: Vec<(&str, Field<'_>)> = ["dumbbell", "parking_lot", "links"]
         .into_iter()

@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn the_interval_grows_with_the_gap() {
-        // 10 packets an RTTmin of 100 ms are expected, and as many come: the shortest.
+        // 10 packets per RTTmin of 100 ms are expected, and as many come: the shortest.
         assert_eq!(interval(&sample(0, 100, 10.0), 100.0), Duration::ZERO);
-        // 200 a second expected, 100 came: half an RTT.
+        // 200 per second expected, 100 came: half an RTT.
         assert_eq!(interval(&sample(0, 100, 20.0), 100.0), MS(50));
         // The same with a queue, where the RTT is 200 ms.
         assert_eq!(interval(&sample(0, 200, 20.0), 100.0), MS(100));

@@ -93,7 +93,7 @@ impl Bbr {
         if !self.loss_round_start {
             return;
         }
-        // AdaptLowerBoundsFromCongestion: once a round trip.
+        // AdaptLowerBoundsFromCongestion: once per round trip.
         if !self.state.is_probing() && self.is_loss_in_round {
             self.init_lower_bounds();
             self.loss_lower_bounds();
