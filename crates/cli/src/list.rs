@@ -1,6 +1,7 @@
 //! `windward list`: the protocol table.
 
 use serde::Serialize;
+use windward_core::network::{AqmSpec, RouterSpec};
 use windward_core::part::{Setting, Value};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_lab::explain;
@@ -19,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long)]
     markdown: bool,
 
-    /// The parts that protocols are composed of, axis by axis, with their parameters
+    /// The parts that protocols and queues are composed of, axis by axis, with their parameters
     #[arg(long, conflicts_with = "markdown")]
     parts: bool,
 }
@@ -45,7 +46,11 @@ struct ParameterRow {
 /// Every part of every axis, in the order of the documentation.
 fn part_rows() -> Vec<PartRow> {
     let mut rows = Vec::new();
-    for (axis, words, settings) in protocols::parts() {
+    let aqms = AqmSpec::forms().into_iter();
+    let aqms = aqms.map(|(words, aqm)| ("aqm", words, aqm.settings()));
+    let routers = RouterSpec::forms().into_iter();
+    let routers = routers.map(|(words, router)| ("router", words, router.settings()));
+    for (axis, words, settings) in protocols::parts().into_iter().chain(aqms).chain(routers) {
         let parameter = |s: &Setting| ParameterRow {
             key: if s.table.is_empty() {
                 s.doc.key.to_owned()
@@ -85,7 +90,8 @@ fn list_parts(json: bool) -> Result<(), Failure> {
     }
     output::print(&format!(
         "{}\nCompose them in a scenario file: protocol = {{ window = \"cubic\", recovery = \
-         \"packet-number\" }}; what is left out is that of `base`, or of sack.\n",
+         \"packet-number\" }}; what is left out is that of `base`, or of sack. `aqm` and `router` are \
+         keys of links.\n",
         table.text()
     ))
 }

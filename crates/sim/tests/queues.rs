@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use windward_core::network::aqm::{Backlog, Leaving, MakeAqm, Place, QueueManagement, Verdict};
 use windward_core::network::channel::{Destroy, MakeChannel};
-use windward_core::network::{AqmSpec, ChannelSpec};
-use windward_core::packet::{Label, Packet};
+use windward_core::network::router::{Feedback, MakeRouter};
+use windward_core::network::{AqmSpec, ChannelSpec, RouterSpec};
+use windward_core::packet::{Flags, Label, Packet};
 use windward_core::part::{Custom, CustomPart, Kind, Setting, Value, Words};
 use windward_core::rng::Stream;
 use windward_core::units::Time;
@@ -215,7 +217,7 @@ fn queue_management_and_channels_may_come_from_outside() {
                     to = 'b' }]";
     let mut scenario = scenario(&[("flows", flows)]);
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    std::sync::Arc::make_mut(&mut link.queue).aqm = AqmSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.queue).aqm = AqmSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let left = wire(&outcome).delivered as f64;
     // 1250 packets a second for 30 s reach the end, and one more of nine was dropped at the head;
@@ -224,11 +226,64 @@ fn queue_management_and_channels_may_come_from_outside() {
     assert!(wire(&outcome).dropped as f64 > left / 9.0 - 1.0);
 
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    std::sync::Arc::make_mut(&mut link.queue).aqm = AqmSpec::default();
+    Arc::make_mut(&mut link.queue).aqm = AqmSpec::default();
     link.channel = ChannelSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let corrupted = wire(&outcome).corrupted as f64;
     assert!((corrupted - 3750.0).abs() < 10.0, "{corrupted}");
+}
+
+/// Makes what speaks ECN say that it is L4S.
+#[derive(Debug)]
+struct Identify;
+
+impl Feedback for Identify {
+    fn on_arrival(&mut self, _: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
+        if packet.flags.contains(Flags::ECN_CAPABLE) {
+            packet.flags.insert(Flags::L4S);
+        }
+        false
+    }
+}
+
+impl MakeRouter for Outside {
+    fn make(&self, _: &Place<'_>) -> Box<dyn Feedback + Send + Sync> {
+        Box::new(Identify)
+    }
+}
+
+#[test]
+fn dualpi2_lets_scalable_and_classic_flows_share() {
+    // 40 Mbit/s and 20 ms of RTT. DCTCP's flows are told to be L4S on the way.
+    let base = "
+        duration = '60s'
+        warmup = '20s'
+        links = [
+            { name = 'first', from = 'a', to = 'c', rate = '1Gbit', delay = '1ms' },
+            { name = 'other', from = 'b', to = 'c', rate = '1Gbit', delay = '1ms' },
+            { name = 'wire', from = 'c', to = 'd', rate = '40Mbit', delay = '9ms',
+              queue = '1000p', aqm = 'dualpi2' },
+        ]
+        flows = [
+            { group = 'scalable', protocol = 'dctcp', from = 'a', to = 'd', count = 2 },
+            { group = 'classic', protocol = 'reno', from = 'b', to = 'd', count = 2 },
+        ]";
+    let mut scenario = ScenarioFile::parse("test.toml", base).unwrap().build().unwrap();
+    let link = scenario.links.iter_mut().find(|link| link.name == "first").unwrap();
+    Arc::make_mut(&mut link.queue).router = RouterSpec::Custom(Custom(&OUTSIDE));
+    let outcome = balanced(run(&scenario));
+    let [scalable, classic] = [0, 1].map(|group: usize| &outcome.groups[group]);
+    // RFC 9332 section 2.1: about equal rates; DCTCP has the shorter RTT, as it does not queue.
+    let ratio = scalable.throughput_bps / classic.throughput_bps;
+    assert!((0.5..2.5).contains(&ratio), "{ratio}");
+    // 1 ms or so for the one, and about the target of 15 ms for the other.
+    let rtt = |group: usize| {
+        let own = outcome.flows.iter().filter(|flow| flow.group == group);
+        own.map(|flow| flow.mean_rtt.as_secs_f64()).sum::<f64>() / 2.0
+    };
+    let (scalable, classic) = (rtt(0) - 0.020, rtt(1) - 0.020);
+    assert!(scalable < 0.003 && (0.008..0.025).contains(&classic), "{scalable} {classic}");
+    assert!(wire(&outcome).utilization > 0.95, "{:?}", wire(&outcome));
 }
 
 const BEGIN: &str = "<!-- generated: do not edit -->";

@@ -17,6 +17,8 @@
 //! RFC's 10,240. A queue that has lost its last packet to the limit stays in its list until its
 //! turn, as in Linux.
 
+use std::collections::BTreeMap;
+
 use super::codel::{Codel, CodelConfig, INTERVAL_ADVICE, TIMES};
 use super::{AqmPart, Backlog, Eviction, Leaving, Place, QueueManagement, Verdict};
 use crate::network::scheduler::RoundRobin;
@@ -122,8 +124,8 @@ pub struct FqCodel {
     config: FqCodelConfig,
     /// Makes the hash of each queue another.
     salt: u64,
-    /// The lane of each hash, counted from 1; 0 for none yet. Empty until the first packet.
-    lane_of: Vec<u32>,
+    /// The lane of each hash that was met: few on most links, so that a million of them stay small.
+    lane_of: BTreeMap<u32, u32>,
     /// The CoDel of each lane.
     codels: Vec<Codel>,
     turns: RoundRobin,
@@ -131,10 +133,10 @@ pub struct FqCodel {
 
 impl FqCodel {
     /// Section 4.1: the queue that a flow is hashed into.
-    fn hash(&self, flow: u32) -> usize {
+    fn hash(&self, flow: u32) -> u32 {
         let mixed = (self.salt ^ u64::from(flow)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((mixed ^ mixed >> 32) % u64::from(self.config.flows)) as usize
+        ((mixed ^ mixed >> 32) % u64::from(self.config.flows)) as u32
     }
 }
 
@@ -167,15 +169,11 @@ impl QueueManagement for FqCodel {
     }
 
     fn lane(&mut self, label: Label, _: &Packet) -> usize {
-        if self.lane_of.is_empty() {
-            self.lane_of = vec![0; self.config.flows as usize];
-        }
-        let hash = self.hash(label.flow);
-        if self.lane_of[hash] == 0 {
+        let next = self.codels.len();
+        let lane = *self.lane_of.entry(self.hash(label.flow)).or_insert(next as u32) as usize;
+        if lane == next {
             self.codels.push(Codel::with(self.config.codel));
-            self.lane_of[hash] = self.codels.len() as u32;
         }
-        let lane = self.lane_of[hash] as usize - 1;
         self.turns.join(lane, self.config.quantum);
         lane
     }
@@ -204,7 +202,7 @@ impl QueueManagement for FqCodel {
 impl AqmPart for FqCodel {
     fn new(config: FqCodelConfig, place: &Place<'_>) -> Self {
         let salt = (place.stream("fq-codel").uniform() * (1_u64 << 53) as f64) as u64;
-        let (lane_of, codels) = (Vec::new(), Vec::new());
+        let (lane_of, codels) = (BTreeMap::new(), Vec::new());
         FqCodel { config, salt, lane_of, codels, turns: RoundRobin::lists() }
     }
     fn marks(config: &FqCodelConfig) -> bool {
