@@ -4,7 +4,7 @@
 #   ./ci.sh                 all steps
 #   ./ci.sh format clippy   these steps
 #
-# Needs a Rust toolchain and, on a fresh machine, the Debian and crates.io registries. The
+# Needs a Rust toolchain and, on a fresh machine, the package registries of Debian and of Rust. The
 # last line is `N passed, N failed`: each test of each test runner counts one, and so does
 # each command of README.md and each other step.
 
