@@ -3,6 +3,7 @@
 use super::super::recovery::{
     Acked, Expired, Finding, LossRecovery, Recovery, RecoveryKind, Report, Sent, Sequences,
 };
+use super::path::TestPath;
 use super::*;
 use crate::endpoint::estimator::RttEstimator;
 use crate::packet::SackBlock;
@@ -243,6 +244,29 @@ fn without_timestamps_numbers_still_tell_transmissions_apart() {
     assert!(line.receiver.on_data(back, &mut packet));
     line.sender.on_ack(back, &packet);
     assert_eq!(line.sender.rtt().latest(), Duration::from_millis(100));
+}
+
+#[test]
+fn late_timers_cost_a_paced_sender_no_rate() {
+    // 10 Mbit/s of 1500-byte packets over 80 ms, for 20 s after a start-up of 10 s. A packet leaves
+    // each 1.2 ms, and timers are up to 4 ms late: without credit the pacer would send a packet per
+    // gap and lateness, less than half of the rate.
+    let delivered = |late_us| {
+        let mut path = TestPath::new("bbr", 10.0, 833, Duration::from_millis(80));
+        path.queue = 66;
+        path.lateness = Duration::from_micros(late_us);
+        path.offer_until(u64::MAX);
+        path.run(Duration::from_secs(10), |_, _| {});
+        let before = path.delivered();
+        path.run(Duration::from_secs(20), |_, _| {});
+        (path.delivered() - before) as f64
+    };
+    let in_time = delivered(0);
+    assert!(in_time > 0.9 * 833.0 * 20.0, "{in_time}");
+    for late in [500, 1500, 4000] {
+        let share = delivered(late) / in_time;
+        assert!(share > 0.97, "{late} us late: {share}");
+    }
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct TestPath {
     pub(crate) threshold: Option<EcnThreshold>,
     /// Of the data behind the bottleneck.
     pub(crate) loss: Probability,
+    /// How much too late each timer fires, as those of a real clock do.
+    pub(crate) lateness: Duration,
     stream: Stream,
     busy_until: Time,
     /// When each of the waiting packets starts.
@@ -54,6 +56,7 @@ impl TestPath {
             queue: 1 << 20,
             threshold: None,
             loss: Probability::ZERO,
+            lateness: Duration::ZERO,
             stream: Stream::new(1, "test", "path"),
             busy_until: Time::ZERO,
             waiting: VecDeque::new(),
@@ -88,7 +91,9 @@ impl TestPath {
         let until = self.now + passed;
         loop {
             let arrival = self.channel.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);
-            let next = arrival.min(self.sender.next_timer());
+            // Never earlier than now: an arrival may have come between.
+            let timer = (self.sender.next_timer() + self.lateness).max(self.now);
+            let next = arrival.min(timer);
             if next > until {
                 self.now = until;
                 return;
