@@ -14,7 +14,6 @@ use crate::endpoint::discrimination::Discrimination;
 use crate::endpoint::feedback::{Direction, Feedback, Granularity, News, Notice};
 use crate::endpoint::recovery::RecoveryKind;
 use crate::endpoint::window::WindowLaw;
-use crate::packet::PacketKind;
 use crate::part::{Ability, Kind, Setting, Value, Words};
 use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;

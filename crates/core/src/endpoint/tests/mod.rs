@@ -14,6 +14,7 @@
 
 mod bulk_repeat;
 mod by_number;
+mod bytes;
 mod compositions;
 mod cubic;
 mod harness;
@@ -23,7 +24,7 @@ mod tcp;
 mod xcp;
 
 use super::{EndpointConfig, Receiver, Sender};
-use crate::packet::{CongestionHeader, Flags, Packet};
+use crate::packet::{CongestionHeader, Flags, Packet, PacketKind};
 use crate::protocols::{self, Protocol};
 use crate::units::{Duration, Time};
 

@@ -48,13 +48,20 @@ pub(super) fn read(field: &Field<'_>) -> Result<Protocol> {
         protocol.router = router;
     }
     let given = section.read("name", Field::label)?;
+    if let (Some(base), None) = (base, given)
+        && base == protocol
+    {
+        return Ok(base);
+    }
     let name = match (given, base) {
         (Some(name), _) => name.to_owned(),
-        (None, Some(base)) if differs.is_empty() => base.name.to_owned(),
+        (None, Some(base)) if differs.is_empty() => {
+            format!("{}+{}", base.name, protocol.router.name())
+        }
         (None, Some(base)) => format!("{}+{}", base.name, differs.join("+")),
         (None, None) => protocol.parts().map(|(_, words)| words.name).join("+"),
     };
-    if base.is_none_or(|base| base.name != name) && protocols::find(&name).is_some() {
+    if protocols::find(&name).is_some() {
         return Err(section
             .error(format!("the name `{name}` is that of a row of the protocol table"))
             .with_help("give the composition another `name`"));

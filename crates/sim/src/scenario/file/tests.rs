@@ -959,6 +959,87 @@ fn parameters_of_westwood_reach_the_endpoints() {
     }
 }
 
+/// The composition of the flows of group `clean`.
+fn composed(value: &str) -> windward_core::protocols::Protocol {
+    match &flow(&with(FIRST, &[("flows.clean.protocol", value)]), "clean-1").traffic {
+        Traffic::Transport { protocol, .. } => **protocol,
+        Traffic::Datagrams { .. } => panic!("no connection"),
+    }
+}
+
+#[test]
+fn protocols_are_put_together_by_the_names_of_parts() {
+    let parts = |value: &str| composed(value).parts().map(|(_, words)| words.name);
+    let all = r#"{ window = "cubic", recovery = "packet-number", discrimination = "backlog", feedback = "none" }"#;
+    assert_eq!(parts(all), ["cubic", "packet-number", "backlog", "none"]);
+    assert_eq!(composed(all).name, "cubic+packet-number+backlog+none");
+    // What is left out is that of the base, or of sack.
+    assert_eq!(parts(r#"{ window = "cubic" }"#), ["cubic", "sack", "always", "none"]);
+    let based = composed(r#"{ base = "veno", recovery = "sack", name = "mine" }"#);
+    assert_eq!(based.parts().map(|(_, words)| words.name), ["veno", "sack", "backlog", "none"]);
+    assert_eq!(based.name, "mine");
+    assert_eq!(composed(r#"{ base = "veno", recovery = "sack" }"#).name, "veno+sack");
+    assert_eq!(composed(r#"{ base = "veno" }"#), composed("veno"), "a row by another way");
+    // The feedback brings the router that it asks for, and parameters reach the parts.
+    let xcp = composed(r#"{ window = "xcp", recovery = "sack", feedback = "xcp" }"#);
+    assert_eq!(xcp.router, RouterKind::Xcp);
+    let scenario = with(
+        FIRST,
+        &[
+            ("flows.clean.protocol.recovery", "packet-number"),
+            ("flows.clean.protocol.window", "veno"),
+            ("flows.clean.veno.threshold", "7"),
+        ],
+    );
+    let clean = &flow(&scenario, "clean-1").traffic;
+    assert_eq!(settings(clean)[0], "veno.threshold = 7", "--set reaches inside a composition");
+}
+
+#[test]
+fn compositions_that_cannot_work_are_refused_with_a_reason() {
+    let refused = |value: &str| {
+        let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+        file.set("flows.clean.protocol", value).unwrap();
+        file.build().unwrap_err().to_string()
+    };
+    let bbr = refused(r#"{ base = "bbr", recovery = "sack" }"#);
+    assert!(bbr.contains("window `bbr` needs news of each transmission by number"), "{bbr}");
+    assert!(bbr.contains("help: take one of: recovery `packet-number`"), "{bbr}");
+    for (value, says) in [
+        (r#"{ window = "cubik" }"#, "did you mean `cubic`?"),
+        (r#"{ recovery = "sack" }"#, "`window` is missing"),
+        (r#"{ window = "cubic", recovery = 3 }"#, "expected a string"),
+        (r#"{ window = "cubic", loss = 3 }"#, "unknown key"),
+        (r#"{ base = "cubik" }"#, "did you mean `cubic`?"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "that of a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "that of a row"),
+        (r#"{ base = "cubic", name = "" }"#, "1 to 64 characters"),
+        (r#"{ base = "bbr", discrimination = "never" }"#, "does not ask discrimination `never`"),
+        (r#"{ window = "xcp-r" }"#, "feedback `xcp-r`"),
+        (r#"{ window = "reno", discrimination = "oracle" }"#, "corrupted-forward"),
+        ("3", "expected a string"),
+        ("[]", "expected a string"),
+    ] {
+        let message = refused(value);
+        assert!(message.contains(says), "{value}: {message}");
+    }
+}
+
+#[test]
+fn a_path_crosses_a_link_once() {
+    let text = r#"
+        duration = "1s"
+        links = [
+            { from = "a", to = "b", rate = "1Mbit", delay = "1ms" },
+            { from = "b", to = "c", rate = "1Mbit", delay = "1ms" },
+            { from = "c", to = "a", rate = "1Mbit", delay = "1ms" },
+        ]
+        flows = [{ group = "g", protocol = "reno", from = "a", to = "c",
+                   path = ["a", "b", "c", "a", "b", "c"] }]"#;
+    let message = ScenarioFile::parse("s.toml", text).unwrap().build().unwrap_err().to_string();
+    assert!(message.contains("crosses the link from `a` to `b` twice"), "{message}");
+}
+
 #[test]
 fn experiments_are_scenarios_too() {
     build(&format!("{FIRST}\n[experiment]\nanything = {{ at = [\"all\"] }}\n"));
