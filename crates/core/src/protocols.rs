@@ -12,7 +12,8 @@ use crate::endpoint::feedback::{
 };
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
-    CubicConfig, HyblaConfig, NewJerseyConfig, WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
+    CubicConfig, HyblaConfig, NewJerseyConfig, VegasConfig, WestwoodConfig, WindowLaw, XcpConfig,
+    XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -289,6 +290,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "Caini and Firrincieli 2004",
         summary: "TCP that grows on a long path as fast as on one of 25 ms, for satellites.",
         window: WindowLaw::Hybla(HyblaConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "vegas",
+        source: "Brakmo and Peterson 1995",
+        summary: "TCP that keeps two to four packets in the queue, told by the round-trip time.",
+        window: WindowLaw::Vegas(VegasConfig::DEFAULT),
         recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },

@@ -92,6 +92,11 @@ const TITLES: &[(&str, &str)] = &[
         "C. Caini, R. Firrincieli, \"TCP Hybla: a TCP enhancement for heterogeneous networks\", \
          International Journal of Satellite Communications and Networking 22(5), 2004",
     ),
+    (
+        "Brakmo and Peterson 1995",
+        "L. S. Brakmo, L. L. Peterson, \"TCP Vegas: end to end congestion avoidance on a global \
+         Internet\", IEEE JSAC 13(8), 1995",
+    ),
 ];
 
 /// The short keys that the explanation of `protocol` uses, with the full titles behind them.

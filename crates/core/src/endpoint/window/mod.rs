@@ -12,6 +12,7 @@ mod estcp;
 mod hybla;
 mod new_jersey;
 mod reno;
+mod vegas;
 mod veno;
 mod westwood;
 mod xcp;
@@ -22,6 +23,7 @@ pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
 pub use hybla::HyblaConfig;
 pub use new_jersey::NewJerseyConfig;
+pub use vegas::VegasConfig;
 pub use westwood::WestwoodConfig;
 pub use xcp::XcpConfig;
 pub use xtcp::XtcpConfig;
@@ -295,6 +297,7 @@ axis! {
     XcpR: xcp_r::XcpR,
     Xtcp: xtcp::Xtcp,
     Hybla: hybla::Hybla,
+    Vegas: vegas::Vegas,
 }
 
 impl WindowLaw {
