@@ -12,8 +12,8 @@ use crate::endpoint::feedback::{
 };
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
-    CubicConfig, HyblaConfig, NewJerseyConfig, VegasConfig, WestwoodConfig, WindowLaw, XcpConfig,
-    XtcpConfig,
+    CopaConfig, CubicConfig, HyblaConfig, NewJerseyConfig, VegasConfig, WestwoodConfig, WindowLaw,
+    XcpConfig, XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -299,6 +299,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "TCP that keeps two to four packets in the queue, told by the round-trip time.",
         window: WindowLaw::Vegas(VegasConfig::DEFAULT),
         recovery: RecoveryKind::Sack(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "copa",
+        source: "Arun and Balakrishnan 2018",
+        summary: "Copa: a rate by the queueing delay, and AIMD where others fill the queue.",
+        window: WindowLaw::Copa(CopaConfig::DEFAULT),
+        recovery: RecoveryKind::PacketNumber(Plain),
         ..TCP
     },
 ];

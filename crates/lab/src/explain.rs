@@ -97,6 +97,11 @@ const TITLES: &[(&str, &str)] = &[
         "L. S. Brakmo, L. L. Peterson, \"TCP Vegas: end to end congestion avoidance on a global \
          Internet\", IEEE JSAC 13(8), 1995",
     ),
+    (
+        "Arun and Balakrishnan 2018",
+        "V. Arun, H. Balakrishnan, \"Copa: practical delay-based congestion control for the \
+         Internet\", NSDI 2018",
+    ),
 ];
 
 /// The short keys that the explanation of `protocol` uses, with the full titles behind them.

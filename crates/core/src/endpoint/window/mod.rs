@@ -6,6 +6,7 @@
 //! [`Law`] in the list below; one of another crate comes in by a [`CustomLaw`].
 
 mod bbr;
+mod copa;
 mod cubic;
 mod dctcp;
 mod estcp;
@@ -19,6 +20,7 @@ mod xcp;
 mod xcp_r;
 mod xtcp;
 
+pub use copa::CopaConfig;
 pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
 pub use hybla::HyblaConfig;
@@ -298,6 +300,7 @@ axis! {
     Xtcp: xtcp::Xtcp,
     Hybla: hybla::Hybla,
     Vegas: vegas::Vegas,
+    Copa: Box<copa::Copa>,
 }
 
 impl WindowLaw {

@@ -1,0 +1,407 @@
+//! Copa (Arun and Balakrishnan, NSDI 2018).
+//!
+//! The best rate for delay and throughput, where packets arrive as a Poisson process, is that of
+//! 1 / delta packets in the queue on average. The window moves towards it by 1 / delta packets a
+//! round trip, faster the longer it moves one way, so that the queue empties every few round trips
+//! and everybody sees the path without it:
+//!
+//! ```text
+//! dq       = RTTstanding - RTTmin           least RTT of the last srtt / 2, and of 10 s
+//! target   = 1 / (delta dq)                 packets per second; delta = 1/2
+//! rate     = cwnd / RTTstanding
+//! every ACK:  cwnd += v / (delta cwnd)      if rate <= target, else -=
+//! pace     = 2 cwnd / RTTstanding
+//! v        : 1; doubled every round trip from the third on in one direction
+//! slow start: cwnd doubles every round trip until rate > target
+//! ```
+//!
+//! If the queue has not been nearly empty (dq < 10 % of RTTmax - RTTmin, RTTmax of four RTTs) for
+//! five round trips, somebody fills it: in this competitive mode 1 / delta grows by one a round
+//! trip without loss and is halved by a loss, as cwnd of AIMD; never below 2. Else losses change
+//! nothing, and delta is 1/2.
+//!
+//! Readings and deviations:
+//! - A step against the direction so far ends the velocity at once, as in mvfst, and not only when
+//!   the round trip is over; one ACK moves cwnd by no more than it delivered, so that cwnd no more
+//!   than doubles in a round trip. cwnd is never below two packets.
+//! - A round trip is over when a packet is acknowledged that was sent after it began. srtt has the
+//!   gain 1/8 and exact samples, one per ACK.
+//! - The window starts again in slow start after a timeout or persistent congestion, of which the
+//!   paper says nothing. Nor does it of ECN marks: they are not answered.
+//! - A loss that may be corruption halves 1 / delta by as much as congestion is likely.
+
+use std::collections::VecDeque;
+
+use super::{CongestionControl, Law, Setup};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::part::{Form, Kind, Part, Words};
+use crate::units::{Duration, Time};
+
+/// How long RTTmin is remembered (section 2.1).
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+/// Round trips over which RTTmax is taken (section 2.2).
+const MAX_RTT_ROUNDS: u64 = 4;
+/// Round trips without a nearly empty queue after which somebody else fills it (section 2.2).
+const EMPTY_ROUNDS: u64 = 5;
+/// The queue is nearly empty below this share of the largest queueing delay (section 2.2).
+const NEARLY_EMPTY: f64 = 0.1;
+/// Round trips in one direction from which the velocity doubles (section 2.1).
+const STEADY_ROUNDS: u32 = 3;
+/// The least window, packets.
+const LEAST: f64 = 2.0;
+
+/// Parameters of Copa.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CopaConfig {
+    /// delta of the default mode, per packet: 1 / delta packets are in the queue on average. Above
+    /// 0, up to 10; 1/2 in the paper.
+    pub delta: f64,
+    /// Is there the competitive mode, for paths shared with flows that fill the queue?
+    pub competitive: bool,
+}
+
+impl CopaConfig {
+    /// As the paper has it.
+    pub const DEFAULT: CopaConfig = CopaConfig { delta: 0.5, competitive: true };
+}
+
+crate::parameters! {
+    CopaConfig in "copa", "parameters of copa";
+    delta: Kind::Positive { most: 10.0 }, "per packet",
+        "1 / delta packets wait in the queue on average";
+    competitive: Kind::Bool, "", "compete with flows that fill the queue";
+}
+
+/// RTT samples of a stretch of time, of which the least or the greatest is wanted: candidates in
+/// order of time, each better than all before it that are gone.
+#[derive(Debug, Clone, Default)]
+struct Extreme(VecDeque<(Time, Duration)>);
+
+impl Extreme {
+    fn update(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        span: Duration,
+        beats: fn(&Duration, &Duration) -> bool,
+    ) {
+        while self.0.back().is_some_and(|(_, old)| !beats(old, &rtt)) {
+            self.0.pop_back();
+        }
+        self.0.push_back((now, rtt));
+        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.since(*at) > span) {
+            self.0.pop_front();
+        }
+    }
+    /// Zero before the first sample.
+    fn value(&self) -> Duration {
+        self.0.front().map_or(Duration::ZERO, |(_, rtt)| *rtt)
+    }
+}
+
+/// The state of Copa.
+#[derive(Debug, Clone)]
+pub struct Copa {
+    config: CopaConfig,
+    cwnd: f64,
+    /// 1 / delta, packets.
+    packets: f64,
+    in_slow_start: bool,
+    velocity: f64,
+    /// Does the window grow, as a whole?
+    is_up: bool,
+    /// Round trips in that direction.
+    steady: u32,
+
+    srtt: Duration,
+    standing: Extreme,
+    least: Extreme,
+    greatest: Extreme,
+    /// When the queue was nearly empty last.
+    last_empty: Time,
+
+    /// When this round trip began, and the window then.
+    round: (Time, f64),
+    lost_in_round: bool,
+}
+
+impl Part for Copa {
+    type Config = CopaConfig;
+    const FORMS: &'static [Form<CopaConfig>] = &[Form {
+        words: Words {
+            name: "copa",
+            what: "a rate of 1 / (delta queueing delay); as aggressive as TCP where others fill the queue",
+            source: "Arun and Balakrishnan 2018 section 2",
+        },
+        config: CopaConfig::DEFAULT,
+    }];
+}
+
+impl Law for Copa {
+    const PACES: bool = true;
+    /// Its default mode goes by delay alone.
+    const ANSWERS_ECN: bool = false;
+    fn new(config: &CopaConfig, setup: Setup<'_>) -> Self {
+        Copa::of(*config, setup.endpoint)
+    }
+}
+
+impl Copa {
+    fn of(config: CopaConfig, endpoint: &EndpointConfig) -> Self {
+        Copa {
+            config,
+            cwnd: endpoint.initial_window.max(LEAST),
+            packets: 1.0 / config.delta,
+            in_slow_start: true,
+            velocity: 1.0,
+            is_up: true,
+            steady: 0,
+            srtt: Duration::ZERO,
+            standing: Extreme::default(),
+            least: Extreme::default(),
+            greatest: Extreme::default(),
+            last_empty: Time::ZERO,
+            round: (Time::ZERO, endpoint.initial_window),
+            lost_in_round: false,
+        }
+    }
+
+    fn measure(&mut self, now: Time, rtt: Duration) {
+        if self.srtt.is_zero() {
+            self.srtt = rtt;
+            self.last_empty = now;
+        } else {
+            self.srtt = self.srtt.mul_f64(7.0 / 8.0) + rtt.mul_f64(1.0 / 8.0);
+        }
+        self.standing.update(now, rtt, self.srtt.mul_f64(0.5), Duration::lt);
+        self.least.update(now, rtt, MIN_RTT_WINDOW, Duration::lt);
+        let rounds = self.srtt.saturating_mul(MAX_RTT_ROUNDS);
+        self.greatest.update(now, rtt, rounds, Duration::gt);
+        let least = self.least.value().as_secs_f64();
+        let swing = self.greatest.value().as_secs_f64() - least;
+        if self.queueing_delay() <= NEARLY_EMPTY * swing {
+            self.last_empty = now;
+        }
+    }
+
+    /// dq, seconds.
+    fn queueing_delay(&self) -> f64 {
+        self.standing.value().as_secs_f64() - self.least.value().as_secs_f64()
+    }
+
+    /// Has the queue not been nearly empty for long?
+    fn competes(&self, now: Time) -> bool {
+        let rounds = self.srtt.saturating_mul(EMPTY_ROUNDS);
+        self.config.competitive && now.since(self.last_empty) > rounds
+    }
+
+    /// A round trip is over.
+    fn end_round(&mut self, now: Time) {
+        let is_up = self.cwnd > self.round.1;
+        self.turn(is_up);
+        self.steady += 1;
+        if self.steady >= STEADY_ROUNDS {
+            self.velocity *= 2.0;
+        }
+        if !self.competes(now) {
+            self.packets = 1.0 / self.config.delta;
+        } else if !self.lost_in_round {
+            self.packets += 1.0;
+        }
+        self.round = (now, self.cwnd);
+        self.lost_in_round = false;
+    }
+
+    /// The window moves that way; if it did not before, slowly.
+    fn turn(&mut self, up: bool) {
+        if self.is_up != up {
+            self.is_up = up;
+            self.velocity = 1.0;
+            self.steady = 0;
+        }
+    }
+}
+
+impl CongestionControl for Copa {
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+    fn pacing_rate(&self) -> Option<f64> {
+        let standing = self.standing.value().as_secs_f64();
+        (standing > 0.0).then(|| 2.0 * self.cwnd / standing)
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent) {
+        let now = ack.path.now;
+        self.measure(now, now.since(ack.sent));
+        let delivered = ack.delivered as f64;
+        let (rate, queue) =
+            (self.cwnd / self.standing.value().as_secs_f64(), self.queueing_delay());
+        // rate <= packets / dq, where dq may be zero.
+        let is_below = rate * queue <= self.packets;
+        self.in_slow_start &= is_below;
+        let step = (self.velocity * self.packets * delivered / self.cwnd).min(delivered);
+        if !is_below {
+            self.turn(false);
+            self.cwnd = (self.cwnd - step).max(LEAST);
+        } else if ack.cwnd_limited && self.in_slow_start {
+            self.cwnd += delivered;
+        } else if ack.cwnd_limited {
+            if self.velocity > 1.0 {
+                self.turn(true);
+            }
+            self.cwnd += step;
+        }
+        if ack.sent >= self.round.0 {
+            self.end_round(now);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        if self.competes(event.path.now) {
+            self.lost_in_round = true;
+            self.packets = (self.packets * event.kept(0.5)).max(1.0 / self.config.delta);
+        }
+    }
+
+    fn on_reset(&mut self, event: &ResetEvent) {
+        self.cwnd = event.window_after(self.cwnd).max(LEAST);
+        self.packets = 1.0 / self.config.delta;
+        (self.velocity, self.steady, self.is_up) = (1.0, 0, true);
+        self.in_slow_start = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::event::Path;
+    use crate::endpoint::tests::path::TestPath;
+    use crate::units::Probability;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// A window of 20 packets out of slow start that knows an RTT of 80 ms.
+    fn copa() -> Copa {
+        let config = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
+        let mut law = Copa::of(CopaConfig::DEFAULT, &config);
+        law.in_slow_start = false;
+        law.round = (Time::NEVER, 20.0); // No round trip ends.
+        law.measure(at(80), Duration::from_millis(80));
+        law
+    }
+
+    /// One packet acknowledged at `now` after `rtt`, milliseconds.
+    fn ack(now: u64, rtt: u64) -> AckEvent {
+        AckEvent {
+            path: Path { now: at(now), ..Path::default() },
+            sent: at(now - rtt),
+            newly_acked: 1,
+            delivered: 1,
+            cwnd_limited: true,
+            ..AckEvent::default()
+        }
+    }
+
+    #[test]
+    fn the_window_moves_towards_the_target_rate() {
+        // dq = 5 ms: target 2 / 0.005 = 400 a second, rate 20 / 0.085 = 235: up by 2/20.
+        let mut law = copa();
+        law.on_ack(&ack(200, 85));
+        assert!((law.cwnd() - 20.1).abs() < 1e-12);
+        // dq = 20 ms: target 100, rate 200: down by 2/20.
+        let mut law = copa();
+        law.on_ack(&ack(200, 100));
+        assert!((law.cwnd() - 19.9).abs() < 1e-12);
+        // Packets leave at 2 x 19.9 / 0.1 a second.
+        assert!((law.pacing_rate().unwrap() - 398.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn slow_start_doubles_until_the_target() {
+        let mut law = copa();
+        law.in_slow_start = true;
+        law.on_ack(&ack(200, 85));
+        assert_eq!((law.cwnd(), law.in_slow_start), (21.0, true));
+        law.on_ack(&ack(300, 100));
+        assert!(!law.in_slow_start);
+        assert!((law.cwnd() - (21.0 - 2.0 / 21.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn velocity_doubles_from_the_third_round_trip_in_one_direction() {
+        let mut law = copa();
+        let mut velocities = Vec::new();
+        for _ in 0..4 {
+            law.cwnd += 1.0;
+            law.round.1 = law.cwnd - 1.0;
+            law.end_round(at(200));
+            velocities.push(law.velocity);
+        }
+        assert_eq!(velocities, [1.0, 1.0, 2.0, 4.0]);
+        // The other way: slowly again.
+        law.on_ack(&ack(400, 160));
+        assert_eq!((law.velocity, law.is_up), (1.0, false));
+    }
+
+    #[test]
+    fn a_queue_that_never_empties_is_competed_for() {
+        let mut law = copa();
+        // RTT 100 ms, RTTmax 160 ms: dq = 20 ms is more than a tenth of 80 ms.
+        for now in (200..=1200).step_by(10) {
+            law.measure(at(now), Duration::from_millis(if now % 100 == 0 { 160 } else { 100 }));
+        }
+        assert!(law.competes(at(1200)));
+        law.end_round(at(1200));
+        law.end_round(at(1300));
+        assert_eq!(law.packets, 4.0, "2, and one a round trip");
+        // A loss that is congestion with probability 1/2 takes a quarter: 3.
+        let path = Path { now: at(1300), ..Path::default() };
+        let certain = CongestionEvent::certain(path);
+        let doubtful = CongestionEvent { probability: Probability::new(0.5).unwrap(), ..certain };
+        law.on_congestion(&doubtful);
+        assert_eq!(law.packets, 3.0);
+        law.end_round(at(1310));
+        assert_eq!(law.packets, 3.0, "no growth in a round trip with a loss");
+        law.on_congestion(&certain);
+        assert_eq!(law.packets, 2.0, "never below 1 / delta of the default mode");
+        // The queue was empty once: the default mode.
+        law.packets = 9.0;
+        law.measure(at(1320), Duration::from_millis(80));
+        law.end_round(at(1320));
+        assert_eq!(law.packets, 2.0);
+    }
+
+    #[test]
+    fn losses_change_nothing_in_the_default_mode() {
+        let mut law = copa();
+        let path = Path { now: at(100), ..Path::default() };
+        law.on_congestion(&CongestionEvent::certain(path));
+        assert_eq!((law.cwnd(), law.packets), (20.0, 2.0));
+    }
+
+    /// Section 3: alone, the queue swings between 0 and 2.5 / delta packets, 5 here, with a mean
+    /// of half of that, and the path is full but for the moments when the queue is empty. That is
+    /// for a fluid whose velocity is 1; a swing that has begun to double goes further now and then.
+    #[test]
+    fn alone_the_queue_is_short_and_the_path_full() {
+        let mut path = TestPath::new("copa", 2.0, 1000, Duration::from_millis(80));
+        path.offer_until(u64::MAX);
+        path.run(Duration::from_secs(20), |_, _| {});
+        let (before, mut waiting) = (path.delivered(), Vec::new());
+        for _ in 0..1000 {
+            path.run(Duration::from_millis(20), |_, _| {});
+            waiting.push(path.waiting());
+        }
+        let delivered = path.delivered() - before;
+        let mean = waiting.iter().sum::<usize>() as f64 / waiting.len() as f64;
+        let most = waiting.iter().max().copied().unwrap();
+        println!("delivered {delivered} of 20000, mean {mean:.2}, at most {most}");
+        assert!(delivered >= 19_000, "{delivered}");
+        assert!((mean - 2.5).abs() < 1.0 && most <= 15, "{mean} {most}");
+    }
+}
