@@ -12,8 +12,8 @@ use crate::endpoint::feedback::{
 };
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
-    CopaConfig, CubicConfig, HyblaConfig, NewJerseyConfig, VegasConfig, WestwoodConfig, WindowLaw,
-    XcpConfig, XtcpConfig,
+    CopaConfig, CubicConfig, HyblaConfig, NewJerseyConfig, PragueConfig, VegasConfig,
+    WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -307,6 +307,15 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "Copa: a rate by the queueing delay, and AIMD where others fill the queue.",
         window: WindowLaw::Copa(CopaConfig::DEFAULT),
         recovery: RecoveryKind::PacketNumber(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "prague",
+        source: "draft-briscoe-iccrg-prague-congestion-control-04",
+        summary: "Prague: DCTCP for L4S on the Internet, for queues such as dualpi2.",
+        window: WindowLaw::Prague(PragueConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
+        feedback: Feedback::L4s(Plain),
         ..TCP
     },
 ];

@@ -102,6 +102,11 @@ const TITLES: &[(&str, &str)] = &[
         "V. Arun, H. Balakrishnan, \"Copa: practical delay-based congestion control for the \
          Internet\", NSDI 2018",
     ),
+    (
+        "draft-briscoe-iccrg-prague-congestion-control-04",
+        "K. De Schepper, O. Tilmans, B. Briscoe, V. Goel, \"Prague Congestion Control\", \
+         Internet-Draft, 2024",
+    ),
 ];
 
 /// The short keys that the explanation of `protocol` uses, with the full titles behind them.

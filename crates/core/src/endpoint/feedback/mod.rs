@@ -7,6 +7,7 @@ mod corruption;
 mod estcp;
 mod exact_ecn;
 mod flag;
+mod l4s;
 mod none;
 mod notification;
 mod timestamps;
@@ -101,6 +102,7 @@ axis! {
     XcpR: Box<xcp_r::ReceiverWindow>,
     CongestionFlag: flag::Flag,
     ExactEcn: exact_ecn::ExactEcn,
+    L4s: l4s::L4s,
     Estcp: estcp::Field,
     EstcpBits: estcp::Bits,
     Timestamps: timestamps::Timestamps,

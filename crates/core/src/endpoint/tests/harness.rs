@@ -329,7 +329,7 @@ impl<'a> Run<'a> {
         if acknowledges {
             let missing = (0..).find(|seq| !self.mirror.arrived.contains(seq));
             // RFC 8257 section 3.2: what was held back is acknowledged before `arrived` is.
-            let before = matches!(self.protocol.feedback, Feedback::ExactEcn(_))
+            let before = self.protocol.feedback.gives().contains(&Ability::EachMark)
                 && packet.seq == arrived
                 && missing == Some(arrived + 1);
             prop_assert!(before || missing == Some(packet.seq), "next expected: {missing:?}");

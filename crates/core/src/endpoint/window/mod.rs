@@ -12,6 +12,7 @@ mod dctcp;
 mod estcp;
 mod hybla;
 mod new_jersey;
+mod prague;
 mod reno;
 mod vegas;
 mod veno;
@@ -25,6 +26,7 @@ pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
 pub use hybla::HyblaConfig;
 pub use new_jersey::NewJerseyConfig;
+pub use prague::PragueConfig;
 pub use vegas::VegasConfig;
 pub use westwood::WestwoodConfig;
 pub use xcp::XcpConfig;
@@ -301,6 +303,7 @@ axis! {
     Hybla: hybla::Hybla,
     Vegas: vegas::Vegas,
     Copa: Box<copa::Copa>,
+    Prague: prague::Prague,
 }
 
 impl WindowLaw {
