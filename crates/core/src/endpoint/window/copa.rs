@@ -1,9 +1,9 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018).
 //!
 //! The best rate for delay and throughput, where packets arrive as a Poisson process, is that of
-//! 1 / delta packets in the queue on average. The window moves towards it by 1 / delta packets a
-//! round trip, faster the longer it moves one way, so that the queue empties every few round trips
-//! and everybody sees the path without it:
+//! 1 / delta packets in the queue on average. The window moves towards it by 1 / delta packets
+//! per round trip, faster the longer it moves one way, so that the queue empties every few round
+//! trips and everybody sees the path without it:
 //!
 //! ```text
 //! dq       = RTTstanding - RTTmin           least RTT of the last srtt / 2, and of 10 s
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! If the queue has not been nearly empty (dq < 10 % of RTTmax - RTTmin, RTTmax of four RTTs) for
-//! five round trips, somebody fills it: in this competitive mode 1 / delta grows by one a round
-//! trip without loss and is halved by a loss, as cwnd of AIMD; never below 2. Else losses change
+//! five round trips, somebody fills it: in this competitive mode 1 / delta grows by one per
+//! round trip without loss and is halved by a loss, as cwnd of AIMD; never below 2. Else losses change
 //! nothing, and delta is 1/2.
 //!
 //! Readings and deviations:
@@ -358,7 +358,7 @@ mod tests {
         assert!(law.competes(at(1200)));
         law.end_round(at(1200));
         law.end_round(at(1300));
-        assert_eq!(law.packets, 4.0, "2, and one a round trip");
+        assert_eq!(law.packets, 4.0, "2, and one per round trip");
         // A loss that is congestion with probability 1/2 takes a quarter: 3.
         let path = Path { now: at(1300), ..Path::default() };
         let certain = CongestionEvent::certain(path);

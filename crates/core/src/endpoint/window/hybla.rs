@@ -203,7 +203,7 @@ mod tests {
         let mut law = hybla(25);
         law.on_ack(&ack(100, 100));
         assert_eq!(law.cwnd(), 9.0);
-        // 2 ms later: 500 packets a second for 100 ms are 50. 2^4 - 1 = 15 more.
+        // 2 ms later: 500 packets per second for 100 ms are 50. 2^4 - 1 = 15 more.
         law.on_ack(&ack(102, 100));
         assert_eq!((law.cwnd(), law.ssthresh()), (24.0, 50.0));
         law.on_ack(&ack(104, 100));

@@ -11,7 +11,7 @@
 //! alpha    = alpha (1 - g) + g M                           g = 1/16
 //! mark:      cwnd = cwnd (1 - alpha / 2)                   once per RTT_virt
 //! every ACK without a mark:  cwnd += (srtt / RTT_virt)^2 / cwnd
-//! loss:      cwnd = cwnd / 2                               once a round trip
+//! loss:      cwnd = cwnd / 2                               once per round trip
 //! pace     = cwnd / srtt;  twice that while cwnd < ssthresh / 2
 //! ```
 //!
@@ -81,7 +81,7 @@ impl Part for Prague {
     const FORMS: &'static [Form<PragueConfig>] = &[Form {
         words: Words {
             name: "prague",
-            what: "down by half of the average share of marks, up on every other ACK; paced; for L4S",
+            what: "down by half of the average share of marks, up on every ACK without one; paced; for L4S",
             source: "draft-briscoe-iccrg-prague-congestion-control-04 section 2",
         },
         config: PragueConfig::DEFAULT,

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Diff = cwnd / BaseRTT - cwnd / RTT;    N = Diff BaseRTT = cwnd (RTT - BaseRTT) / RTT
-//! once a round trip, in congestion avoidance:
+//! once per round trip, in congestion avoidance:
 //!     N < alpha:  cwnd += 1        N > beta:  cwnd -= 1        alpha = 2, beta = 4 packets
 //! slow start: one packet an ACK in every other round trip;
 //!     N > gamma:  cwnd = 7/8 cwnd, and on in congestion avoidance             gamma = 1
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(wrong.validate().unwrap_err(), "vegas.beta (1) is less than vegas.alpha (2)");
     }
 
-    /// A path of 1000 packets a second and 80 ms: the pipe holds 80 packets and the one in
+    /// A path of 1000 packets per second and 80 ms: the pipe holds 80 packets and the one in
     /// transmission; the window settles where N is between 2 and 4, with no loss.
     #[test]
     fn alone_it_fills_the_pipe_and_two_to_four_packets_more() {
