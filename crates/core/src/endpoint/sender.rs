@@ -123,7 +123,7 @@ impl Sender {
             config.ecn && law.answers_ecn() && protocol.feedback.reads().contains(&"ecn");
         Sender {
             window: law.make(window::Setup {
-                protocol,
+                feedback: &protocol.feedback,
                 endpoint: config,
                 stream: Stream::new(seed, "window", name),
             }),

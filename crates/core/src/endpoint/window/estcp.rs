@@ -80,7 +80,7 @@ impl Part for Estcp {
 
 impl Law for Estcp {
     fn new(_: &Plain, setup: Setup<'_>) -> Self {
-        let config = match setup.protocol.feedback {
+        let config = match *setup.feedback {
             Feedback::EstcpBits(config) => config,
             _ => EstcpConfig::DEFAULT,
         };

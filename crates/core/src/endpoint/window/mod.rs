@@ -37,9 +37,9 @@ use std::fmt::Debug;
 use super::EndpointConfig;
 use super::estimator::{BandwidthKind, Counting, LostPacket, RateSample};
 use super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use super::feedback::Feedback;
 use crate::packet::Packet;
 use crate::part::{CustomPart, Part, axis};
-use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::Time;
 
@@ -133,8 +133,8 @@ impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
 /// What a law is made from.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// The composition that it is a part of.
-    pub protocol: &'a Protocol,
+    /// What packets carry and acknowledgments echo beside it.
+    pub feedback: &'a Feedback,
     /// What the two ends are told.
     pub endpoint: &'a EndpointConfig,
     /// For laws that flip coins.

@@ -45,7 +45,7 @@ impl Law for XcpR {
     /// Routers say so by their feedback.
     const ANSWERS_ECN: bool = false;
     fn new(_: &Plain, setup: Setup<'_>) -> Self {
-        let config = match setup.protocol.feedback {
+        let config = match *setup.feedback {
             Feedback::XcpR(config) => config,
             _ => XcpRConfig::DEFAULT,
         };
