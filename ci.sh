@@ -129,6 +129,25 @@ step_validation() {
         python3 validation/ns2/compare.py --quick
 }
 
+# Instructions per packet-hop beside the committed values; says so and passes where there is no
+# valgrind to be had.
+step_instructions() {
+    if ! command -v python3 >/dev/null; then
+        echo "skipped: instructions are counted by a Python script, and there is no python3"
+        return
+    fi
+    if ! command -v valgrind >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends valgrind; } \
+            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+    fi
+    if ! command -v valgrind >/dev/null; then
+        echo "skipped: there is no valgrind"
+        return
+    fi
+    check "instructions: none more than 5 % above the reference" \
+        env WINDWARD=target/release/windward benches/instructions.sh
+}
+
 # Every command of README.md's `console` blocks, in order. Those that are steps of their own
 # are not run a second time.
 step_readme() {
@@ -147,7 +166,7 @@ step_readme() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy tests docs build reproduce validation readme)
+all=(setup format clippy tests docs build reproduce validation instructions readme)
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     if [[ " ${all[*]} " != *" $step "* ]]; then

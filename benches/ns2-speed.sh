@@ -1,6 +1,9 @@
 #!/bin/sh
-# Windward and ns-2 side by side on experiments/speed/dumbbell.toml: packet-hops per CPU second
-# (user and system), the ratio of the medians, peak memory.
+# Windward and ns-2 side by side: packet-hops per CPU second (user and system), the ratio of the
+# medians, peak memory. First on experiments/speed/dumbbell.toml with ns-2 at its best (benches/
+# ns2/dumbbell.tcl: Splay, only the headers in use). Then on the dumbbell of lr2008 with newreno
+# and xcp-dumb at 1 % of loss (validation/ns2/scenario.tcl), where both carry the same packets but
+# for the random losses, so that the ratio is that of CPU seconds per run.
 #
 #     benches/ns2-speed.sh [ROUNDS]          3 by default
 #
@@ -52,6 +55,21 @@ def ns2(flows):
     return int(result["packet_hops"]), float(result["goodput_bps"]), cpu, memory
 
 
+def lr_windward(protocol):
+    words = ["--set", f"flows.*.protocol={protocol}", "--set", "flows.lossy.last_hop.loss=0.01"]
+    text, cpu, memory = measure([os.environ["WINDWARD"], "run", "validation/ns2/lr-dumbbell.toml",
+                                 "--json", *words])
+    return sum(group["goodput_bps"] for group in json.loads(text)["groups"]), cpu, memory
+
+
+def lr_ns2(protocol):
+    text, cpu, memory = measure(["ns", "validation/ns2/scenario.tcl", "topology=lr-dumbbell",
+                                 f"protocol={protocol}", "loss=0.01", "duration=300", "warmup=50"])
+    words = text.split()
+    result = dict(zip(words[::2], words[1::2]))
+    return float(result["goodput"]), cpu, memory
+
+
 print(f"{rounds} rounds, alternating; millions of packet-hops per CPU second (user + sys)\n")
 print("|   N | program  |  M hops | goodput Mbit/s | M hops/s: median (all)       | peak MB | ratio |")
 print("|----:|:---------|--------:|---------------:|:-----------------------------|--------:|------:|")
@@ -70,4 +88,20 @@ for flows in (10, 100):
         speed = f"{median[name]:.2f} ({' '.join(f'{s:.2f}' for s in speeds)})"
         print(f"| {flows:3} | {name:8} | {hops / 1e6:7.2f} | {goodput / 1e6:14.1f} "
               f"| {speed:28} | {memory:7.1f} | {ratio:5.2f} |", flush=True)
+
+print("\n| LR dumbbell | program  | goodput Mbit/s | CPU seconds: median (all)    | peak MB | ratio |")
+print("|:------------|:---------|---------------:|:-----------------------------|--------:|------:|")
+for protocol in ("newreno", "xcp-dumb"):
+    runs = {"ns-2": [], "Windward": []}
+    for _ in range(rounds):
+        runs["ns-2"].append(lr_ns2(protocol))
+        runs["Windward"].append(lr_windward(protocol))
+    median = {}
+    for name, results in runs.items():
+        median[name] = statistics.median(cpu for _, cpu, _ in results)
+        goodput, memory = results[0][0], max(result[2] for result in results)
+        ratio = median["ns-2"] / median[name]
+        cpu = f"{median[name]:.2f} ({' '.join(f'{c:.2f}' for _, c, _ in results)})"
+        print(f"| {protocol:11} | {name:8} | {goodput / 1e6:14.2f} | {cpu:28} | {memory:7.1f} "
+              f"| {ratio:5.2f} |", flush=True)
 PYTHON
