@@ -7,18 +7,20 @@
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
-//! by packet number has timers of its own and is a [`LossRecovery`] itself.
+//! by packet number and RACK have timers of their own and are each a [`LossRecovery`].
 
 mod bulk_repeat;
 mod fast_recovery;
 mod loss_monitor;
 mod packet_number;
+mod rack;
 mod sack;
 mod send_out_window;
 mod timed;
 
 pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
 pub use packet_number::PacketNumber;
+pub use rack::Rack;
 pub use send_out_window::SendOutWindowConfig;
 pub use timed::Timed;
 
@@ -240,6 +242,7 @@ axis! {
     LossMonitor: Timed<loss_monitor::LossMonitor>,
     PacketNumber: packet_number::PacketNumber,
     BulkRepeat: Timed<bulk_repeat::BulkRepeat>,
+    Rack: rack::Rack,
 }
 
 impl LossRecovery for Recovery {

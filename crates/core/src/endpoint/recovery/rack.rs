@@ -1,0 +1,653 @@
+//! RACK-TLP (RFC 8985) with proportional rate reduction (RFC 9937), as Linux has them.
+//!
+//! A packet is lost once one sent later has arrived and it was itself sent longer ago than the
+//! round trip of that one and a reordering window; a lost retransmission is found like any other
+//! loss. The reordering window is zero in recovery, or once dupackthreshold packets have arrived
+//! out of order, until reordering was seen. Where acknowledgments stop in the open state, a probe
+//! goes out after two round trips; the retransmission timeout follows it.
+//!
+//! In recovery what leaves is bounded by what arrives, so that the flight comes down to ssthresh
+//! (here: cwnd, which the law has cut already) in proportion:
+//!
+//! ```text
+//! flight > ssthresh:  sndcnt = ceil(prr_delivered ssthresh / RecoverFS) - prr_out
+//! else:               sndcnt = min(ssthresh - flight, max(prr_delivered - prr_out, delivered) + SafeACK)
+//! ```
+//!
+//! From Linux and not the RFCs: the retransmission timeout is SRTT + max(4 RTTVAR, `rto_floor`), so
+//! that it is never less than the floor above the round trip; it marks lost what was sent more than
+//! a round trip ago, and after a first one new data goes out before old, to tell a false one
+//! (F-RTO, RFC 5682 section 3.1, without the return to the window before). The state after a timeout
+//! ends in recovery if a retransmission is lost. Left out: every undo (Eifel, DSACK, F-RTO); the
+//! RTT's minimum is over the connection and not over five minutes.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences};
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::estimator::RttEstimator;
+use crate::endpoint::range_set::RangeSet;
+use crate::packet::SackBlock;
+use crate::part::{Ability, Form, Part, Plain, Words};
+use crate::units::{Duration, Time};
+
+/// What Linux adds to timers against the tick of its clock: TCP_TIMEOUT_MIN.
+const TICKS: Duration = Duration::from_millis(2);
+/// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2, step 4).
+const PERSISTENCE: u32 = 16;
+
+/// In place of a transmission's number: the data has arrived. Numbers start at 1.
+const ARRIVED: u64 = 0;
+
+#[derive(Debug, Clone, Copy)]
+struct Transmission {
+    seq: u64,
+    sent: Time,
+    /// The latest one of data that has neither arrived nor been lost.
+    in_flight: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Datum {
+    /// Its latest transmission, or [`ARRIVED`].
+    number: u64,
+    resent: bool,
+    /// Was it ever taken for lost?
+    lost: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The window is brought down until this packet is acknowledged.
+    Recovery {
+        until: u64,
+    },
+    /// Repair after a timeout until this packet is acknowledged; the window grows meanwhile.
+    AfterTimeout {
+        until: u64,
+        /// May it still have been a false one?
+        doubtful: bool,
+    },
+}
+
+/// Proportional rate reduction (RFC 9937 section 6).
+#[derive(Debug, Clone, Copy, Default)]
+struct Reduction {
+    /// The window before (RFC 9937: RecoverFS).
+    prior: u64,
+    delivered: u64,
+    sent: u64,
+    /// What an acknowledgment says that was not yet made into a bound: packets delivered, and
+    /// does una advance without a new loss (SafeACK)?
+    news: Option<(u64, bool)>,
+    /// As much may be in flight.
+    window: u64,
+}
+
+impl Reduction {
+    fn of(prior: f64) -> Self {
+        Reduction { prior: (prior as u64).max(1), ..Reduction::default() }
+    }
+
+    fn hear(&mut self, delivered: u64, safe: bool) {
+        let (before, _) = self.news.unwrap_or_default();
+        self.news = Some((before + delivered, safe));
+    }
+
+    /// What may be in flight, of `flight` now.
+    fn window(&mut self, flight: u64, ssthresh: u64) -> u64 {
+        if let Some((delivered, safe)) = self.news.take()
+            && delivered > 0
+        {
+            self.delivered += delivered;
+            let more = if flight > ssthresh {
+                (self.delivered * ssthresh).div_ceil(self.prior).saturating_sub(self.sent)
+            } else {
+                let bound = self.delivered.saturating_sub(self.sent).max(delivered);
+                (bound + u64::from(safe)).min(ssthresh - flight)
+            };
+            // The first retransmission leaves whatever the bound.
+            self.window = flight + more.max(u64::from(self.sent == 0));
+        }
+        self.window
+    }
+}
+
+/// The state of RACK-TLP.
+#[derive(Debug)]
+pub struct Rack {
+    threshold: u64,
+    rto_floor: Duration,
+    /// Transmissions by number from `base` on; the first is in flight.
+    sent: VecDeque<Transmission>,
+    base: u64,
+    in_flight: u64,
+    /// What is not cumulatively acknowledged, from `data_base` on.
+    data: VecDeque<Datum>,
+    data_base: u64,
+    arrived: RangeSet,
+    /// To be sent again, lowest first.
+    lost: BTreeSet<u64>,
+    phase: Phase,
+    reduction: Reduction,
+    /// The congestion window at the latest acknowledgment.
+    cwnd: f64,
+    /// The transmission sent last of those delivered (RFC 8985: RACK.xmit_ts), and its round trip.
+    newest: u64,
+    newest_rtt: Duration,
+    reordering_seen: bool,
+    /// RFC 8985: RACK.reo_wnd_mult, and for how many recoveries more.
+    reordering_steps: u32,
+    reordering_persists: u32,
+    /// The next packet when the window was last widened.
+    widened_at: u64,
+    /// Up to where the one probe of a tail reaches, and whether it repeats data.
+    probe: Option<(u64, bool)>,
+    is_probing: bool,
+    /// Send the first lost packet whatever the window.
+    force: bool,
+    /// New data before old.
+    prefers_new: bool,
+    reordering_due: Time,
+    probe_due: Time,
+    timeout_due: Time,
+    timeouts_in_a_row: u32,
+}
+
+/// What an acknowledgment delivered, beside what the report says.
+#[derive(Debug, Default)]
+struct Delivery {
+    /// Did it tell of data that arrived out of order?
+    selective: bool,
+    /// When the earliest of that which was sent once was sent.
+    earliest: Option<Time>,
+}
+
+impl Part for Rack {
+    type Config = Plain;
+    const FORMS: &'static [Form<Plain>] = &[Form {
+        words: Words {
+            name: "rack",
+            what: "lost is what was sent a round trip and a reordering window before what arrived; tail probes; proportional rate reduction",
+            source: "RFC 8985, RFC 9937",
+        },
+        config: Plain,
+    }];
+    const READS: &'static [&'static str] = &["rto_floor"];
+    fn gives(_: &Plain) -> &'static [Ability] {
+        &[Ability::TransmissionNumbers]
+    }
+}
+
+impl Recover for Rack {
+    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+        Rack {
+            threshold: u64::from(endpoint.dupack_threshold),
+            rto_floor: endpoint.rto_floor,
+            sent: VecDeque::new(),
+            base: 1,
+            in_flight: 0,
+            data: VecDeque::new(),
+            data_base: 0,
+            arrived: RangeSet::default(),
+            lost: BTreeSet::new(),
+            phase: Phase::Open,
+            reduction: Reduction::default(),
+            cwnd: endpoint.initial_window,
+            newest: 0,
+            newest_rtt: Duration::ZERO,
+            reordering_seen: false,
+            reordering_steps: 1,
+            reordering_persists: 0,
+            widened_at: 0,
+            probe: None,
+            is_probing: false,
+            force: false,
+            prefers_new: false,
+            reordering_due: Time::NEVER,
+            probe_due: Time::NEVER,
+            timeout_due: Time::NEVER,
+            timeouts_in_a_row: 0,
+        }
+    }
+}
+
+impl LossRecovery for Rack {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        let advances = acked.newly > 0;
+        if advances {
+            self.timeouts_in_a_row = 0;
+        }
+        self.cwnd = acked.cwnd;
+        self.widen(seqs, acked.sack);
+        let delivery = self.deliver(seqs, acked, report);
+        self.end_phase(seqs);
+        let tail_lost = self.end_probe(seqs, advances, &delivery);
+        let delay = self.detect(acked.now, acked.rtt, report);
+        let resent_lost = self.take_lost(report);
+        self.doubt(seqs, advances, &delivery);
+
+        let starts = match self.phase {
+            Phase::Open => !self.lost.is_empty(),
+            Phase::Recovery { .. } => false,
+            Phase::AfterTimeout { .. } => resent_lost,
+        };
+        if starts {
+            self.enter_recovery(seqs);
+        }
+        if starts || tail_lost {
+            report.finding = Finding::Loss;
+        }
+        if let Phase::Recovery { .. } = self.phase {
+            self.reduction.hear(report.delivered, advances && report.lost == 0);
+        }
+        self.set_timers(seqs, acked, &delivery, delay);
+    }
+
+    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        let Expired { now, rtt, .. } = expired;
+        if self.reordering_due <= now {
+            self.reordering_due = Time::NEVER;
+            self.detect(now, rtt, report);
+            self.take_lost(report);
+            if report.lost > 0 {
+                if !matches!(self.phase, Phase::Recovery { .. }) {
+                    self.enter_recovery(seqs);
+                    report.finding = Finding::Loss;
+                }
+                self.reduction.hear(1, false);
+            }
+            let since = self.oldest_sent(seqs).unwrap_or(now);
+            self.timeout_due = (since + self.timeout(rtt)).max(now + TICKS);
+        } else if self.probe_due <= now {
+            self.is_probing = true;
+            self.probe_due = Time::NEVER;
+            self.timeout_due = now + self.timeout(rtt).max(TICKS);
+        } else if self.timeout_due <= now {
+            self.time_out(seqs, now, rtt, report);
+        }
+    }
+
+    #[inline]
+    fn next_timer(&self, _: &RttEstimator) -> Time {
+        self.timeout_due.min(self.probe_due).min(self.reordering_due)
+    }
+
+    fn means_silence(&self, now: Time) -> bool {
+        self.timeout_due <= now && self.probe_due > now && self.reordering_due > now
+    }
+
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        let new = seqs.allows_next(seqs.rwnd).then_some(seqs.next);
+        if std::mem::take(&mut self.force)
+            && let Some(seq) = self.lost.first()
+        {
+            return Some(*seq);
+        }
+        if std::mem::take(&mut self.is_probing) {
+            // RFC 8985 section 7.3: new data, or else the last of the old.
+            let seq = new.or_else(|| self.last_missing(seqs));
+            self.probe = seq.map(|seq| (seqs.next.max(seq + 1), seq < seqs.next));
+            return seq;
+        }
+        let window = match self.phase {
+            Phase::Recovery { .. } => self.reduction.window(self.in_flight, cwnd as u64),
+            Phase::Open | Phase::AfterTimeout { .. } => cwnd as u64,
+        };
+        if self.in_flight >= window {
+            return None;
+        }
+        let old = self.lost.first().copied();
+        if self.prefers_new { new.or(old) } else { old.or(new) }
+    }
+
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        let Sent { seq, packet_seq, now, rtt, .. } = *sent;
+        debug_assert_eq!(self.base + self.sent.len() as u64, packet_seq);
+        let slot = (seq - self.data_base) as usize;
+        match self.data.get_mut(slot) {
+            Some(datum) => {
+                let earlier = std::mem::replace(&mut datum.number, packet_seq);
+                datum.resent = true;
+                self.withdraw(earlier);
+                self.lost.remove(&seq);
+            }
+            None => {
+                debug_assert_eq!(slot, self.data.len(), "new data goes out in order");
+                self.data.push_back(Datum { number: packet_seq, resent: false, lost: false });
+            }
+        }
+        self.sent.push_back(Transmission { seq, sent: now, in_flight: true });
+        self.in_flight += 1;
+        if let Phase::Recovery { .. } = self.phase {
+            self.reduction.sent += 1;
+        }
+        if self.timeout_due == Time::NEVER {
+            self.timeout_due = now + self.timeout(rtt).max(TICKS);
+        } else if seq == seqs.una && sent.again && self.reordering_due == Time::NEVER {
+            self.timeout_due = now + self.timeout(rtt).max(TICKS);
+            self.probe_due = Time::NEVER;
+        }
+        if !sent.again {
+            self.set_probe(seqs.next + 1 - seqs.una, now, rtt);
+        }
+    }
+
+    fn in_flight(&self, _: &Sequences) -> u64 {
+        self.in_flight
+    }
+    fn in_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. })
+    }
+    fn deems_lost(&self, seq: u64) -> bool {
+        let at = seq.checked_sub(self.data_base);
+        at.and_then(|at| self.data.get(at as usize)).is_some_and(|datum| datum.lost)
+    }
+    /// Linux takes a sample of what arrives out of order and was sent later than all before.
+    fn samples_rtt(&self, number: u64) -> bool {
+        number > self.newest
+    }
+    fn is_probing(&self) -> bool {
+        self.is_probing
+    }
+    fn has_repaired_all(&self) -> bool {
+        self.lost.is_empty()
+    }
+    fn oldest(&self) -> u64 {
+        self.base
+    }
+}
+
+impl Rack {
+    /// RFC 6298 with Linux's variance, which is never below the floor.
+    fn timeout(&self, rtt: &RttEstimator) -> Duration {
+        let srtt = rtt.srtt();
+        let least = if srtt.is_zero() { Duration::ZERO } else { srtt + self.rto_floor };
+        rtt.backed_off(rtt.base_rto().max(least))
+    }
+
+    fn transmission(&mut self, number: u64) -> Option<&mut Transmission> {
+        let at = number.checked_sub(self.base)?;
+        self.sent.get_mut(at as usize)
+    }
+
+    /// Takes a transmission out of the network, if it is there.
+    fn withdraw(&mut self, number: u64) -> Option<Transmission> {
+        let transmission = self.transmission(number).filter(|t| t.in_flight)?;
+        transmission.in_flight = false;
+        let withdrawn = *transmission;
+        self.in_flight -= 1;
+        Some(withdrawn)
+    }
+
+    /// When the latest transmission of the first packet missing left, if it is in flight.
+    fn oldest_sent(&self, seqs: &Sequences) -> Option<Time> {
+        let at = seqs.una.checked_sub(self.data_base)?;
+        let number = self.data.get(at as usize)?.number;
+        let at = number.checked_sub(self.base)?;
+        self.sent.get(at as usize).map(|t| t.sent)
+    }
+
+    /// A duplicate was reported: the reordering window widens, at most once a round trip, and
+    /// after a time without goes back (RFC 8985 section 6.2, step 4).
+    fn widen(&mut self, seqs: &Sequences, sack: &[SackBlock]) {
+        let [first, rest @ ..] = sack else { return };
+        let inside = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;
+        let duplicate = first.end <= seqs.una || rest.first().is_some_and(inside);
+        if duplicate && seqs.una >= self.widened_at {
+            self.widened_at = seqs.next;
+            self.reordering_steps = (self.reordering_steps + 1).min(255);
+            self.reordering_persists = PERSISTENCE;
+        }
+    }
+
+    /// Takes in what has arrived.
+    fn deliver(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) -> Delivery {
+        let mut delivery = Delivery::default();
+        // Data below this that arrives now and was sent once was overtaken.
+        let highest = self.arrived.end().unwrap_or(self.data_base);
+        while self.data_base < seqs.una {
+            let Some(datum) = self.data.pop_front() else { break };
+            let seq = self.data_base;
+            self.data_base += 1;
+            self.on_arrival(seq, datum, highest, acked, report);
+        }
+        self.data_base = self.data_base.max(seqs.una);
+        self.arrived.remove_below(seqs.una);
+        for block in acked.sack {
+            if block.start >= block.end || block.end > seqs.high || block.start < seqs.una {
+                continue;
+            }
+            let mut seq = self.arrived.next_missing(block.start);
+            while seq < block.end {
+                let slot = (seq - self.data_base) as usize;
+                let datum = self.data[slot];
+                self.data[slot].number = ARRIVED;
+                let sent = self.on_arrival(seq, datum, highest, acked, report);
+                delivery.selective = true;
+                if let Some(sent) = sent.filter(|_| !datum.resent) {
+                    delivery.earliest = Some(delivery.earliest.map_or(sent, |t: Time| t.min(sent)));
+                }
+                seq = self.arrived.next_missing(seq + 1);
+            }
+            self.arrived.insert(*block, 0);
+        }
+        report.delivered = report.delivered_numbers.len() as u64 + report.unattributed;
+        delivery
+    }
+
+    /// Data arrived; when its latest transmission left, if that was in flight.
+    fn on_arrival(
+        &mut self,
+        seq: u64,
+        datum: Datum,
+        highest: u64,
+        acked: &Acked<'_>,
+        report: &mut Report,
+    ) -> Option<Time> {
+        if datum.number == ARRIVED {
+            return None;
+        }
+        self.reordering_seen |= !datum.resent && seq < highest;
+        self.lost.remove(&seq);
+        let Some(transmission) = self.withdraw(datum.number) else {
+            report.unattributed += 1;
+            return None;
+        };
+        report.delivered_numbers.push(datum.number);
+        // RFC 8985 section 6.2, step 2: sooner than any round trip was an earlier transmission.
+        let rtt = acked.now.since(transmission.sent);
+        if (!datum.resent || rtt >= acked.rtt.min_rtt()) && datum.number > self.newest {
+            self.newest = datum.number;
+            self.newest_rtt = rtt;
+        }
+        Some(transmission.sent)
+    }
+
+    fn end_phase(&mut self, seqs: &Sequences) {
+        match self.phase {
+            Phase::Recovery { until } if seqs.una >= until => {
+                if self.reordering_persists > 0 {
+                    self.reordering_persists -= 1;
+                } else {
+                    self.reordering_steps = 1;
+                }
+            }
+            Phase::AfterTimeout { until, .. } if seqs.una >= until => {}
+            _ => return,
+        }
+        self.phase = Phase::Open;
+        self.prefers_new = false;
+    }
+
+    /// RFC 8985 section 7.4: was there a loss that a probe has repaired?
+    fn end_probe(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) -> bool {
+        let Some((until, repeats)) = self.probe else { return false };
+        if seqs.una < until {
+            return false;
+        }
+        let lost = repeats && seqs.una > until;
+        if lost || !repeats || !(advances || delivery.selective) {
+            self.probe = None;
+        }
+        lost && self.phase == Phase::Open
+    }
+
+    /// RFC 8985 section 6.2, step 4.
+    fn reordering_window(&self, rtt: &RttEstimator, arrived: u64) -> Duration {
+        if !self.reordering_seen && (self.phase != Phase::Open || arrived >= self.threshold) {
+            return Duration::ZERO;
+        }
+        let window = Duration::from_ps(rtt.min_rtt().as_ps() / 4);
+        window.saturating_mul(u64::from(self.reordering_steps)).min(rtt.srtt())
+    }
+
+    /// RFC 8985 section 6.2, step 5. Writes into the report what is lost; how long until the rest
+    /// of what was overtaken is, if there is any.
+    fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut Report) -> Option<Duration> {
+        let window = self.reordering_window(rtt, self.arrived.count_from(self.data_base));
+        let mut delay = None;
+        let mut at = 0;
+        while let Some(&transmission) = self.sent.get(at) {
+            let number = self.base + at as u64;
+            at += 1;
+            if number >= self.newest {
+                break;
+            }
+            if !transmission.in_flight {
+                continue;
+            }
+            let due = transmission.sent + self.newest_rtt + window;
+            if due > now {
+                delay = delay.max(Some(due.since(now)));
+                continue;
+            }
+            self.withdraw(number);
+            report.lost_numbers.push(number);
+        }
+        delay
+    }
+
+    /// Puts what was found lost among what is to be sent again; was some of that a retransmission?
+    fn take_lost(&mut self, report: &mut Report) -> bool {
+        let mut resent = false;
+        for number in &report.lost_numbers {
+            let Some(seq) = self.transmission(*number).map(|t| t.seq) else { continue };
+            let datum = &mut self.data[(seq - self.data_base) as usize];
+            resent |= datum.resent;
+            datum.lost = true;
+            self.lost.insert(seq);
+        }
+        report.lost = report.lost_numbers.len() as u64;
+        while self.sent.front().is_some_and(|t| !t.in_flight) {
+            self.sent.pop_front();
+            self.base += 1;
+        }
+        resent
+    }
+
+    /// F-RTO (RFC 5682 section 3.1): after the first acknowledgment that follows a timeout new
+    /// data goes out, if there is any; what arrives out of order then says that the loss was true.
+    fn doubt(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) {
+        self.prefers_new = false;
+        let Phase::AfterTimeout { until, doubtful: true } = self.phase else { return };
+        let mut phase = self.phase;
+        if seqs.next > until {
+            if delivery.selective || !advances {
+                phase = Phase::AfterTimeout { until, doubtful: false };
+            }
+        } else if advances {
+            let new = seqs.allows_next(seqs.rwnd);
+            phase = Phase::AfterTimeout { until: seqs.next, doubtful: new };
+            self.prefers_new = new;
+        }
+        self.phase = phase;
+    }
+
+    fn enter_recovery(&mut self, seqs: &Sequences) {
+        self.phase = Phase::Recovery { until: seqs.next };
+        self.reduction = Reduction::of(self.cwnd);
+        self.probe = None;
+        self.prefers_new = false;
+    }
+
+    /// RFC 6298 section 5, with Linux's view of what is lost then.
+    fn time_out(
+        &mut self,
+        seqs: &Sequences,
+        now: Time,
+        rtt: &mut RttEstimator,
+        report: &mut Report,
+    ) {
+        let repeated = match self.phase {
+            Phase::Open => false,
+            Phase::Recovery { .. } => true,
+            Phase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
+        };
+        let doubtful = self.phase == Phase::Open || self.timeouts_in_a_row > 0;
+        self.timeouts_in_a_row += 1;
+        for at in 0..self.sent.len() {
+            let Transmission { seq, sent, in_flight } = self.sent[at];
+            if in_flight && (seq == seqs.una || sent + self.newest_rtt <= now) {
+                let number = self.base + at as u64;
+                self.withdraw(number);
+                report.lost_numbers.push(number);
+            }
+        }
+        self.take_lost(report);
+        self.phase = Phase::AfterTimeout { until: seqs.next, doubtful };
+        self.probe = None;
+        self.prefers_new = false;
+        self.force = true;
+        report.timed_out = true;
+        report.finding = Finding::Reset { repeated };
+        rtt.back_off();
+        self.timeout_due = now + self.timeout(rtt).max(TICKS);
+    }
+
+    /// The highest packet that has not arrived.
+    fn last_missing(&self, seqs: &Sequences) -> Option<u64> {
+        (seqs.una..seqs.next).rev().find(|seq| self.arrived.range_of(*seq).is_none())
+    }
+
+    /// RFC 8985 section 7.2: a probe is due after two round trips, or when the timeout would be;
+    /// `outstanding` packets are not acknowledged.
+    fn set_probe(&mut self, outstanding: u64, now: Time, rtt: &RttEstimator) {
+        let waits = self.phase == Phase::Open && self.arrived.is_empty() && self.lost.is_empty();
+        if !waits || self.probe.is_some() || rtt.srtt().is_zero() {
+            return;
+        }
+        // A single packet may wait for the receiver's delayed acknowledgment.
+        let more = if outstanding == 1 { self.rto_floor } else { TICKS };
+        let due = now + rtt.srtt().saturating_mul(2) + more;
+        self.probe_due = due.min(self.timeout_due);
+    }
+
+    fn set_timers(
+        &mut self,
+        seqs: &Sequences,
+        acked: &Acked<'_>,
+        delivery: &Delivery,
+        delay: Option<Duration>,
+    ) {
+        let now = acked.now;
+        self.reordering_due = Time::NEVER;
+        if seqs.outstanding() == 0 {
+            self.timeout_due = Time::NEVER;
+            self.probe_due = Time::NEVER;
+            return;
+        }
+        // What was sent before the first that is missing, and arrives, postpones the timeout too.
+        let earlier = delivery.earliest.zip(self.oldest_sent(seqs));
+        if acked.newly > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
+            self.timeout_due = now + self.timeout(acked.rtt).max(TICKS);
+            self.probe_due = Time::NEVER;
+            self.set_probe(seqs.outstanding(), now, acked.rtt);
+        }
+        if let Some(delay) = delay {
+            self.reordering_due = now + delay + TICKS;
+            self.probe_due = Time::NEVER;
+        }
+    }
+}
