@@ -419,6 +419,29 @@ impl Protocol {
         ]
     }
 
+    /// The protocol as Linux, version 6, has it: for Reno, CUBIC and DCTCP that recover as TCP does,
+    /// RACK-TLP in place of that recovery, and CUBIC without alpha = 1 beyond cwnd_prior. All
+    /// others stay as they are. See also [`EndpointConfig::linux`].
+    #[must_use]
+    pub const fn linux(mut self) -> Self {
+        let feedback = matches!(self.feedback, Feedback::None(_) | Feedback::ExactEcn(_));
+        let judges = matches!(self.discrimination, Discrimination::AlwaysCongestion(_));
+        if !(feedback && judges) {
+            return self;
+        }
+        match &mut self.window {
+            WindowLaw::Cubic(config) => config.reno_alpha = false,
+            WindowLaw::Reno(_) | WindowLaw::Dctcp(_) => {}
+            _ => return self,
+        }
+        if let RecoveryKind::Reno(_) | RecoveryKind::NewReno(_) | RecoveryKind::Sack(_) =
+            self.recovery
+        {
+            self.recovery = RecoveryKind::Rack(Plain);
+        }
+        self
+    }
+
     /// The parameters of all its parts with their values. One that two parts share is there once.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();
@@ -533,6 +556,9 @@ impl Protocol {
         if known {
             return Some(false);
         }
+        if key == "preset" {
+            return Some(true); // Of the endpoints, whatever the protocol.
+        }
         if !EndpointConfig::has_key(key) {
             return None;
         }
@@ -646,6 +672,19 @@ mod tests {
             ..base
         };
         assert_eq!(free.check(), Ok(()));
+    }
+
+    #[test]
+    fn linux_recovers_by_rack_and_leaves_other_protocols_alone() {
+        for protocol in PROTOCOLS {
+            let linux = protocol.linux();
+            assert_eq!(linux.check(), Ok(()), "{}", protocol.name);
+            let plain = ["reno", "newreno", "sack", "cubic", "dctcp"].contains(&protocol.name);
+            assert_eq!(linux.recovery == RecoveryKind::Rack(Plain), plain, "{}", protocol.name);
+            assert!(plain || linux == *protocol, "{}", protocol.name);
+        }
+        let cubic = find("cubic").unwrap().linux();
+        assert_eq!(cubic.window, WindowLaw::Cubic(CubicConfig { reno_alpha: false }));
     }
 
     #[test]

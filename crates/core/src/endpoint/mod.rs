@@ -54,6 +54,10 @@ pub struct EndpointConfig {
     pub retransmission_timeout_factor: f64,
     /// Acknowledge every second packet, or after this time; `None` acknowledges each at once.
     pub delayed_acks: Option<Duration>,
+    /// Packets acknowledged one by one before acknowledgments are delayed: at the start, after a
+    /// duplicate, and after a silence longer than `rto_floor` (Linux: TCP_MAX_QUICKACKS and the
+    /// receiver's own timeout).
+    pub quick_acks: u32,
     /// Each data packet leaves after a processing time drawn uniformly from zero to this, never
     /// before the one sent earlier. It breaks the phase effects of deterministic DropTail queues
     /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
@@ -92,6 +96,7 @@ impl Default for EndpointConfig {
             clock_granularity: Duration::from_millis(10),
             retransmission_timeout_factor: 2.0,
             delayed_acks: None,
+            quick_acks: 0,
             overhead: Duration::ZERO,
             ecn: false,
             pacing: false,
@@ -127,6 +132,8 @@ crate::parameters! {
         "retransmission over recovery timeout";
     delayed_acks: Kind::Switch { on: Duration::from_millis(200), most: DAY }, "",
         "acknowledge every second packet, or after this", absent = "false";
+    quick_acks: Kind::Integer { least: 0, most: 1_000_000 }, "packets",
+        "acknowledged one by one before delayed_acks: at the start, after duplicates and silence";
     overhead: TIME, "", "longest processing time before a packet is sent";
     ecn: Kind::Bool, "", "negotiate ECN";
     pacing: Kind::Bool, "",
@@ -146,6 +153,26 @@ crate::parameters! {
 }
 
 impl EndpointConfig {
+    /// These endpoints with what is Linux's about them, as of version 6: an initial window of ten,
+    /// delayed acknowledgments after 40 ms and quick ones before (net/ipv4/tcp_input.c), growth by
+    /// what is acknowledged, a timeout of 200 ms or more, timestamps and a clock of 1 ms.
+    /// See also [`crate::protocols::Protocol::linux`].
+    #[must_use]
+    pub const fn linux(self) -> Self {
+        EndpointConfig {
+            initial_window: 10.0,
+            rto_floor: Duration::from_millis(200),
+            rto_initial: Duration::from_secs(1),
+            rto_ceiling: Duration::from_secs(120),
+            timestamps: true,
+            clock_granularity: Duration::from_millis(1),
+            delayed_acks: Some(Duration::from_millis(40)),
+            quick_acks: 16,
+            byte_counting: true,
+            ..self
+        }
+    }
+
     /// The largest packet: an IPv6 jumbogram of 1 MiB.
     pub const MAX_PACKET_SIZE: u32 = 1 << 20;
 

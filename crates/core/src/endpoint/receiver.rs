@@ -23,6 +23,11 @@ pub struct Receiver {
     recent: [Option<u64>; MAX_SACK_BLOCKS],
     echo: Echo,
     delayed: Option<Delayed>,
+    /// Packets still to be acknowledged at once, of how many, and after which silence again.
+    quick: u32,
+    quick_acks: u32,
+    silence: Duration,
+    heard: Time,
     stats: ReceiverStats,
 }
 
@@ -55,6 +60,10 @@ impl Receiver {
             recent: [None; MAX_SACK_BLOCKS],
             echo: Echo::new(feedback, config),
             delayed: None,
+            quick: config.quick_acks,
+            quick_acks: config.quick_acks,
+            silence: config.rto_floor,
+            heard: Time::ZERO,
             stats: ReceiverStats::default(),
         }
     }
@@ -96,9 +105,15 @@ impl Receiver {
         // RFC 5681 section 4.2: at once for anything out of order and for what fills a gap.
         let mut timestamp = packet.timestamp;
         if let Some(wait) = self.delayed_acks {
+            if duplicate || now.since(self.heard) > self.silence {
+                self.quick = self.quick_acks;
+            }
+            self.heard = now;
+            let quick = self.quick > 0;
+            self.quick = self.quick.saturating_sub(1);
             if let Some(waiting) = self.delayed.take() {
                 timestamp = waiting.timestamp; // RFC 7323 section 4.1: of the earliest.
-            } else if in_order && !had_gap {
+            } else if in_order && !had_gap && !quick {
                 let packet_seq = packet.packet_seq;
                 self.delayed = Some(Delayed { due: now + wait, seq, packet_seq, timestamp });
                 return false;
@@ -297,6 +312,27 @@ mod tests {
         // A gap, and what fills it, are acknowledged at once.
         assert_eq!(ack_of(&mut r, 4), (3, vec![(4, 5)]));
         assert_eq!(ack_of(&mut r, 3), (5, vec![]));
+    }
+
+    #[test]
+    fn quick_acknowledgments_come_first_and_after_duplicates_and_silence() {
+        let config = EndpointConfig { quick_acks: 2, ..EndpointConfig::default().linux() };
+        let mut r = Receiver::new(&Feedback::None(Plain), &config);
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut quick = |ms, seq| {
+            let answers = r.on_data(at(ms), &mut data(seq));
+            let mut ack = Packet::default();
+            if !answers {
+                assert_eq!(r.next_timer(), at(ms + 40));
+                assert!(r.on_timer(at(ms + 40), &mut ack));
+            }
+            answers
+        };
+        assert_eq!([quick(0, 0), quick(0, 1), quick(0, 2)], [true, true, false]);
+        assert!(quick(50, 2), "a duplicate");
+        assert_eq!([quick(50, 3), quick(50, 4)], [true, false]);
+        // The floor of the timeout, 200 ms, and more.
+        assert_eq!([quick(250, 5), quick(451, 6)], [false, true]);
     }
 
     #[test]

@@ -48,12 +48,12 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 6]>(),
+        any::<[bool; 7]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
     );
     let config =
         config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
-            let [ecn, deflation, guard, pacing, timestamps, byte_counting] = flags;
+            let [ecn, deflation, guard, pacing, timestamps, byte_counting, quick] = flags;
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -69,6 +69,7 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 loss_monitor_guard: guard,
                 timestamps,
                 byte_counting,
+                quick_acks: if quick { 16 } else { 0 },
                 ..EndpointConfig::default()
             }
         });

@@ -11,11 +11,22 @@ use windward_core::network::RouterKind;
 use windward_core::part::Words;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
+use super::endpoint::Preset;
 use super::section::{Field, Result, Section};
 
 /// The protocol that a value names or puts together. That its parts go together is checked once
 /// their parameters are known.
-pub(super) fn read(field: &Field<'_>) -> Result<Protocol> {
+///
+/// A `preset` changes it, but for a recovery that the value names.
+pub(super) fn read(field: &Field<'_>, preset: Option<Preset>) -> Result<Protocol> {
+    let named = compose(field)?;
+    let Some(Preset::Linux) = preset else { return Ok(named) };
+    let keeps = field.is_table() && field.clone().section()?.get("recovery").is_some();
+    let recovery = if keeps { named.recovery } else { named.linux().recovery };
+    Ok(Protocol { recovery, ..named.linux() })
+}
+
+fn compose(field: &Field<'_>) -> Result<Protocol> {
     if !field.is_table() {
         return row(field);
     }

@@ -14,9 +14,32 @@ use super::section::{Result, Section};
 /// The largest packet: an IPv6 jumbogram of 1 MiB.
 pub(super) const MAX_PACKET_SIZE: u32 = EndpointConfig::MAX_PACKET_SIZE;
 
-/// `config` with the values that `section` gives.
+/// A set of values that goes by one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Preset {
+    /// [`EndpointConfig::linux`] and [`Protocol::linux`].
+    Linux,
+}
+
+/// The preset that `section` names.
+pub(super) fn preset(section: &Section<'_>) -> Result<Option<Preset>> {
+    const PRESETS: &[&str] = &["linux"];
+    section.read("preset", |field| {
+        let name = field.clone().text()?;
+        match name {
+            "linux" => Ok(Preset::Linux),
+            _ => Err(field.unknown("preset", name, PRESETS.iter().copied())),
+        }
+    })
+}
+
+/// `config` with the preset that `section` names, and over it the values that it gives.
 pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<EndpointConfig> {
     check(section)?;
+    let config = match preset(section)? {
+        Some(Preset::Linux) => config.linux(),
+        None => config,
+    };
     parameter::read(config, "", section)
 }
 
@@ -62,7 +85,9 @@ pub(super) fn keys() -> &'static [Key] {
     static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
     KEYS.get_or_init(|| {
         let own = part::settings(&EndpointConfig::default());
-        let mut keys: Vec<Key> = own.iter().map(|s| parameter::key(s, "")).collect();
+        let meaning = "linux: what is Linux's about endpoints and plain TCPs; keys beside it win";
+        let mut keys = vec![schema::made("preset", "none".to_owned(), meaning.to_owned())];
+        keys.extend(own.iter().map(|s| parameter::key(s, "")));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
         for table in protocols::tables() {
             if table.name.is_empty() {

@@ -127,7 +127,11 @@ fn traffic(
         return Err(second.error(format!("the flows already have `{kind}`")));
     }
     if *kind == "protocol" {
-        let mut protocol = composition::read(&field)?;
+        let preset = match (endpoint::preset(section)?, common) {
+            (None, Some(common)) => endpoint::preset(common)?,
+            (own, _) => own,
+        };
+        let mut protocol = composition::read(&field, preset)?;
         for table in common.into_iter().chain([section]) {
             endpoint::configure(&mut protocol, table)?;
         }

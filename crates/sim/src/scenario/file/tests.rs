@@ -696,6 +696,34 @@ fn parameters_that_do_nothing_are_warned_of() {
 }
 
 #[test]
+fn a_preset_gives_way_to_keys_beside_it() {
+    let changes = [("endpoint.preset", "linux"), ("endpoint.rto_floor", "300ms")];
+    let of = |scenario: &Scenario, name| match &flow(scenario, name).traffic {
+        Traffic::Transport { config, protocol, .. } => (**config, **protocol),
+        Traffic::Datagrams { .. } => panic!("{name} is a transport"),
+    };
+    let scenario = with(FIRST, &changes);
+    let (config, protocol) = of(&scenario, "clean-1");
+    assert_eq!((config.initial_window, config.quick_acks), (10.0, 16));
+    assert_eq!(config.rto_floor, Duration::from_millis(300));
+    assert_eq!((protocol.name, protocol.recovery.words().name), ("newreno", "rack"));
+    // One group alone; a recovery that is named; CUBIC's alpha.
+    let flows = [
+        ("flows.clean.preset", "linux"),
+        ("flows.clean.protocol", r#"{ base = "cubic", recovery = "sack", name = "c" }"#),
+    ];
+    let scenario = with(FIRST, &flows);
+    let (config, protocol) = of(&scenario, "clean-1");
+    assert!(config.byte_counting);
+    assert_eq!(protocol.recovery.words().name, "sack");
+    let alpha = protocol.settings().into_iter().find(|s| s.doc.key == "reno_alpha");
+    assert_eq!(alpha.map(|s| s.value), Some(windward_core::part::Value::Bool(false)));
+    assert!(!of(&scenario, "lossy-1").0.byte_counting);
+    let unknown = error_of_set("endpoint.preset", "linus");
+    assert!(unknown.contains("unknown preset `linus`") && unknown.contains("`linux`"), "{unknown}");
+}
+
+#[test]
 fn an_unstable_xcp_router_is_warned_of() {
     // Katabi 2002, theorem 1: 3.14159 / (4 x 1.41421) = 0.5554.
     let warnings = |alpha: &str| {
