@@ -10,8 +10,10 @@ use crate::packet::SackBlock;
 use crate::part::Plain;
 
 /// A scheme by itself, with a path whose round trips all take 100 ms.
-struct Scheme {
+pub(super) struct Scheme {
     recovery: Recovery,
+    /// The window that acknowledgments tell of, packets.
+    pub(super) cwnd: f64,
     seqs: Sequences,
     rtt: RttEstimator,
     numbers: u64,
@@ -20,6 +22,10 @@ struct Scheme {
 
 impl Scheme {
     fn new(limit: u64) -> Self {
+        Scheme::of(RecoveryKind::PacketNumber(Plain), limit)
+    }
+
+    pub(super) fn of(kind: RecoveryKind, limit: u64) -> Self {
         let second = Duration::from_secs(1);
         let mut rtt = RttEstimator::new(Duration::ZERO, second, Duration::from_secs(60), second);
         // RTTVAR falls by a quarter per sample: 50 ms x 0.75^40 is half a microsecond.
@@ -27,7 +33,8 @@ impl Scheme {
             rtt.on_sample(ms(0), ms(100));
         }
         Scheme {
-            recovery: RecoveryKind::PacketNumber(Plain).make(&EndpointConfig::default()),
+            recovery: kind.make(&EndpointConfig::default()),
+            cwnd: 0.0,
             seqs: Sequences { limit, rwnd: 1000, ..Sequences::default() },
             rtt,
             numbers: 0,
@@ -36,7 +43,7 @@ impl Scheme {
     }
 
     /// Sends what `cwnd` allows; the data sent.
-    fn send(&mut self, at: u64, cwnd: f64) -> Vec<u64> {
+    pub(super) fn send(&mut self, at: u64, cwnd: f64) -> Vec<u64> {
         let mut sent = Vec::new();
         while let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) {
             self.numbers += 1;
@@ -54,7 +61,7 @@ impl Scheme {
 
     /// The acknowledgment of transmission `number`; everything below `una` has arrived, and
     /// `sack` above it.
-    fn ack(&mut self, at: u64, number: u64, una: u64, sack: &[(u64, u64)]) -> Finding {
+    pub(super) fn ack(&mut self, at: u64, number: u64, una: u64, sack: &[(u64, u64)]) -> Finding {
         let newly = una - self.seqs.una;
         self.seqs.una = una;
         let sack: Vec<_> = sack.iter().map(|&(start, end)| SackBlock { start, end }).collect();
@@ -66,25 +73,25 @@ impl Scheme {
             packet_seq: number,
             sack: &sack,
             error: false,
-            cwnd: 0.0,
+            cwnd: self.cwnd,
         };
         self.report.clear();
         self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
         self.report.finding
     }
 
-    fn timer(&mut self, at: u64) -> Finding {
+    pub(super) fn timer(&mut self, at: u64) -> Finding {
         self.report.clear();
         let expired = Expired { now: ms(at), rtt: &mut self.rtt, error: false };
         self.recovery.on_timer(&mut self.seqs, expired, &mut self.report);
         self.report.finding
     }
 
-    fn lost(&self) -> Vec<u64> {
+    pub(super) fn lost(&self) -> Vec<u64> {
         self.report.lost_numbers.clone()
     }
 
-    fn deadline(&self) -> Time {
+    pub(super) fn deadline(&self) -> Time {
         self.recovery.next_timer(&self.rtt)
     }
 

@@ -20,6 +20,7 @@ mod cubic;
 mod harness;
 mod lr;
 pub(crate) mod path;
+mod rack;
 mod tcp;
 mod xcp;
 

@@ -720,7 +720,7 @@ fn a_preset_gives_way_to_keys_beside_it() {
     assert_eq!(alpha.map(|s| s.value), Some(windward_core::part::Value::Bool(false)));
     assert!(!of(&scenario, "lossy-1").0.byte_counting);
     let unknown = error_of_set("endpoint.preset", "linus");
-    assert!(unknown.contains("unknown preset `linus`") && unknown.contains("`linux`"), "{unknown}");
+    assert!(unknown.contains("unknown preset") && unknown.contains("`linux`"), "{unknown}");
 }
 
 #[test]
