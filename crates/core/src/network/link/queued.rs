@@ -64,6 +64,9 @@ struct Queue<T> {
     limit: QueueLimit,
     aqm: Aqm,
     router: Router,
+    /// Is there queue management at all, and does it make room? Known, for most need not be asked.
+    is_managed: bool,
+    makes_room: bool,
     /// What waits in each lane, and what the queue management sees of it.
     waiting: Vec<VecDeque<Waiting<T>>>,
     lanes: Vec<Lane>,
@@ -75,9 +78,12 @@ struct Queue<T> {
 
 impl<T> Queue<T> {
     fn new(spec: &QueueSpec, place: &Place<'_>) -> Self {
+        let aqm = spec.aqm.make(place);
         Queue {
             limit: spec.limit,
-            aqm: spec.aqm.make(place),
+            is_managed: !matches!(aqm, Aqm::DropTail(_)),
+            makes_room: aqm.makes_room(),
+            aqm,
             router: spec.router.make(place),
             waiting: vec![VecDeque::new()],
             lanes: vec![Lane::default()],
@@ -127,6 +133,17 @@ impl<T> Queue<T> {
             QueueLimit::Bytes(limit) => self.bytes > limit,
         };
         over || self.bytes > self.aqm.memory_limit()
+    }
+
+    /// The lane that sends next; something waits.
+    fn next_lane(&mut self, now: Time) -> usize {
+        let (backlog, aqm, _) = self.parts(now, None);
+        // A discipline that names an empty lane is put right.
+        let lane = aqm.next_lane(now, &backlog);
+        match backlog.lanes.get(lane) {
+            Some(Lane { head: Some(_), .. }) => lane,
+            _ => backlog.lanes.iter().position(|lane| lane.packets > 0).unwrap_or(0),
+        }
     }
 
     /// What the queue management and the router see, beside both.
@@ -206,23 +223,24 @@ impl<T> QueuedLink<T> {
         let idle_since = self.idle_since(now);
         let index = self.queue_of(label);
         let queue = &mut self.queues[index];
+        let Queue { is_managed, makes_room, .. } = *queue;
         let (backlog, aqm, router) = queue.parts(now, idle_since);
         self.wire.marked += u64::from(router.on_arrival(now, &backlog, packet));
-        let verdict = aqm.on_enqueue(now, &backlog, packet);
-        let admitted = passes(verdict, packet, &mut self.wire)
+        let admitted = (!is_managed
+            || passes(aqm.on_enqueue(now, &backlog, packet), packet, &mut self.wire))
             && (idle_since.is_some()
-                || aqm.makes_room()
+                || makes_room
                 || fits(backlog.limit, backlog.packets, backlog.bytes, packet.size));
         if !admitted {
             router.on_drop(now, &backlog, packet);
             return Err(handle);
         }
         self.wire.marked += u64::from(router.on_enqueue(now, &backlog, packet));
-        let lane = aqm.lane(label, packet);
+        let lane = if is_managed { aqm.lane(label, packet) } else { 0 };
         queue.push(lane, Waiting { handle, label, arrived: now, size: packet.size });
         self.waiting += 1;
         if idle_since.is_none() {
-            while queue.packets > 1 && queue.is_over() {
+            while makes_room && queue.packets > 1 && queue.is_over() {
                 let (backlog, aqm, _) = queue.parts(now, None);
                 let Eviction { lane, packets } = aqm.evict(&backlog);
                 for _ in 0..packets.max(1) {
@@ -268,19 +286,16 @@ impl<T> QueuedLink<T> {
         let queues = &self.queues;
         let index = if several { self.turns.next(|index| queues[index].head()) } else { 0 };
         let queue = &mut self.queues[index];
-        let (backlog, aqm, _) = queue.parts(now, None);
-        // A discipline that names an empty lane is put right.
-        let lane = aqm.next_lane(now, &backlog);
-        let lane = match backlog.lanes.get(lane) {
-            Some(Lane { head: Some(_), .. }) => lane,
-            _ => backlog.lanes.iter().position(|lane| lane.packets > 0).unwrap_or(0),
-        };
+        let is_managed = queue.is_managed;
+        let lane = if is_managed { queue.next_lane(now) } else { 0 };
         let Waiting { handle, label, arrived, size } = queue.pop(lane)?;
         self.waiting -= 1;
         let packet = packets.packet(&handle);
         let (backlog, aqm, router) = queue.parts(now, None);
-        let verdict = aqm.on_dequeue(now, Leaving { arrived, lane }, &backlog, packet);
-        if !passes(verdict, packet, &mut self.wire) {
+        let leaving = Leaving { arrived, lane };
+        if is_managed
+            && !passes(aqm.on_dequeue(now, leaving, &backlog, packet), packet, &mut self.wire)
+        {
             router.on_drop(now, &backlog, packet);
             return Some(Fate::Dropped { handle, arrived });
         }
