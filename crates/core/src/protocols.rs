@@ -318,6 +318,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         feedback: Feedback::L4s(Plain),
         ..TCP
     },
+    Protocol {
+        name: "bbr1",
+        source: "draft-cardwell-iccrg-bbr-congestion-control-00",
+        summary: "BBR version 1, as in Linux: a model of the path that losses do not enter.",
+        window: WindowLaw::Bbr1(Plain),
+        recovery: RecoveryKind::PacketNumber(Plain),
+        ..TCP
+    },
 ];
 
 /// What the plain TCPs share.

@@ -107,6 +107,11 @@ const TITLES: &[(&str, &str)] = &[
         "K. De Schepper, O. Tilmans, B. Briscoe, V. Goel, \"Prague Congestion Control\", \
          Internet-Draft, 2024",
     ),
+    (
+        "draft-cardwell-iccrg-bbr-congestion-control-00",
+        "N. Cardwell, Y. Cheng, S. Hassas Yeganeh, V. Jacobson, \"BBR Congestion Control\", \
+         Internet-Draft, 2017",
+    ),
 ];
 
 /// The short keys that the explanation of `protocol` uses, with the full titles behind them.

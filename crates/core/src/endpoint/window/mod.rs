@@ -6,6 +6,7 @@
 //! [`Law`] in the list below; one of another crate comes in by a [`CustomLaw`].
 
 mod bbr;
+mod bbr1;
 mod copa;
 mod cubic;
 mod dctcp;
@@ -304,6 +305,7 @@ axis! {
     Vegas: vegas::Vegas,
     Copa: Box<copa::Copa>,
     Prague: prague::Prague,
+    Bbr1: Box<bbr1::Bbr1>,
 }
 
 impl WindowLaw {

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 /// A windowed maximum: candidates in order of time, of falling value.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WindowedMax {
+pub(in crate::endpoint::window) struct WindowedMax {
     candidates: VecDeque<(u64, f64)>,
 }
 
 impl WindowedMax {
     /// `value` was seen in round `round`; the window covers that round and the `length - 1`
     /// before it.
-    pub(super) fn update(&mut self, round: u64, value: f64, length: u64) {
+    pub(in crate::endpoint::window) fn update(&mut self, round: u64, value: f64, length: u64) {
         while self.candidates.back().is_some_and(|candidate| candidate.1 <= value) {
             self.candidates.pop_back();
         }
@@ -25,7 +25,7 @@ impl WindowedMax {
     }
 
     /// The maximum; zero before the first value.
-    pub(super) fn max(&self) -> f64 {
+    pub(in crate::endpoint::window) fn max(&self) -> f64 {
         self.candidates.front().map_or(0.0, |candidate| candidate.1)
     }
 }

@@ -51,7 +51,7 @@ use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
 
-use filter::WindowedMax;
+pub(super) use filter::WindowedMax;
 use undo::Undo;
 
 /// BBR.PacingMarginPercent: pace 1 % below bw.
