@@ -10,7 +10,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
 use super::group::{Bins, Group};
-use super::hop::Window;
+use super::hop::Span;
 use super::route::Route;
 use super::schedule::Alarm;
 use super::slab::PacketId;
@@ -87,7 +87,7 @@ impl Flow {
     pub(super) fn count(
         &mut self,
         groups: &mut [Group],
-        window: Window,
+        window: Span,
         departure: &Departure,
         size: u32,
     ) {
@@ -109,7 +109,7 @@ impl Flow {
         }
     }
 
-    fn throughput_bins(&self, window: Window) -> Vec<f64> {
+    fn throughput_bins(&self, window: Span) -> Vec<f64> {
         self.bins.as_ref().map_or_else(Vec::new, |bins| bins.rates(window.until))
     }
 
@@ -124,7 +124,7 @@ impl Flow {
         &self,
         name: &str,
         transport: &mut Transport,
-        window: Window,
+        window: Span,
     ) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let after = transport.sender.stats(window.until);
@@ -156,7 +156,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn datagram_outcome(&self, name: &str, window: Window) -> FlowOutcome {
+    pub(super) fn datagram_outcome(&self, name: &str, window: Span) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
         let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
@@ -202,7 +202,7 @@ impl Idle {
 
     /// A pause ends; what of it lies inside the window counts.
     #[cold]
-    fn end(&mut self, window: Window, at: Time) {
+    fn end(&mut self, window: Span, at: Time) {
         let pause = window.overlap(self.quiet_since, at);
         if pause > self.threshold {
             self.sum += pause;
@@ -236,7 +236,7 @@ impl Transport {
     /// The receiver takes a data packet, at a time that may lie ahead. Returns whether `packet`
     /// has become an acknowledgment to be sent.
     #[inline]
-    pub(super) fn receive(&mut self, at: Time, packet: &mut Packet, window: Window) -> bool {
+    pub(super) fn receive(&mut self, at: Time, packet: &mut Packet, window: Span) -> bool {
         let acknowledges = self.receiver.on_data(at, packet);
         if at <= window.from {
             self.unique_before = self.receiver.stats().unique;

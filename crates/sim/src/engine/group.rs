@@ -2,7 +2,7 @@
 
 use windward_core::units::{Duration, Time};
 
-use super::hop::Window;
+use super::hop::Span;
 use crate::outcome::{FlowOutcome, GroupOutcome};
 
 /// Bytes in bins of time.
@@ -65,7 +65,7 @@ impl Group {
     pub(super) fn close(
         groups: Vec<Group>,
         flows: &[FlowOutcome],
-        window: Window,
+        window: Span,
     ) -> Vec<GroupOutcome> {
         let first_bin = |bins: &Bins| window.from.as_ps().div_ceil(bins.width.as_ps()) as usize;
         let row = |group: Group| GroupOutcome {

@@ -35,7 +35,7 @@ pub(super) struct Alarms {
 
 impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a link of arithmetic would do.
-    pub(super) fn new(spec: &LinkSpec, seed: u64, window: Window, force_queued: bool) -> Self {
+    pub(super) fn new(spec: &LinkSpec, seed: u64, window: Span, force_queued: bool) -> Self {
         let LinkSpec { name, rate, delay, queue, channel, notifier } = spec;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
@@ -88,7 +88,7 @@ impl Hop {
     pub(super) fn close(
         self,
         name: &str,
-        window: Window,
+        window: Span,
         phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
         let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
@@ -163,12 +163,12 @@ impl OnWire {
 
 /// The span of time that figures cover.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct Span {
     pub(super) from: Time,
     pub(super) until: Time,
 }
 
-impl Window {
+impl Span {
     /// The part of `start..end` inside.
     #[inline]
     pub(super) fn overlap(self, start: Time, end: Time) -> Duration {
@@ -192,7 +192,7 @@ pub(super) struct Books {
 
 impl Books {
     /// Enters a packet that came at `arrived` and is dropped at `now`.
-    pub(super) fn drop(&mut self, window: Window, arrived: Time, now: Time) {
+    pub(super) fn drop(&mut self, window: Span, arrived: Time, now: Time) {
         self.dropped += 1;
         self.waited += window.overlap(arrived, now);
     }
@@ -202,7 +202,7 @@ impl Books {
     #[inline]
     pub(super) fn enter(
         &mut self,
-        window: Window,
+        window: Span,
         arrived: Time,
         size: u32,
         departure: &Departure,

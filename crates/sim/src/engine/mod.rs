@@ -33,7 +33,7 @@ use self::ahead::MANY_LINKS;
 use self::component::Component;
 use self::flow::{Flow, Transport};
 use self::group::Group;
-use self::hop::{Hop, Window};
+use self::hop::{Hop, Span};
 use self::names::Names;
 use self::route::{Onward, Routes};
 use self::sampler::Sampler;
@@ -47,7 +47,7 @@ use crate::scenario::Scenario;
 pub struct Simulation {
     now: Time,
     /// What figures cover: from the end of the warm-up to the end of the run.
-    window: Window,
+    window: Span,
     seed: u64,
     schedule: Schedule,
     slab: Slab,
@@ -123,7 +123,7 @@ impl Simulation {
 
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
         let Scenario { duration, warmup, seed, bin, sample, links, flows, groups, .. } = scenario;
-        let window = Window { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
+        let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let force_queued = match detail {
             Detail::Fast | Detail::Snapshots => false,
             #[cfg(test)]

@@ -7,7 +7,7 @@ use windward_core::network::router::{Phase, TrafficController};
 use windward_core::units::Time;
 
 use super::flow::{Flow, Transport};
-use super::hop::{Hop, Window};
+use super::hop::{Hop, Span};
 use super::route::Routes;
 use crate::outcome::PhaseOutcome;
 
@@ -18,7 +18,7 @@ pub(super) fn outcome(
     routes: &Routes,
     flows: &[Flow],
     transports: &[Option<Transport>],
-    window: Window,
+    window: Span,
 ) -> Option<PhaseOutcome> {
     let Link::Queued(queue) = &hop.link else { return None };
     let controller = queue.traffic_controller()?;
