@@ -208,7 +208,7 @@ impl Part for Bbr {
     }];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::TransmissionNumbers],
-        why: "without delivery-rate samples it never moves",
+        why: "it never moves",
     }];
 }
 
