@@ -308,6 +308,13 @@ impl Sender {
     #[inline]
     fn tell_of_transmissions(&mut self, now: Time) {
         let Report { spurious, persistent_congestion, .. } = self.report;
+        if self.estimators.delivery_rate.is_some() || spurious || persistent_congestion {
+            self.tell_of_news(now);
+        }
+    }
+
+    fn tell_of_news(&mut self, now: Time) {
+        let Report { spurious, persistent_congestion, .. } = self.report;
         if let Some(rate) = &mut self.estimators.delivery_rate {
             for _ in 0..self.report.unattributed {
                 rate.on_unattributed_delivery(now);

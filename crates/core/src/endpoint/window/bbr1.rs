@@ -128,10 +128,8 @@ impl Part for Bbr1 {
         },
         config: Plain,
     }];
-    const NEEDS: &'static [Need] = &[Need {
-        any_of: &[Ability::TransmissionNumbers],
-        why: "it never moves",
-    }];
+    const NEEDS: &'static [Need] =
+        &[Need { any_of: &[Ability::TransmissionNumbers], why: "it never moves" }];
 }
 
 impl Law for Bbr1 {
