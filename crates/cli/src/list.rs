@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use windward_core::network::{AqmSpec, RouterSpec};
-use windward_core::part::{Setting, Value};
+use windward_core::part::Setting;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_lab::explain;
 
@@ -57,10 +57,7 @@ fn part_rows() -> Vec<PartRow> {
             } else {
                 format!("{}.{}", s.table, s.doc.key)
             },
-            default: match s.value {
-                Value::Absent => s.doc.absent.to_owned(),
-                value => value.to_string(),
-            },
+            default: s.default_text(),
             unit: s.doc.unit,
             range: s.doc.kind.to_string(),
             meaning: s.doc.meaning,

@@ -637,7 +637,6 @@ impl<M: ?Sized + CustomPart> fmt::Debug for Custom<M> {
 /// A part's line is all it takes to be in both enums, found by name, listed, explained and
 /// configured. The type of a large state is `Box`ed in the list. The first token is a `$`, for the
 /// macro that this one writes.
-#[allow(unused_macros)]
 macro_rules! axis {
     (
         $d:tt $each:ident $each_config:ident;
@@ -793,7 +792,6 @@ macro_rules! axis {
         use $each_config;
     };
 }
-#[allow(unused_imports)]
 pub(crate) use axis;
 
 #[cfg(test)]

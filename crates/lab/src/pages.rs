@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use windward_core::network::RouterKind;
-use windward_core::part::Value;
+use windward_core::part::Setting;
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::{KeyDoc, ScenarioFile};
@@ -129,10 +129,7 @@ impl Pages {
             // Of a part's parameter, the value that this protocol has.
             let (table, name) = key.split_once('.').unwrap_or(("", key));
             let own = settings.iter().find(|s| s.table == table && s.doc.key == name);
-            let default = match own.map(|s| s.value) {
-                Some(Value::Absent) | None => doc.default.clone(),
-                Some(value) => value.to_string(),
-            };
+            let default = own.map_or_else(|| doc.default.clone(), Setting::default_text);
             let _ = writeln!(page, "| `{key}` | {default} | {} |", doc.meaning);
         }
         if protocol.feedback.notification().is_some() {
