@@ -661,6 +661,7 @@ macro_rules! axis {
 
         $(#[$state_doc])*
         #[derive(Debug)]
+        #[repr(u8)] // A tag in its own place: a dispatch is a load and a jump.
         pub enum $state {
             $(
                 #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]

@@ -106,6 +106,44 @@ impl RangeSet {
     }
 }
 
+/// A [`RangeSet`] that is empty most of the time, and takes the room of a pointer then.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RareRanges(Option<Box<RangeSet>>);
+
+impl RareRanges {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+    pub(super) fn end(&self) -> Option<u64> {
+        self.0.as_ref().and_then(|set| set.end())
+    }
+    pub(super) fn range_of(&self, seq: u64) -> Option<SackBlock> {
+        self.0.as_ref().and_then(|set| set.range_of(seq))
+    }
+    pub(super) fn next_missing(&self, seq: u64) -> u64 {
+        self.0.as_ref().map_or(seq, |set| set.next_missing(seq))
+    }
+    /// As [`RangeSet::insert`] of a block that is not empty.
+    pub(super) fn insert(&mut self, block: SackBlock, mark: u64) -> Added {
+        self.0.get_or_insert_default().insert(block, mark)
+    }
+    pub(super) fn remove_below(&mut self, seq: u64) -> u64 {
+        let Some(set) = &mut self.0 else { return 0 };
+        let removed = set.remove_below(seq);
+        if set.is_empty() {
+            self.0 = None;
+        }
+        removed
+    }
+    pub(super) fn count_from(&self, seq: u64) -> u64 {
+        self.0.as_ref().map_or(0, |set| set.count_from(seq))
+    }
+    pub(super) fn nth_largest(&self, n: u64) -> Option<u64> {
+        self.0.as_ref().and_then(|set| set.nth_largest(n))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -11,24 +11,43 @@ use super::range_set::RangeSet;
 use crate::packet::{Flags, MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
 use crate::units::{Duration, Time};
 
-/// The receiver of one connection.
+/// The receiver of one connection. What most packets need comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Receiver {
-    ack_size: u32,
-    delayed_acks: Option<Duration>,
     /// The next packet expected in order.
     next: u64,
-    out_of_order: RangeSet,
+    /// Packets that arrived for the first time.
+    unique: u64,
+    /// Only while something is missing.
+    disorder: Option<Box<Disorder>>,
+    /// Only where acknowledgments may wait.
+    delays: Option<Box<Delays>>,
+    echo: Echo,
+    ack_size: u32,
+    /// Packets that had arrived before.
+    duplicates: u64,
+}
+
+/// What has arrived behind a gap.
+#[derive(Debug, Default)]
+struct Disorder {
+    arrived: RangeSet,
     /// A packet of each of the ranges changed last, most recent first (RFC 2018 section 4).
     recent: [Option<u64>; MAX_SACK_BLOCKS],
-    echo: Echo,
-    delayed: Option<Delayed>,
+}
+
+/// When acknowledgments wait for a second packet.
+#[derive(Debug)]
+struct Delays {
+    /// How long.
+    wait: Duration,
+    waiting: Option<Delayed>,
     /// Packets still to be acknowledged at once, of how many, and after which silence again.
     quick: u32,
     quick_acks: u32,
     silence: Duration,
     heard: Time,
-    stats: ReceiverStats,
 }
 
 /// An acknowledgment that waits for a second packet or for the timer.
@@ -49,145 +68,28 @@ pub struct ReceiverStats {
     pub duplicates: u64,
 }
 
-impl Receiver {
-    /// A receiver, of a protocol with that feedback, that has seen nothing.
-    pub fn new(feedback: &Feedback, config: &EndpointConfig) -> Self {
-        Receiver {
-            ack_size: config.ack_size,
-            delayed_acks: config.delayed_acks,
-            next: 0,
-            out_of_order: RangeSet::default(),
-            recent: [None; MAX_SACK_BLOCKS],
-            echo: Echo::new(feedback, config),
-            delayed: None,
-            quick: config.quick_acks,
-            quick_acks: config.quick_acks,
-            silence: config.rto_floor,
-            heard: Time::ZERO,
-            stats: ReceiverStats::default(),
-        }
-    }
-
-    /// Takes a data packet in and, if it is to be acknowledged now, turns `packet` into that
-    /// acknowledgment and returns true.
-    pub fn on_data(&mut self, now: Time, packet: &mut Packet) -> bool {
-        debug_assert_eq!(packet.kind, PacketKind::Data);
-        if packet.flags.contains(Flags::CORRUPTED) {
-            self.echo.on_corrupted(packet);
-            return false;
-        }
-        let (seq, in_order) = (packet.seq, packet.seq == self.next);
-        let had_gap = !self.out_of_order.is_empty();
-        if self.delayed.is_some() && in_order && !had_gap && self.echo.turns(packet) {
-            self.acknowledge_before(now, packet);
-            return true;
-        }
-        self.echo.on_data(now, packet);
-        let mut duplicate = false;
-        if in_order {
-            self.stats.unique += 1;
-            self.next = if had_gap { self.out_of_order.next_missing(seq + 1) } else { seq + 1 };
-            if had_gap {
-                self.out_of_order.remove_below(self.next);
-            }
-        } else if seq < self.next || self.out_of_order.range_of(seq).is_some() {
-            self.stats.duplicates += 1;
-            duplicate = true;
-            if seq > self.next {
-                self.remember(seq); // RFC 2883 section 4: the block it lies in comes next.
-            }
-        } else {
-            self.stats.unique += 1;
-            self.out_of_order.insert(SackBlock { start: seq, end: seq + 1 }, 0);
-            self.remember(seq);
-        }
-
-        // RFC 5681 section 4.2: at once for anything out of order and for what fills a gap.
-        let mut timestamp = packet.timestamp;
-        if let Some(wait) = self.delayed_acks {
-            if duplicate || now.since(self.heard) > self.silence {
-                self.quick = self.quick_acks;
-            }
-            self.heard = now;
-            let quick = self.quick > 0;
-            self.quick = self.quick.saturating_sub(1);
-            if let Some(waiting) = self.delayed.take() {
-                timestamp = waiting.timestamp; // RFC 7323 section 4.1: of the earliest.
-            } else if in_order && !had_gap && !quick {
-                let packet_seq = packet.packet_seq;
-                self.delayed = Some(Delayed { due: now + wait, seq, packet_seq, timestamp });
-                return false;
+impl Disorder {
+    /// Puts the range of `seq` first among those to report, dropping older mentions of it.
+    fn remember(&mut self, seq: u64) {
+        let range = self.arrived.range_of(seq);
+        let mut carried = Some(seq);
+        for slot in &mut self.recent {
+            let old = std::mem::replace(slot, carried);
+            carried = old.filter(|seq| self.arrived.range_of(*seq) != range);
+            if carried.is_none() {
+                break;
             }
         }
-        packet.timestamp = timestamp;
-        self.write_ack(packet, duplicate.then_some(SackBlock { start: seq, end: seq + 1 }));
-        true
     }
 
-    /// RFC 8257 section 3.2: `packet` is in order and its mark differs from that of the packet
-    /// held back, which is acknowledged at once with its own; `packet` is held back instead.
-    fn acknowledge_before(&mut self, now: Time, packet: &mut Packet) {
-        let Packet { seq, packet_seq, timestamp, .. } = *packet;
-        let (Some(waiting), Some(wait)) = (self.delayed, self.delayed_acks) else { return };
-        let arrived = packet.clone();
-        packet.seq = waiting.seq;
-        packet.packet_seq = waiting.packet_seq;
-        packet.timestamp = waiting.timestamp;
-        self.write_ack(packet, None);
-        self.echo.on_data(now, &arrived);
-        self.stats.unique += 1;
-        self.next = seq + 1;
-        self.delayed = Some(Delayed { due: now + wait, seq, packet_seq, timestamp });
-    }
-
-    /// When [`Receiver::on_timer`] must be called next.
-    pub fn next_timer(&self) -> Time {
-        self.delayed.map_or(Time::NEVER, |delayed| delayed.due)
-    }
-
-    /// Writes the acknowledgment that has waited long enough, if there is one.
-    pub fn on_timer(&mut self, now: Time, ack: &mut Packet) -> bool {
-        let Some(delayed) = self.delayed.filter(|delayed| delayed.due <= now) else {
-            return false;
-        };
-        self.delayed = None;
-        ack.seq = delayed.seq;
-        ack.packet_seq = delayed.packet_seq;
-        ack.timestamp = delayed.timestamp;
-        self.write_ack(ack, None);
-        true
-    }
-
-    /// Counters so far.
-    pub fn stats(&self) -> ReceiverStats {
-        self.stats
-    }
-
-    /// Turns the data packet that triggers it into the acknowledgment, which reports that packet
-    /// as a duplicate if it was one.
-    fn write_ack(&mut self, packet: &mut Packet, duplicate: Option<SackBlock>) {
-        packet.kind = PacketKind::Ack;
-        packet.size = self.ack_size;
-        packet.flags = Flags::NONE;
-        packet.trigger_seq = packet.seq;
-        packet.seq = self.next;
-        packet.sack_len = 0;
-        self.echo.write(packet);
-        let mut blocks = 0;
-        if let Some(duplicate) = duplicate {
-            packet.sack[0] = duplicate;
-            packet.sack_len = 1;
-            blocks = 1;
-        }
-        if self.out_of_order.is_empty() {
-            return;
-        }
-        let reported = blocks;
+    /// Writes the ranges changed last behind the `reported` blocks that are there.
+    fn report(&self, packet: &mut Packet, reported: usize) {
+        let mut blocks = reported;
         for seq in self.recent.into_iter().flatten() {
             if blocks == MAX_SACK_BLOCKS {
                 break;
             }
-            let Some(range) = self.out_of_order.range_of(seq) else {
+            let Some(range) = self.arrived.range_of(seq) else {
                 continue;
             };
             if !packet.sack[reported..blocks].contains(&range) {
@@ -197,18 +99,188 @@ impl Receiver {
         }
         packet.sack_len = blocks as u8;
     }
+}
 
-    /// Puts the range of `seq` first among those to report, dropping older mentions of it.
-    fn remember(&mut self, seq: u64) {
-        let range = self.out_of_order.range_of(seq);
-        let mut carried = Some(seq);
-        for slot in &mut self.recent {
-            let old = std::mem::replace(slot, carried);
-            carried = old.filter(|seq| self.out_of_order.range_of(*seq) != range);
-            if carried.is_none() {
-                break;
+impl Receiver {
+    /// A receiver, of a protocol with that feedback, that has seen nothing.
+    pub fn new(feedback: &Feedback, config: &EndpointConfig) -> Self {
+        Receiver {
+            next: 0,
+            unique: 0,
+            disorder: None,
+            delays: config.delayed_acks.map(|wait| {
+                Box::new(Delays {
+                    wait,
+                    waiting: None,
+                    quick: config.quick_acks,
+                    quick_acks: config.quick_acks,
+                    silence: config.rto_floor,
+                    heard: Time::ZERO,
+                })
+            }),
+            echo: Echo::new(feedback, config),
+            ack_size: config.ack_size,
+            duplicates: 0,
+        }
+    }
+
+    /// Takes a data packet in and, if it is to be acknowledged now, turns `packet` into that
+    /// acknowledgment and returns true.
+    #[inline]
+    pub fn on_data(&mut self, now: Time, packet: &mut Packet) -> bool {
+        debug_assert_eq!(packet.kind, PacketKind::Data);
+        let plain = self.disorder.is_none() && self.delays.is_none();
+        if packet.seq != self.next || !plain || packet.flags.contains(Flags::CORRUPTED) {
+            return self.on_other_data(now, packet);
+        }
+        // Most are as expected, and each is acknowledged.
+        self.unique += 1;
+        self.next += 1;
+        self.echo.answer(now, packet);
+        self.address(packet);
+        true
+    }
+
+    /// As [`Receiver::on_data`], whatever the packet and whatever happened before.
+    fn on_other_data(&mut self, now: Time, packet: &mut Packet) -> bool {
+        if packet.flags.contains(Flags::CORRUPTED) {
+            self.echo.on_corrupted(packet);
+            return false;
+        }
+        let (seq, in_order) = (packet.seq, packet.seq == self.next);
+        let had_gap = self.disorder.is_some();
+        if in_order && !had_gap && self.waiting().is_some() && self.echo.turns(packet) {
+            self.acknowledge_before(now, packet);
+            return true;
+        }
+        self.echo.on_data(now, packet);
+        let duplicate = !self.take_in(seq);
+
+        // RFC 5681 section 4.2: at once for anything out of order and for what fills a gap.
+        let mut timestamp = packet.timestamp;
+        if let Some(delays) = &mut self.delays {
+            if duplicate || now.since(delays.heard) > delays.silence {
+                delays.quick = delays.quick_acks;
+            }
+            delays.heard = now;
+            let quick = delays.quick > 0;
+            delays.quick = delays.quick.saturating_sub(1);
+            if let Some(waiting) = delays.waiting.take() {
+                timestamp = waiting.timestamp; // RFC 7323 section 4.1: of the earliest.
+            } else if in_order && !had_gap && !quick {
+                let (due, packet_seq) = (now + delays.wait, packet.packet_seq);
+                delays.waiting = Some(Delayed { due, seq, packet_seq, timestamp });
+                return false;
             }
         }
+        packet.timestamp = timestamp;
+        self.write_ack(packet, duplicate.then_some(SackBlock { start: seq, end: seq + 1 }));
+        true
+    }
+
+    /// Notes that data `seq` has arrived; was it for the first time?
+    fn take_in(&mut self, seq: u64) -> bool {
+        let is_new = match &mut self.disorder {
+            _ if seq < self.next => false,
+            None if seq == self.next => {
+                self.next += 1;
+                true
+            }
+            Some(disorder) if seq == self.next => {
+                self.next = disorder.arrived.next_missing(seq + 1);
+                disorder.arrived.remove_below(self.next);
+                if disorder.arrived.is_empty() {
+                    self.disorder = None;
+                }
+                true
+            }
+            disorder => {
+                let disorder = disorder.get_or_insert_default();
+                let is_new = disorder.arrived.range_of(seq).is_none();
+                if is_new {
+                    disorder.arrived.insert(SackBlock { start: seq, end: seq + 1 }, 0);
+                }
+                disorder.remember(seq); // RFC 2883 section 4: also of a duplicate.
+                is_new
+            }
+        };
+        if is_new {
+            self.unique += 1;
+        } else {
+            self.duplicates += 1;
+        }
+        is_new
+    }
+
+    /// RFC 8257 section 3.2: `packet` is in order and its mark differs from that of the packet
+    /// held back, which is acknowledged at once with its own; `packet` is held back instead.
+    fn acknowledge_before(&mut self, now: Time, packet: &mut Packet) {
+        let Packet { seq, packet_seq, timestamp, .. } = *packet;
+        let Some(delays) = &mut self.delays else { return };
+        let due = now + delays.wait;
+        let next = Delayed { due, seq, packet_seq, timestamp };
+        let Some(waiting) = delays.waiting.replace(next) else { return };
+        let arrived = packet.clone();
+        packet.seq = waiting.seq;
+        packet.packet_seq = waiting.packet_seq;
+        packet.timestamp = waiting.timestamp;
+        self.write_ack(packet, None);
+        self.echo.on_data(now, &arrived);
+        self.unique += 1;
+        self.next = seq + 1;
+    }
+
+    fn waiting(&self) -> Option<Delayed> {
+        self.delays.as_ref().and_then(|delays| delays.waiting)
+    }
+
+    /// When [`Receiver::on_timer`] must be called next.
+    pub fn next_timer(&self) -> Time {
+        self.waiting().map_or(Time::NEVER, |waiting| waiting.due)
+    }
+
+    /// Writes the acknowledgment that has waited long enough, if there is one.
+    pub fn on_timer(&mut self, now: Time, ack: &mut Packet) -> bool {
+        let Some(delays) = &mut self.delays else { return false };
+        let Some(waiting) = delays.waiting.take_if(|waiting| waiting.due <= now) else {
+            return false;
+        };
+        ack.seq = waiting.seq;
+        ack.packet_seq = waiting.packet_seq;
+        ack.timestamp = waiting.timestamp;
+        self.write_ack(ack, None);
+        true
+    }
+
+    /// Counters so far.
+    #[inline]
+    pub fn stats(&self) -> ReceiverStats {
+        ReceiverStats { unique: self.unique, duplicates: self.duplicates }
+    }
+
+    /// Turns the data packet that triggers it into the acknowledgment, which reports that packet
+    /// as a duplicate if it was one.
+    fn write_ack(&mut self, packet: &mut Packet, duplicate: Option<SackBlock>) {
+        packet.flags = Flags::NONE;
+        self.echo.write(packet);
+        self.address(packet);
+        if let Some(duplicate) = duplicate {
+            packet.sack[0] = duplicate;
+            packet.sack_len = 1;
+        }
+        if let Some(disorder) = &self.disorder {
+            disorder.report(packet, usize::from(packet.sack_len));
+        }
+    }
+
+    /// What every acknowledgment says.
+    #[inline]
+    fn address(&self, packet: &mut Packet) {
+        packet.kind = PacketKind::Ack;
+        packet.size = self.ack_size;
+        packet.trigger_seq = packet.seq;
+        packet.seq = self.next;
+        packet.sack_len = 0;
     }
 }
 
@@ -236,6 +308,12 @@ mod tests {
         assert!(receiver.on_data(Time::ZERO, &mut packet));
         assert_eq!((packet.kind, packet.size, packet.trigger_seq), (PacketKind::Ack, 40, seq));
         (packet.seq, packet.sack_blocks().iter().map(|b| (b.start, b.end)).collect())
+    }
+
+    #[test]
+    fn the_state_of_a_receiver_stays_small() {
+        // Two cache lines.
+        assert!(size_of::<Receiver>() <= 128, "{}", size_of::<Receiver>());
     }
 
     #[test]

@@ -9,9 +9,11 @@ use super::estimator::{Asked, Estimators, LossRate, RttEstimator};
 use super::event::{AckEvent, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent};
 use super::feedback::{Feedback, Notice, Notification};
 use super::pacer::{Pacer, WINDOW_GAIN};
-use super::recovery::{Acked, Expired, Finding, LossRecovery, Recovery, Report, Sent, Sequences};
+use super::recovery::{
+    Acked, Expired, Finding, LossRecovery, Numbers, Recovery, Report, Sent, Sequences,
+};
 use super::window::{self, CongestionControl, PhaseCut, Window};
-use crate::packet::{Flags, Packet, PacketKind, SackBlock};
+use crate::packet::{CongestionHeader, Flags, Packet, PacketKind, SackBlock};
 use crate::part::Ability;
 use crate::protocols::Protocol;
 use crate::rng::Stream;
@@ -20,17 +22,34 @@ use crate::units::{Duration, Probability, Time};
 /// The sender of one connection. It sends whole packets and knows no clock: drive it with
 /// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
 /// [`Sender::offer_until`], call [`Sender::poll_transmit`] until it has nothing more to send.
+///
+/// What every packet and every acknowledgment needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Sender {
-    window: Window,
-    recovery: Recovery,
-    discriminator: Discriminator,
-    feedback: Feedback,
-    estimators: Estimators,
     seqs: Sequences,
     next_packet_seq: u64,
+    /// Size on the wire, bytes, of packets from now on.
+    packet_size: u32,
     cwnd_limited: bool,
     byte_counting: bool,
+    /// Does discrimination hear of acknowledgments, or recovery ask it whether losses are errors?
+    discriminates: bool,
+    /// Do packets carry something of feedback or of the law?
+    stamps: bool,
+    extras: Option<Box<Extras>>,
+    window: Window,
+    recovery: Recovery,
+    report: Report,
+    estimators: Estimators,
+    counters: Counters,
+    discriminator: Discriminator,
+    feedback: Feedback,
+}
+
+/// What most connections have no use for.
+#[derive(Debug, Default)]
+struct Extras {
     /// Only where packets are paced.
     pacer: Option<Pacer>,
     /// Only where classic ECN is negotiated.
@@ -38,8 +57,6 @@ pub struct Sender {
     sizes: Sizes,
     /// Packets that were given out and could not be sent, in order.
     returned: Vec<Packet>,
-    report: Report,
-    stats: SenderStats,
 }
 
 /// RFC 3168 section 6.1.2: one reduction a window.
@@ -51,12 +68,10 @@ struct EcnState {
     announce: bool,
 }
 
-/// How large packets are. Sequence numbers count packets, so that a packet keeps its size for good;
-/// only what was never sent can change it.
-#[derive(Debug, Clone)]
+/// Packets of another size than the usual one. Sequence numbers count packets, so that a packet
+/// keeps its size for good; only what was never sent can change it.
+#[derive(Debug, Clone, Default)]
 struct Sizes {
-    /// Size on the wire, bytes, of packets from now on.
-    usual: u32,
     /// The last packet of the transfer, if it is a smaller one.
     last: Option<(u64, u32)>,
     /// Sizes before: packets below the first number had the second.
@@ -64,26 +79,38 @@ struct Sizes {
 }
 
 impl Sizes {
-    #[inline]
-    fn of(&self, seq: u64) -> u32 {
+    /// The size of a packet where it is `usual` now.
+    fn of(&self, seq: u64, usual: u32) -> u32 {
         match self.last {
             Some((last, size)) if seq == last => size,
-            _ if self.before.is_empty() => self.usual,
+            _ if self.before.is_empty() => usual,
             _ => {
                 let at = self.before.partition_point(|(below, _)| *below <= seq);
-                self.before.get(at).map_or(self.usual, |(_, size)| *size)
+                self.before.get(at).map_or(usual, |(_, size)| *size)
             }
         }
     }
 
     /// Bytes of the packets `from..to`.
-    #[inline]
-    fn bytes(&self, from: u64, to: u64) -> u64 {
+    fn bytes(&self, from: u64, to: u64, usual: u32) -> u64 {
         if self.before.is_empty() && self.last.is_none() {
-            return (to - from) * u64::from(self.usual);
+            return (to - from) * u64::from(usual);
         }
-        (from..to).map(|seq| u64::from(self.of(seq))).sum()
+        (from..to).map(|seq| u64::from(self.of(seq, usual))).sum()
     }
+}
+
+/// What is counted as it happens.
+#[derive(Debug, Default)]
+struct Counters {
+    /// See [`SenderStats`]; the integral reaches until `integrated_to`.
+    cwnd_seconds: f64,
+    integrated_to: Time,
+    rtt_samples: u64,
+    rtt_sum: Duration,
+    retransmissions: u64,
+    duplicates: u64,
+    timeouts: u64,
 }
 
 /// What a sender has counted.
@@ -104,8 +131,6 @@ pub struct SenderStats {
     pub rtt_sum: Duration,
     /// Integral of cwnd over time, packets times seconds.
     pub cwnd_seconds: f64,
-    /// Until when the integral reaches.
-    integrated_to: Time,
 }
 
 impl Sender {
@@ -121,29 +146,36 @@ impl Sender {
         };
         let uses_ecn =
             config.ecn && law.answers_ecn() && protocol.feedback.reads().contains(&"ecn");
+        let pacer = (law.paces() || config.pacing).then(Pacer::default);
+        let ecn = uses_ecn.then(EcnState::default);
+        let has_extras = pacer.is_some() || ecn.is_some();
         Sender {
-            window: law.make(window::Setup {
-                feedback: &protocol.feedback,
-                endpoint: config,
-                stream: Stream::new(seed, "window", name),
-            }),
+            seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
+            next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
+            packet_size: config.packet_size,
+            cwnd_limited: true,
+            byte_counting: config.byte_counting,
+            discriminates: protocol.discrimination.hears_acks()
+                || protocol.recovery.asks_for_cause(),
+            stamps: protocol.feedback.stamps() || law.announces(),
+            extras: has_extras.then(|| Box::new(Extras { pacer, ecn, ..Extras::default() })),
+            window: Window::new(
+                &law,
+                window::Setup {
+                    feedback: &protocol.feedback,
+                    endpoint: config,
+                    stream: Stream::new(seed, "window", name),
+                },
+            ),
             recovery: protocol.recovery.make(config),
+            report: Report::new(numbered),
+            estimators: Estimators::new(config, asked),
+            counters: Counters::default(),
             discriminator: protocol.discrimination.make(discrimination::Setup {
                 endpoint: config,
                 stream: Stream::new(seed, "discrimination", name),
             }),
             feedback: protocol.feedback,
-            estimators: Estimators::new(config, asked),
-            seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
-            next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
-            cwnd_limited: true,
-            byte_counting: config.byte_counting,
-            pacer: (law.paces() || config.pacing).then(Pacer::default),
-            ecn: uses_ecn.then(EcnState::default),
-            sizes: Sizes { usual: config.packet_size, last: None, before: Vec::new() },
-            returned: Vec::new(),
-            report: Report::default(),
-            stats: SenderStats::default(),
         }
     }
 
@@ -151,18 +183,20 @@ impl Sender {
     /// limit below what was sent already ends the transfer there.
     pub fn offer_until(&mut self, limit: u64) {
         self.seqs.limit = limit.max(self.seqs.high);
-        self.sizes.last = None;
+        if let Some(extras) = &mut self.extras {
+            extras.sizes.last = None;
+        }
     }
 
     /// The application has `bytes` more to send, on the wire and in packets of the present size;
     /// what does not fill the last of them goes in a smaller one. Ends what was offered before.
     pub fn offer_bytes(&mut self, bytes: u64) {
-        let size = u64::from(self.sizes.usual);
+        let size = u64::from(self.packet_size);
         self.offer_until(self.seqs.high.saturating_add(bytes.div_ceil(size)));
         let rest = bytes % size;
         if rest > 0 {
             // Less than a packet's size, which is a u32.
-            self.sizes.last = Some((self.seqs.limit - 1, rest as u32));
+            self.extras().sizes.last = Some((self.seqs.limit - 1, rest as u32));
         }
     }
 
@@ -170,16 +204,24 @@ impl Sender {
     /// path's MTU has changed. cwnd stays as it is in packets.
     pub fn set_packet_size(&mut self, size: u32) {
         let size = size.max(1);
-        if size != self.sizes.usual {
-            self.sizes.before.push((self.seqs.high, self.sizes.usual));
-            self.sizes.usual = size;
+        if size != self.packet_size {
+            let before = (self.seqs.high, self.packet_size);
+            self.extras().sizes.before.push(before);
+            self.packet_size = size;
         }
     }
 
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+
     /// An acknowledgment arrived.
+    #[inline(never)]
     pub fn on_ack(&mut self, now: Time, ack: &Packet) {
         debug_assert_eq!(ack.kind, PacketKind::Ack);
-        self.stats.duplicates += u64::from(reports_duplicate(ack));
+        if ack.sack_len > 0 {
+            self.counters.duplicates += u64::from(reports_duplicate(ack));
+        }
         if ack.seq < self.seqs.una || ack.seq > self.seqs.high {
             return; // Overtaken by a later one, or for what was never sent.
         }
@@ -188,26 +230,28 @@ impl Sender {
         let newly = ack.seq - before;
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            let sent = self.estimators.timed(ack.seq, ack.timestamp);
-            self.sample_rtt(now, ack.timestamp, sent);
+            if self.estimators.times_by_timestamp() {
+                self.sample_rtt(now, ack.timestamp);
+            } else {
+                self.sample_rtt_by_karn(now, ack);
+            }
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
         } else if before == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
         } else if self.recovery.samples_rtt(ack.packet_seq) {
-            self.sample_rtt(now, ack.timestamp, Some(ack.timestamp));
+            self.sample_rtt(now, ack.timestamp);
         }
         self.estimators.estimate_bandwidth(now, newly, self.window.cwnd());
 
-        let path = self.path(now, outstanding);
         let mut event = AckEvent {
-            path,
+            path: self.path(now, outstanding),
             newly_acked: newly,
-            newly_acked_bytes: self.sizes.bytes(before, ack.seq),
+            newly_acked_bytes: self.bytes(before, ack.seq),
             delivered: newly,
             lost: 0,
-            growth: if self.byte_counting { newly as f64 } else { 1.0 },
-            in_recovery: self.recovery.in_recovery(),
+            growth: if self.byte_counting { newly as i64 as f64 } else { 1.0 },
+            in_recovery: self.report.in_recovery,
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
             high: self.seqs.high,
@@ -216,28 +260,46 @@ impl Sender {
             flags: ack.flags,
             header: ack.header,
         };
-        self.discriminator.on_ack(&event);
+        if self.discriminates {
+            self.discriminator.on_ack(&event);
+        }
         self.recover(&event, ack);
-        let finding = self.report.finding;
-        if finding == Finding::Loss {
-            self.on_loss(path, ack.timestamp);
+        if self.report.finding == Finding::Loss {
+            self.on_loss(event.path, ack.timestamp);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
-            self.on_ecn_echo(path, ack.timestamp);
+            self.on_ecn_echo(event.path, ack.timestamp);
         }
         self.tell_of_transmissions(now);
         event.delivered = self.report.delivered;
         event.lost = self.report.lost;
-        event.in_recovery |= self.recovery.in_recovery();
+        event.in_recovery |= self.report.in_recovery;
         self.window.on_ack(&event);
     }
 
-    /// Counts the RTT of what was sent at `sent`, and tells the estimator what the sender
-    /// `measured` of it.
-    fn sample_rtt(&mut self, now: Time, sent: Time, measured: Option<Time>) {
-        self.stats.rtt_samples += 1;
-        self.stats.rtt_sum += now.since(sent);
-        if let Some(sent) = measured {
+    /// Takes the RTT of what was sent at `sent`.
+    #[inline]
+    fn sample_rtt(&mut self, now: Time, sent: Time) {
+        self.counters.rtt_samples += 1;
+        self.counters.rtt_sum += now.since(sent);
+        self.estimators.rtt.on_sample(sent, now);
+    }
+
+    /// Counts the RTT, of which the sender itself knows that of the packet that it timed.
+    #[inline(never)]
+    fn sample_rtt_by_karn(&mut self, now: Time, ack: &Packet) {
+        self.counters.rtt_samples += 1;
+        self.counters.rtt_sum += now.since(ack.timestamp);
+        if let Some(sent) = self.estimators.timed(ack.seq, ack.timestamp) {
             self.estimators.rtt.on_sample(sent, now);
+        }
+    }
+
+    /// Bytes on the wire of the packets `from..to`.
+    #[inline]
+    fn bytes(&self, from: u64, to: u64) -> u64 {
+        match &self.extras {
+            None => (to - from) * u64::from(self.packet_size),
+            Some(extras) => extras.sizes.bytes(from, to, self.packet_size),
         }
     }
 
@@ -250,18 +312,11 @@ impl Sender {
     /// Recovery takes an acknowledgment in and writes its report.
     #[inline]
     fn recover(&mut self, event: &AckEvent, ack: &Packet) {
-        let asks = self.recovery.asks_for_cause(event.newly_acked);
-        let error = asks && self.takes_losses_for_errors(event.path, LossSign::Acknowledgments);
-        let acked = Acked {
-            now: event.path.now,
-            rtt: &self.estimators.rtt,
-            newly: event.newly_acked,
-            trigger_seq: ack.trigger_seq,
-            packet_seq: ack.packet_seq,
-            sack: ack.sack_blocks(),
-            error,
-            cwnd: event.path.cwnd,
-        };
+        let error = self.discriminates
+            && self.recovery.asks_for_cause(event.newly_acked)
+            && self.takes_losses_for_errors(event.path, LossSign::Acknowledgments);
+        let (rtt, trigger_seq) = (&self.estimators.rtt, ack.trigger_seq);
+        let acked = Acked { event, rtt, trigger_seq, sack: ack.sack_blocks(), error };
         self.report.clear();
         self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
     }
@@ -272,12 +327,14 @@ impl Sender {
     }
 
     /// Does discrimination, at this moment, take losses for errors?
+    #[inline(never)]
     fn takes_losses_for_errors(&self, path: Path, sign: LossSign) -> bool {
         self.discriminator.opinion(&self.first_loss(path, sign)) == Probability::ZERO
     }
 
     /// Recovery has found a loss in a window in which none was before; what told of it was sent at
     /// `sent`.
+    #[inline(never)]
     fn on_loss(&mut self, path: Path, sent: Time) {
         let loss = self.first_loss(path, LossSign::Acknowledgments);
         let probability = self.discriminator.judge(&loss);
@@ -288,7 +345,9 @@ impl Sender {
         if probability > Probability::ZERO {
             let Sequences { una, high, .. } = self.seqs;
             self.window.on_congestion(&CongestionEvent { path, probability, una, high, sent });
-            if let Some(ecn) = &mut self.ecn {
+            if let Some(extras) = &mut self.extras
+                && let Some(ecn) = &mut extras.ecn
+            {
                 *ecn = EcnState { reduced_until: high, announce: true };
             }
         } else {
@@ -296,9 +355,11 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn on_ecn_echo(&mut self, path: Path, sent: Time) {
-        let due = self.ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
-        if due && !self.recovery.in_recovery() {
+        let ecn = self.extras.as_ref().and_then(|extras| extras.ecn);
+        let due = ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
+        if due && !self.report.in_recovery {
             self.reduce(path, Probability::ONE, sent);
         }
     }
@@ -307,22 +368,23 @@ impl Sender {
     /// they were none, that they add up to a restart, and the delivery-rate sample.
     #[inline]
     fn tell_of_transmissions(&mut self, now: Time) {
-        let Report { spurious, persistent_congestion, .. } = self.report;
-        if self.estimators.delivery_rate.is_some() || spurious || persistent_congestion {
+        if self.report.numbers.is_some() {
             self.tell_of_news(now);
         }
     }
 
+    #[inline(never)]
     fn tell_of_news(&mut self, now: Time) {
-        let Report { spurious, persistent_congestion, .. } = self.report;
+        let Some(numbers) = &self.report.numbers else { return };
+        let Numbers { spurious, persistent_congestion, .. } = **numbers;
         if let Some(rate) = &mut self.estimators.delivery_rate {
-            for _ in 0..self.report.unattributed {
+            for _ in 0..numbers.unattributed {
                 rate.on_unattributed_delivery(now);
             }
-            for number in &self.report.delivered_numbers {
+            for number in &numbers.delivered {
                 rate.on_delivered(now, *number);
             }
-            for number in &self.report.lost_numbers {
+            for number in &numbers.lost {
                 if let Some(packet) = rate.on_lost(*number) {
                     self.window.on_lost(&packet, now);
                 }
@@ -339,7 +401,7 @@ impl Sender {
             self.restart(path, ResetCause::PersistentCongestion, true, Probability::ONE, false);
         }
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
-        let in_recovery = self.recovery.in_recovery();
+        let in_recovery = self.report.in_recovery;
         let sample = rate.finish(now, self.recovery.oldest(), in_flight, in_recovery);
         if let Some(sample) = sample
             && self.window.on_rate_sample(&sample)
@@ -372,16 +434,16 @@ impl Sender {
     #[inline]
     pub fn next_timer(&self) -> Time {
         let timer = self.recovery.next_timer(&self.estimators.rtt);
-        match &self.pacer {
+        match &self.extras {
             None => timer,
-            Some(pacer) => timer.min(pacer.wake()),
+            Some(extras) => extras.pacer.map_or(timer, |pacer| timer.min(pacer.wake())),
         }
     }
 
     /// Lets the timers that are due expire.
     pub fn on_timer(&mut self, now: Time) {
         self.integrate(now);
-        if let Some(pacer) = &mut self.pacer {
+        if let Some(pacer) = self.pacer() {
             pacer.on_timer(now);
         }
         if self.recovery.next_timer(&self.estimators.rtt) <= now {
@@ -394,12 +456,13 @@ impl Sender {
             self.estimators.on_silence(now);
         }
         let path = self.path(now, self.seqs.outstanding());
-        let error = self.recovery.asks_for_cause_of_timeout()
+        let error = self.discriminates
+            && self.recovery.asks_for_cause_of_timeout()
             && self.takes_losses_for_errors(path, LossSign::Timeout);
         self.report.clear();
         let expired = Expired { now, rtt: &mut self.estimators.rtt, error };
         self.recovery.on_timer(&mut self.seqs, expired, &mut self.report);
-        self.stats.timeouts += u64::from(self.report.timed_out);
+        self.counters.timeouts += u64::from(self.report.timed_out);
         match self.report.finding {
             Finding::Loss => self.on_loss(path, now),
             Finding::Reset { repeated } => self.on_timeout(path, repeated),
@@ -422,30 +485,22 @@ impl Sender {
     /// may be sent now.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
-        if !self.returned.is_empty() {
-            *packet = self.returned.remove(0);
-            packet.timestamp = now;
-            return true;
-        }
-        if self.pacer.is_some() && self.is_held_back(now) {
-            return false;
+        if let Some(extras) = &self.extras {
+            if !extras.returned.is_empty() {
+                return self.resend(now, packet);
+            }
+            if extras.pacer.is_some() && self.is_held_back(now) {
+                return false;
+            }
         }
         let cwnd = self.window.cwnd();
         let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) else {
-            let seqs = &self.seqs;
-            self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
-            self.check_application_limit();
-            if let Some(pacer) = &mut self.pacer {
-                pacer.clear(); // Not pacing held it back.
-            }
+            self.pause();
             return false;
         };
         let again = seq < self.seqs.high;
-        if again
-            && self.discriminator.unjudged_from().is_some_and(|from| seq >= from)
-            && self.recovery.deems_lost(seq)
-        {
-            self.judge_repair(now, seq);
+        if again {
+            self.repair(now, seq);
         }
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
@@ -457,8 +512,6 @@ impl Sender {
             self.seqs.next += 1;
             self.seqs.high = self.seqs.high.max(self.seqs.next);
         }
-        self.stats.sent += 1;
-        self.stats.retransmissions += u64::from(again);
 
         packet.kind = PacketKind::Data;
         packet.flags = if again { Flags::RETRANSMISSION } else { Flags::NONE };
@@ -466,29 +519,81 @@ impl Sender {
         packet.seq = seq;
         packet.packet_seq = packet_seq;
         packet.timestamp = now;
-        packet.size = self.sizes.of(seq);
-        if let Some(ecn) = &mut self.ecn
-            && !again
+        packet.size = self.packet_size;
+        packet.header = CongestionHeader::None;
+        if self.extras.is_some() {
+            self.complete(now, packet);
+        }
+        if self.stamps {
+            self.stamp(packet);
+        }
+        true
+    }
+
+    /// Nothing may be sent now: was it the window that kept it back?
+    #[inline]
+    fn pause(&mut self) {
+        let seqs = &self.seqs;
+        self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
+        self.check_application_limit();
+        if let Some(pacer) = self.pacer() {
+            pacer.clear(); // Not pacing held it back.
+        }
+    }
+
+    /// Data `seq` is sent again.
+    #[inline(never)]
+    fn repair(&mut self, now: Time, seq: u64) {
+        if self.discriminator.unjudged_from().is_some_and(|from| seq >= from)
+            && self.recovery.deems_lost(seq)
+        {
+            self.judge_repair(now, seq);
+        }
+        self.counters.retransmissions += 1; // What is judged does not count itself.
+    }
+
+    /// What a packet carries of ECN, its size if that is not the usual one, and its pace.
+    #[inline(never)]
+    fn complete(&mut self, now: Time, packet: &mut Packet) {
+        let Some(extras) = &mut self.extras else { return };
+        packet.size = extras.sizes.of(packet.seq, self.packet_size);
+        if let Some(ecn) = &mut extras.ecn
+            && !packet.flags.contains(Flags::RETRANSMISSION)
         {
             packet.flags.insert(Flags::ECN_CAPABLE); // RFC 3168 section 6.1.5: new data only.
             if std::mem::take(&mut ecn.announce) {
                 packet.flags.insert(Flags::WINDOW_REDUCED);
             }
         }
-        if self.pacer.is_some() {
-            self.pace(now);
-        }
-        let window = cwnd.min(self.seqs.rwnd as f64);
+        self.pace(now);
+    }
+
+    /// What a packet carries of feedback and of the law.
+    #[inline(never)]
+    fn stamp(&mut self, packet: &mut Packet) {
+        let window = self.window.cwnd().min(self.seqs.rwnd as f64);
         self.feedback.stamp(packet, self.estimators.rtt.srtt(), window);
         self.window.announce(packet, self.cwnd_limited);
+    }
+
+    /// Sends again, into `packet`, the first that could not be sent, if there is one.
+    #[inline(never)]
+    fn resend(&mut self, now: Time, packet: &mut Packet) -> bool {
+        let returned = &mut self.extras().returned;
+        if returned.is_empty() {
+            return false;
+        }
+        *packet = returned.remove(0);
+        packet.timestamp = now;
         true
     }
 
     /// Takes back a packet of [`Sender::poll_transmit`] that could not be sent, because a socket was
     /// full: the next one polled is this. It counts as sent and as in flight meanwhile.
     pub fn unsent(&mut self, packet: &Packet) {
-        let at = self.returned.partition_point(|other| other.packet_seq < packet.packet_seq);
-        self.returned.insert(at, packet.clone());
+        let returned = &mut self.extras().returned;
+        let at = returned.partition_point(|other| other.packet_seq < packet.packet_seq);
+        returned.insert(at, packet.clone());
     }
 
     /// A further lost segment of a window that has not been reduced is sent again.
@@ -499,9 +604,17 @@ impl Sender {
         self.reduce(path, probability, now);
     }
 
+    #[inline]
+    fn pacer(&mut self) -> Option<&mut Pacer> {
+        self.extras.as_mut()?.pacer.as_mut()
+    }
+
     /// Must a packet that could be sent now wait for its time?
+    #[inline(never)]
     fn is_held_back(&mut self, now: Time) -> bool {
-        let Some(pacer) = &mut self.pacer else { return false };
+        let Some(pacer) = self.extras.as_mut().and_then(|extras| extras.pacer.as_mut()) else {
+            return false;
+        };
         let has_work = self.seqs.next < self.seqs.limit || self.seqs.outstanding() > 0;
         if !has_work || self.recovery.is_probing() {
             pacer.clear();
@@ -512,14 +625,15 @@ impl Sender {
 
     /// A packet leaves: when may the next?
     fn pace(&mut self, now: Time) {
-        let srtt = self.estimators.rtt.srtt().as_secs_f64();
+        let Some(pacer) = self.extras.as_mut().and_then(|extras| extras.pacer.as_mut()) else {
+            return;
+        };
         let rate = self.window.pacing_rate().or_else(|| {
+            let srtt = self.estimators.rtt.srtt().as_secs_f64();
             // Nothing is known of the path before the first sample.
             (srtt > 0.0).then(|| WINDOW_GAIN * self.window.cwnd() / srtt)
         });
-        if let Some(pacer) = &mut self.pacer {
-            pacer.on_sent(now, rate);
-        }
+        pacer.on_sent(now, rate);
     }
 
     /// Transmission `number` is about to leave.
@@ -545,16 +659,26 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn integrate(&mut self, now: Time) {
-        let passed = now.since(self.stats.integrated_to).as_secs_f64();
-        self.stats.cwnd_seconds += self.window.cwnd() * passed;
-        self.stats.integrated_to = now;
+        let passed = now.since(self.counters.integrated_to).as_secs_f64();
+        self.counters.cwnd_seconds += self.window.cwnd() * passed;
+        self.counters.integrated_to = now;
     }
 
     /// Counters up to `now`.
     pub fn stats(&mut self, now: Time) -> SenderStats {
         self.integrate(now);
-        self.stats
+        let counters = &self.counters;
+        SenderStats {
+            sent: self.next_packet_seq - 1,
+            retransmissions: counters.retransmissions,
+            duplicates: counters.duplicates,
+            timeouts: counters.timeouts,
+            rtt_samples: counters.rtt_samples,
+            rtt_sum: counters.rtt_sum,
+            cwnd_seconds: counters.cwnd_seconds,
+        }
     }
 
     /// A notifier tells of corruption out of band.
@@ -569,8 +693,8 @@ impl Sender {
 
     /// What LEAST makes of the connection so far.
     pub fn loss_rate(&self) -> LossRate {
-        let SenderStats { sent, retransmissions, duplicates, .. } = self.stats;
-        LossRate { sent, retransmissions, duplicates }
+        let Counters { retransmissions, duplicates, .. } = self.counters;
+        LossRate { sent: self.next_packet_seq - 1, retransmissions, duplicates }
     }
 
     /// The congestion window, packets.
@@ -616,7 +740,7 @@ impl Sender {
 
 /// Does the first block of an acknowledgment report a duplicate? RFC 2883 section 4: then it lies
 /// below the cumulative acknowledgment or inside the second block.
-#[inline]
+#[inline(never)]
 fn reports_duplicate(ack: &Packet) -> bool {
     match ack.sack_blocks() {
         [] => false,
@@ -624,5 +748,16 @@ fn reports_duplicate(ack: &Packet) -> bool {
             let inside = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;
             first.end <= ack.seq || rest.first().is_some_and(inside)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_a_sender_stays_small() {
+        // Seven cache lines; a run may have a hundred thousand of them.
+        assert!(size_of::<Sender>() <= 448, "{}", size_of::<Sender>());
     }
 }

@@ -28,6 +28,7 @@ impl Part for Always {
 
 impl Judge for Always {
     const NEVER_DOUBTS: bool = true;
+    const HEARS_ACKS: bool = false;
     fn new(_: &Plain, _: Setup<'_>) -> Self {
         Always
     }
@@ -55,6 +56,7 @@ impl Part for Never {
 }
 
 impl Judge for Never {
+    const HEARS_ACKS: bool = false;
     fn new(_: &Plain, _: Setup<'_>) -> Self {
         Never
     }

@@ -31,7 +31,8 @@ use crate::units::{Probability, Time};
 
 /// What judges the losses of a connection.
 pub trait LossDiscrimination: Debug + Send + Sync {
-    /// An acknowledgment arrived; called before losses that it tells of are judged.
+    /// An acknowledgment arrived; called before losses that it tells of are judged, of judges for
+    /// whom [`Judge::HEARS_ACKS`] and of those of other crates.
     fn on_ack(&mut self, _ack: &AckEvent) {}
     /// A notifier tells of corruption out of band.
     fn on_notice(&mut self, _now: Time, _notice: &Notice) {}
@@ -64,7 +65,9 @@ pub trait LossDiscrimination: Debug + Send + Sync {
     }
 }
 
+/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
 impl<T: LossDiscrimination + ?Sized> LossDiscrimination for Box<T> {
+    #[inline(never)]
     fn on_ack(&mut self, ack: &AckEvent) {
         (**self).on_ack(ack);
     }
@@ -105,12 +108,15 @@ pub trait Judge: Part + LossDiscrimination + Sized {
     /// Is every verdict that of certain congestion? Only this goes with laws that
     /// [do not heed verdicts](super::window::Law::HEEDS_VERDICTS).
     const NEVER_DOUBTS: bool = false;
+    /// Does it hear of acknowledgments ([`LossDiscrimination::on_ack`])?
+    const HEARS_ACKS: bool = true;
     /// The state at the start of a connection.
     fn new(config: &Self::Config, setup: Setup<'_>) -> Self;
 }
 
 impl<J: Judge> Judge for Box<J> {
     const NEVER_DOUBTS: bool = J::NEVER_DOUBTS;
+    const HEARS_ACKS: bool = J::HEARS_ACKS;
     fn new(config: &J::Config, setup: Setup<'_>) -> Self {
         Box::new(J::new(config, setup))
     }
@@ -133,11 +139,11 @@ axis! {
         |maker: &dyn CustomJudge, setup: Setup<'_>| maker.make(setup);
     AlwaysCongestion: always::Always,
     Never: always::Never,
-    Backlog: backlog::Backlog,
+    Backlog: Box<backlog::Backlog>,
     JitterRatio: Box<jitter_ratio::JitterRatio>,
     Warning: warning::Warning,
     SpikeOrRateGap: Box<spike_or_rate_gap::SpikeOrRateGap>,
-    Oracle: oracle::Oracle,
+    Oracle: Box<oracle::Oracle>,
     ErrorShare: Box<error_share::ErrorShare>,
 }
 
@@ -145,6 +151,10 @@ impl Discrimination {
     /// Is every verdict that of certain congestion?
     pub fn never_doubts(&self) -> bool {
         each_kind!(self, J(_) => <J as Judge>::NEVER_DOUBTS, custom(_judge) => false)
+    }
+    /// Does it hear of acknowledgments?
+    pub fn hears_acks(&self) -> bool {
+        each_kind!(self, J(_) => <J as Judge>::HEARS_ACKS, custom(_judge) => true)
     }
 }
 

@@ -54,7 +54,7 @@ pub struct DeliveryRate {
     sent: VecDeque<Sent>,
     base: u64,
     /// The sample in the making: the newest packet delivered by the acknowledgment at hand.
-    newest: Option<(u64, Sent)>,
+    newest: Option<u64>,
     newly_acked: u64,
     newly_lost: u64,
 }
@@ -139,19 +139,19 @@ impl DeliveryRate {
         });
     }
 
-    fn packet(&self, number: u64) -> Option<Sent> {
+    #[inline]
+    fn packet(&self, number: u64) -> Option<&Sent> {
         let at = number.checked_sub(self.base)?;
-        self.sent.get(at as usize).copied()
+        self.sent.get(at as usize)
     }
 
     /// Transmission `number` was delivered.
     pub fn on_delivered(&mut self, now: Time, number: u64) {
         self.on_unattributed_delivery(now);
-        let Some(packet) = self.packet(number) else { return };
-        let is_newest = self.newest.is_none_or(|(newest, _)| number > newest);
-        if is_newest {
-            self.newest = Some((number, packet));
-            self.first_sent = packet.at;
+        let Some(at) = self.packet(number).map(|packet| packet.at) else { return };
+        if self.newest.is_none_or(|newest| number > newest) {
+            self.newest = Some(number);
+            self.first_sent = at;
         }
     }
 
@@ -185,6 +185,7 @@ impl DeliveryRate {
         in_flight: u64,
         in_recovery: bool,
     ) -> Option<RateSample> {
+        let packet = self.newest.take().and_then(|number| self.packet(number).copied());
         while self.base < oldest && self.sent.pop_front().is_some() {
             self.base += 1;
         }
@@ -193,7 +194,7 @@ impl DeliveryRate {
         }
         let newly_acked = std::mem::take(&mut self.newly_acked);
         let newly_lost = std::mem::take(&mut self.newly_lost);
-        let (_, packet) = self.newest.take()?;
+        let packet = packet?;
         let send_elapsed = packet.at.since(packet.first_sent);
         let ack_elapsed = self.delivered_time.since(packet.delivered_time);
         let interval = send_elapsed.max(ack_elapsed);

@@ -20,7 +20,7 @@ struct BandwidthState {
 pub struct Estimators {
     pub(in crate::endpoint) rtt: RttEstimator,
     /// Only without timestamps, and with recovery that cannot tell transmissions apart.
-    karn: Option<Karn>,
+    karn: Option<Box<Karn>>,
     /// Only for those who go by a bandwidth.
     bandwidth: Option<Box<BandwidthState>>,
     /// Only for laws that ask for samples.
@@ -49,7 +49,7 @@ impl Estimators {
                 config.rto_ceiling,
                 config.rto_initial,
             ),
-            karn: (!config.timestamps && !asked.numbered).then(Karn::default),
+            karn: (!config.timestamps && !asked.numbered).then(Box::default),
             bandwidth: asked.bandwidth.map(|(kind, counting)| {
                 Box::new(BandwidthState {
                     estimate: Bandwidth::new(kind),
@@ -68,6 +68,12 @@ impl Estimators {
         }
     }
 
+    /// Does a timestamp give an RTT sample with each acknowledgment?
+    #[inline]
+    pub fn times_by_timestamp(&self) -> bool {
+        self.karn.is_none()
+    }
+
     /// All before `una` is acknowledged by what was sent at `timestamp`: when the packet was sent
     /// that this gives an RTT sample of.
     #[inline]
@@ -81,6 +87,13 @@ impl Estimators {
     /// An acknowledgment of `newly` packets, zero for a duplicate, arrived.
     #[inline]
     pub fn estimate_bandwidth(&mut self, now: Time, newly: u64, cwnd: f64) {
+        if self.bandwidth.is_some() {
+            self.estimate(now, newly, cwnd);
+        }
+    }
+
+    #[inline(never)]
+    fn estimate(&mut self, now: Time, newly: u64, cwnd: f64) {
         let Some(bandwidth) = &mut self.bandwidth else { return };
         bandwidth.estimate.on_ack(&BandwidthSample {
             now,
@@ -109,10 +122,12 @@ impl Estimators {
     /// The path now, of whose packets `outstanding` were not acknowledged before.
     #[inline]
     pub fn path(&self, now: Time, outstanding: u64, cwnd: f64) -> Path {
+        // By way of a signed number: a single instruction, and no flight is that large.
+        let outstanding = outstanding as i64 as f64;
         Path {
             now,
             cwnd,
-            in_flight: (outstanding as f64).min(cwnd),
+            in_flight: if outstanding < cwnd { outstanding } else { cwnd },
             rtt: self.rtt.latest(),
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),

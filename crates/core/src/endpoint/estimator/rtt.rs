@@ -14,33 +14,31 @@ pub struct RttEstimator {
     floor: Duration,
     ceiling: Duration,
     initial: Duration,
-    srtt: Option<Duration>,
+    srtt: Duration,
     rttvar: Duration,
     latest: Duration,
     min_rtt: Duration,
-    backoff: u32,
     /// The ticks of the latest sample's two instants.
     ticks: [Tick; 2],
+    backoff: u32,
+    /// Was there a sample?
+    sampled: bool,
 }
 
-/// One tick of a coarse clock. Instants come close together, so that the same tick serves many
-/// of them and spares a division each.
-#[derive(Debug, Clone, Copy)]
-struct Tick {
-    from: Time,
-    until: Time,
-}
+/// One tick of a coarse clock, by its beginning. Instants come close together, so that the same
+/// tick serves many of them and spares a division each.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tick(Time);
 
 impl Tick {
-    const NONE: Tick = Tick { from: Time::NEVER, until: Time::ZERO };
-
     /// The beginning of the tick in which `time` falls.
+    #[inline]
     fn floor(&mut self, time: Time, granularity: Duration) -> Time {
-        if time < self.from || time >= self.until {
-            let from = time.floor_to(granularity);
-            *self = Tick { from, until: from + granularity };
+        // What lies before it wraps, and so does not lie in it either.
+        if time.as_ps().wrapping_sub(self.0.as_ps()) >= granularity.as_ps() {
+            self.0 = time.floor_to(granularity);
         }
-        self.from
+        self.0
     }
 }
 
@@ -57,17 +55,19 @@ impl RttEstimator {
             floor,
             ceiling,
             initial,
-            srtt: None,
+            srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             latest: Duration::ZERO,
             min_rtt: Duration::ZERO,
+            ticks: [Tick::default(); 2],
             backoff: 0,
-            ticks: [Tick::NONE; 2],
+            sampled: false,
         }
     }
 
     /// A packet sent at `sent` was acknowledged at `now`. A timestamp tells retransmissions
     /// apart, so every sample counts and ends the back-off (RFC 6298 section 5, Karn).
+    #[inline]
     pub fn on_sample(&mut self, sent: Time, now: Time) {
         let (sent_tick, now_tick) = {
             let [first, second] = &mut self.ticks;
@@ -75,27 +75,26 @@ impl RttEstimator {
         };
         let sample = now_tick.since(sent_tick);
         let exact = now.since(sent);
-        let first = self.srtt.is_none();
-        self.min_rtt = if first { exact } else { self.min_rtt.min(exact) };
         self.latest = exact;
         self.backoff = 0;
         let (r, ps) = (sample.as_ps(), Duration::from_ps);
-        match self.srtt.map(Duration::as_ps) {
-            None => {
-                self.srtt = Some(sample);
-                self.rttvar = ps(r / 2);
-            }
-            Some(srtt) => {
-                let var = self.rttvar.as_ps();
-                self.rttvar = ps(var - var / 4 + srtt.abs_diff(r) / 4);
-                self.srtt = Some(ps(srtt - srtt / 8 + r / 8));
-            }
+        if self.sampled {
+            let (srtt, var) = (self.srtt.as_ps(), self.rttvar.as_ps());
+            self.min_rtt = self.min_rtt.min(exact);
+            self.rttvar = ps(var - var / 4 + srtt.abs_diff(r) / 4);
+            self.srtt = ps(srtt - srtt / 8 + r / 8);
+        } else {
+            self.sampled = true;
+            self.min_rtt = exact;
+            self.rttvar = ps(r / 2);
+            self.srtt = sample;
         }
     }
 
     /// The smoothed RTT; zero before the first sample.
+    #[inline]
     pub fn srtt(&self) -> Duration {
-        self.srtt.unwrap_or(Duration::ZERO)
+        self.srtt
     }
 
     /// The latest sample, by an exact clock; zero before the first.
@@ -109,12 +108,9 @@ impl RttEstimator {
     }
 
     /// The timeout before any back-off.
+    #[inline]
     pub fn base_rto(&self) -> Duration {
-        let rto = match self.srtt {
-            None => self.initial,
-            Some(srtt) => srtt + self.granularity.max(self.rttvar.saturating_mul(4)),
-        };
-        rto.max(self.floor).min(self.ceiling)
+        self.probe_timeout().max(self.floor).min(self.ceiling)
     }
 
     /// The bound that back-off does not pass.
@@ -123,18 +119,25 @@ impl RttEstimator {
     }
 
     /// The timeout in force.
+    #[inline]
     pub fn rto(&self) -> Duration {
-        self.backed_off(self.base_rto())
+        let base = self.base_rto();
+        if self.backoff == 0 { base } else { self.backed_off(base) }
     }
 
     /// The probe timeout before any back-off, without max_ack_delay (RFC 9002 section 6.2.1): the
     /// timeout without its floor.
+    #[inline]
     pub fn probe_timeout(&self) -> Duration {
-        let variation = self.granularity.max(self.rttvar.saturating_mul(4));
-        self.srtt.map_or(self.initial, |srtt| srtt + variation)
+        if self.sampled {
+            self.srtt + self.granularity.max(self.rttvar.saturating_mul(4))
+        } else {
+            self.initial
+        }
     }
 
     /// `timeout`, doubled as often as timers have expired since the last sample.
+    #[inline]
     pub fn backed_off(&self, timeout: Duration) -> Duration {
         timeout.saturating_mul(1 << self.backoff).min(self.ceiling)
     }

@@ -30,6 +30,8 @@ pub trait Signal: Part + Sized {
     /// Does it deal with ECN marks itself? If not, the receiver echoes each until the sender says
     /// that it has reduced its window (RFC 3168 section 6.1.3).
     const ECHOES_MARKS: bool = false;
+    /// Do data packets carry something of it ([`Signal::stamp`])?
+    const STAMPS: bool = true;
 
     /// What it asks of the routers on its path.
     fn router(_config: &Self::Config) -> RouterKind {
@@ -64,6 +66,7 @@ pub trait Signal: Part + Sized {
 
 impl<S: Signal> Signal for Box<S> {
     const ECHOES_MARKS: bool = S::ECHOES_MARKS;
+    const STAMPS: bool = S::STAMPS;
     fn router(config: &S::Config) -> RouterKind {
         S::router(config)
     }
@@ -103,10 +106,10 @@ axis! {
     CongestionFlag: flag::Flag,
     ExactEcn: exact_ecn::ExactEcn,
     L4s: l4s::L4s,
-    Estcp: estcp::Field,
-    EstcpBits: estcp::Bits,
+    Estcp: Box<estcp::Field>,
+    EstcpBits: Box<estcp::Bits>,
     Timestamps: timestamps::Timestamps,
-    CongestionWarning: timestamps::CongestionWarning,
+    CongestionWarning: Box<timestamps::CongestionWarning>,
     Corruption: Box<corruption::Corruption>,
 }
 
@@ -114,6 +117,10 @@ impl Feedback {
     /// Does it deal with ECN marks itself, or is there none to deal with?
     pub fn echoes_marks(&self) -> bool {
         each_kind!(self, S(_) => <S as Signal>::ECHOES_MARKS)
+    }
+    /// Do data packets carry something of it?
+    pub fn stamps(&self) -> bool {
+        each_kind!(self, S(_) => <S as Signal>::STAMPS)
     }
     /// What it asks of the routers on its path.
     pub fn router(&self) -> RouterKind {
@@ -148,12 +155,35 @@ impl Echo {
     }
 
     /// A data packet arrived.
-    #[inline]
     pub fn on_data(&mut self, now: Time, packet: &Packet) {
         each!(&mut self.half, half => half.on_data(now, packet));
-        if self.classic {
-            let stays = self.marked && !packet.flags.contains(Flags::WINDOW_REDUCED);
-            self.marked = stays || packet.flags.contains(Flags::CONGESTION_EXPERIENCED);
+        self.note_mark(packet.flags);
+    }
+
+    /// A data packet arrived, and becomes its own acknowledgment: [`Echo::on_data`] and
+    /// [`Echo::write`] in one.
+    #[inline]
+    pub fn answer(&mut self, now: Time, packet: &mut Packet) {
+        let flags = packet.flags;
+        each!(&mut self.half, half => {
+            half.on_data(now, packet);
+            packet.flags = Flags::NONE;
+            packet.header = CongestionHeader::None;
+            half.write(packet);
+        });
+        self.note_mark(flags);
+        if self.marked {
+            packet.flags.insert(Flags::ECN_ECHO);
+        }
+    }
+
+    /// RFC 3168 section 6.1.3, where a data packet came with these flags.
+    #[inline]
+    fn note_mark(&mut self, flags: Flags) {
+        const NEWS: Flags = Flags::CONGESTION_EXPERIENCED.with(Flags::WINDOW_REDUCED);
+        if flags.bits() & NEWS.bits() != 0 && self.classic {
+            let stays = self.marked && !flags.contains(Flags::WINDOW_REDUCED);
+            self.marked = stays || flags.contains(Flags::CONGESTION_EXPERIENCED);
         }
     }
 
@@ -169,7 +199,6 @@ impl Echo {
     }
 
     /// Writes the echo into an acknowledgment.
-    #[inline]
     pub fn write(&mut self, ack: &mut Packet) {
         ack.header = CongestionHeader::None;
         each!(&mut self.half, half => half.write(ack));

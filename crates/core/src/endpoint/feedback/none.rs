@@ -22,6 +22,7 @@ impl Part for NoFeedback {
 }
 
 impl Signal for NoFeedback {
+    const STAMPS: bool = false;
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         NoFeedback
     }

@@ -64,6 +64,7 @@ impl Part for CongestionWarning {
 }
 
 impl Signal for Timestamps {
+    const STAMPS: bool = false;
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Timestamps::default()
     }

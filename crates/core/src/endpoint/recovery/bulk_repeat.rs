@@ -142,10 +142,10 @@ impl Part for BulkRepeat {
 
 impl BulkRepeat {
     fn find(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.newly == 0 && self.bulks > 0 {
+        if acked.newly() == 0 && self.bulks > 0 {
             return Finding::Nothing; // A duplicate of packets sent twice, for the most part.
         }
-        if acked.newly > 0 {
+        if acked.newly() > 0 {
             if acked.error {
                 self.factor = 1;
             }
@@ -153,7 +153,7 @@ impl BulkRepeat {
             if !is_partial {
                 self.leave();
             } else if acked.error && !self.is_exhausted() {
-                self.on_partial_ack_of_errors(seqs, acked.packet_seq);
+                self.on_partial_ack_of_errors(seqs, acked.packet_seq());
                 return Finding::Nothing;
             }
         }
@@ -189,6 +189,7 @@ impl BulkRepeat {
 }
 
 impl Scheme for BulkRepeat {
+    const ASKS_FOR_CAUSE: bool = true;
     fn new(config: &BulkRepeatConfig, endpoint: &EndpointConfig) -> Self {
         BulkRepeat {
             config: *config,

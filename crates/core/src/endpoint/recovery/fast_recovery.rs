@@ -11,7 +11,7 @@
 //! ends in a timeout. Limited transmit (RFC 3042) is on, as RFC 5681 recommends.
 
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sequences};
+use super::{Acked, Finding, Report, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, Words};
 
@@ -70,10 +70,12 @@ impl FastRecovery {
         self.retransmit = retransmit;
     }
 
+    #[inline]
     pub(super) fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.newly > 0 { self.on_new_ack(seqs, acked) } else { self.on_duplicate(seqs) }
+        if acked.newly() > 0 { self.on_new_ack(seqs, acked) } else { self.on_duplicate(seqs) }
     }
 
+    #[inline]
     fn on_new_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
         self.dupacks = 0;
         match self.recovery_point {
@@ -81,7 +83,7 @@ impl FastRecovery {
                 // RFC 6582 step 3: retransmit the next hole; deflate by what was acknowledged
                 // and add back one, the retransmission that has left the network.
                 self.inflation = if self.partial_deflation {
-                    (self.inflation + 1).saturating_sub(acked.newly)
+                    (self.inflation + 1).saturating_sub(acked.newly())
                 } else {
                     0
                 };
@@ -97,6 +99,7 @@ impl FastRecovery {
         }
     }
 
+    #[inline(never)]
     fn on_duplicate(&mut self, seqs: &Sequences) -> Finding {
         let threshold = u64::from(self.threshold);
         self.dupacks += 1;
@@ -118,8 +121,8 @@ impl FastRecovery {
     }
 
     pub(super) fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        let window = cwnd as u64 + self.inflation;
-        self.take_retransmission(seqs).or_else(|| seqs.allows_next(window).then_some(seqs.next))
+        let fits = fits(seqs.outstanding().wrapping_sub(self.inflation), cwnd);
+        self.take_retransmission(seqs).or_else(|| (fits && seqs.allows_next()).then_some(seqs.next))
     }
 
     pub(super) fn on_reset(&mut self, seqs: &mut Sequences) {

@@ -22,7 +22,7 @@
 use std::collections::VecDeque;
 
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sent, Sequences};
+use super::{Acked, Finding, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, Words};
 
@@ -141,12 +141,12 @@ impl Scheme for LossMonitor {
             self.dupcount = 0;
             return;
         };
-        if acked.packet_seq > packet && acked.packet_seq > self.resume_after {
+        if acked.packet_seq() > packet && acked.packet_seq() > self.resume_after {
             self.dupcount += 1;
             if self.dupcount >= self.threshold {
                 self.dupcount = 0;
                 if self.guard {
-                    self.resume_after = packet + acked.cwnd as u64;
+                    self.resume_after = packet + acked.event.path.cwnd as u64;
                 }
                 self.retransmit = Some(seq);
                 report.finding = Finding::Loss;
@@ -164,7 +164,8 @@ impl Scheme for LossMonitor {
             self.stored += 1;
             self.counted_below = seqs.next;
         }
-        seqs.allows_next(cwnd as u64 + self.stored).then_some(seqs.next)
+        let fits = fits(seqs.outstanding().wrapping_sub(self.stored), cwnd);
+        (fits && seqs.allows_next()).then_some(seqs.next)
     }
 
     fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {

@@ -28,6 +28,7 @@ use std::fmt::Debug;
 
 use super::EndpointConfig;
 use super::estimator::RttEstimator;
+use super::event::AckEvent;
 use crate::packet::SackBlock;
 use crate::part::{Part, axis};
 use crate::units::Time;
@@ -49,35 +50,58 @@ pub struct Sequences {
 
 impl Sequences {
     /// Sent and not cumulatively acknowledged.
+    #[inline]
     pub fn outstanding(&self) -> u64 {
         self.next - self.una
     }
-    /// May `next` be sent when `window` packets may be outstanding?
-    fn allows_next(&self, window: u64) -> bool {
-        self.next < self.limit && self.outstanding() < window.min(self.rwnd)
+    /// May `next` be sent as far as application and receiver go?
+    #[inline]
+    fn allows_next(&self) -> bool {
+        self.next < self.limit && self.outstanding() < self.rwnd
     }
+}
+
+/// Is there room for one more beside `count` packets in a window of `cwnd`, of which only whole
+/// packets count? `count` may be below zero.
+#[inline]
+fn fits(count: u64, cwnd: f64) -> bool {
+    // The next whole number is no larger than a window if and only if it is no larger than the
+    // whole packets of it. Signed numbers become floating-point ones in one instruction.
+    (count.wrapping_add(1) as i64) as f64 <= cwnd
 }
 
 /// An acknowledgment, as recovery sees it; `una` has already moved.
 #[derive(Debug, Clone, Copy)]
 pub struct Acked<'a> {
-    /// When it arrived.
-    pub now: Time,
+    /// What the other axes hear of it; what recovery is to report is not known yet.
+    pub event: &'a AckEvent,
     /// The RTT estimator, this acknowledgment included.
     pub rtt: &'a RttEstimator,
-    /// Packets acknowledged cumulatively for the first time; 0 for a duplicate.
-    pub newly: u64,
     /// The data whose arrival triggered it.
     pub trigger_seq: u64,
-    /// The packet that carried that data.
-    pub packet_seq: u64,
     /// What arrived out of order.
     pub sack: &'a [SackBlock],
     /// Are losses taken for errors now? Known where [`LossRecovery::asks_for_cause`] asks, else
     /// false.
     pub error: bool,
-    /// The congestion window before the law hears of the acknowledgment, packets.
-    pub cwnd: f64,
+}
+
+impl Acked<'_> {
+    /// When it arrived.
+    #[inline]
+    fn now(&self) -> Time {
+        self.event.path.now
+    }
+    /// Packets acknowledged cumulatively for the first time; 0 for a duplicate.
+    #[inline]
+    fn newly(&self) -> u64 {
+        self.event.newly_acked
+    }
+    /// The number of the transmission that triggered it.
+    #[inline]
+    fn packet_seq(&self) -> u64 {
+        self.event.packet_seq
+    }
 }
 
 /// A timer that is due, as recovery sees it.
@@ -109,6 +133,7 @@ pub struct Sent<'a> {
 
 /// What recovery found in an acknowledgment or when a timer expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
 pub enum Finding {
     /// Nothing that the window should know.
     #[default]
@@ -131,6 +156,8 @@ pub enum Finding {
 pub struct Report {
     /// What the window must know.
     pub finding: Finding,
+    /// [`LossRecovery::in_recovery`] as it is since: only what is reported changes it.
+    pub in_recovery: bool,
     /// Did a recovery timer expire: a retransmission timeout, or a probe timeout?
     pub timed_out: bool,
     /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out of
@@ -138,20 +165,32 @@ pub struct Report {
     pub delivered: u64,
     /// Packets found lost.
     pub lost: u64,
+    /// Which transmissions these were, where they have
+    /// [numbers](crate::part::Ability::TransmissionNumbers).
+    pub numbers: Option<Box<Numbers>>,
+}
+
+/// The transmissions that a [`Report`] is about.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Those delivered, in no order.
+    pub delivered: Vec<u64>,
+    /// Packets delivered by a transmission that cannot be told.
+    pub unattributed: u64,
+    /// Those lost, in the order in which they were sent.
+    pub lost: Vec<u64>,
     /// Has all that was taken for lost since the last reduction turned out to have arrived?
     pub spurious: bool,
     /// Was so much lost for so long that the connection is to start again (RFC 9002 section 7.6)?
     pub persistent_congestion: bool,
-    /// With [numbers](crate::part::Ability::TransmissionNumbers): transmissions delivered, in no
-    /// order.
-    pub delivered_numbers: Vec<u64>,
-    /// The same: packets delivered by a transmission that cannot be told.
-    pub unattributed: u64,
-    /// The same: transmissions lost, in the order in which they were sent.
-    pub lost_numbers: Vec<u64>,
 }
 
 impl Report {
+    /// An empty one, of a scheme that numbers transmissions or not.
+    pub fn new(numbered: bool) -> Self {
+        Report { numbers: numbered.then(Box::default), ..Report::default() }
+    }
+
     /// Nothing learned yet.
     #[inline]
     pub fn clear(&mut self) {
@@ -159,11 +198,32 @@ impl Report {
         self.timed_out = false;
         self.delivered = 0;
         self.lost = 0;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.clear();
+        }
+    }
+
+    /// For schemes that number transmissions.
+    #[inline]
+    pub fn numbers(&mut self) -> &mut Numbers {
+        self.numbers.get_or_insert_default()
+    }
+}
+
+impl Numbers {
+    #[inline]
+    fn clear(&mut self) {
+        self.delivered.clear();
+        self.unattributed = 0;
+        self.lost.clear();
         self.spurious = false;
         self.persistent_congestion = false;
-        self.delivered_numbers.clear();
-        self.unattributed = 0;
-        self.lost_numbers.clear();
+    }
+
+    /// How many were delivered.
+    #[inline]
+    fn delivered(&self) -> u64 {
+        self.delivered.len() as u64 + self.unattributed
     }
 }
 
@@ -196,11 +256,12 @@ pub trait LossRecovery: Debug + Send + Sync {
     fn deems_lost(&self, _seq: u64) -> bool {
         true
     }
-    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known?
+    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known? Asked where
+    /// [`Recover::ASKS_FOR_CAUSE`].
     fn asks_for_cause(&self, _newly: u64) -> bool {
         false
     }
-    /// Must [`Expired::error`] be known?
+    /// Must [`Expired::error`] be known? Asked where [`Recover::ASKS_FOR_CAUSE`].
     fn asks_for_cause_of_timeout(&self) -> bool {
         false
     }
@@ -222,8 +283,63 @@ pub trait LossRecovery: Debug + Send + Sync {
     }
 }
 
+/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
+impl<T: LossRecovery> LossRecovery for Box<T> {
+    #[inline(never)]
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        (**self).on_ack(seqs, acked, report);
+    }
+    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        (**self).on_timer(seqs, expired, report);
+    }
+    fn next_timer(&self, rtt: &RttEstimator) -> Time {
+        (**self).next_timer(rtt)
+    }
+    fn means_silence(&self, now: Time) -> bool {
+        (**self).means_silence(now)
+    }
+    #[inline(never)]
+    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
+        (**self).next_to_send(seqs, cwnd)
+    }
+    #[inline(never)]
+    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        (**self).on_sent(seqs, sent);
+    }
+    fn in_flight(&self, seqs: &Sequences) -> u64 {
+        (**self).in_flight(seqs)
+    }
+    fn in_recovery(&self) -> bool {
+        (**self).in_recovery()
+    }
+    fn deems_lost(&self, seq: u64) -> bool {
+        (**self).deems_lost(seq)
+    }
+    fn asks_for_cause(&self, newly: u64) -> bool {
+        (**self).asks_for_cause(newly)
+    }
+    fn asks_for_cause_of_timeout(&self) -> bool {
+        (**self).asks_for_cause_of_timeout()
+    }
+    #[inline(never)]
+    fn samples_rtt(&self, packet_seq: u64) -> bool {
+        (**self).samples_rtt(packet_seq)
+    }
+    fn is_probing(&self) -> bool {
+        (**self).is_probing()
+    }
+    fn has_repaired_all(&self) -> bool {
+        (**self).has_repaired_all()
+    }
+    fn oldest(&self) -> u64 {
+        (**self).oldest()
+    }
+}
+
 /// A recovery scheme of this crate.
 pub trait Recover: Part + LossRecovery + Sized {
+    /// Does it ever ask whether losses are errors?
+    const ASKS_FOR_CAUSE: bool = false;
     /// The state at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
 }
@@ -239,19 +355,39 @@ axis! {
     NewReno: Timed<fast_recovery::NewReno>,
     Sack: Timed<sack::Sack>,
     SendOutWindow: Timed<send_out_window::SendOutWindow>,
-    LossMonitor: Timed<loss_monitor::LossMonitor>,
-    PacketNumber: packet_number::PacketNumber,
-    BulkRepeat: Timed<bulk_repeat::BulkRepeat>,
-    Rack: rack::Rack,
+    LossMonitor: Box<Timed<loss_monitor::LossMonitor>>,
+    PacketNumber: Box<packet_number::PacketNumber>,
+    BulkRepeat: Box<Timed<bulk_repeat::BulkRepeat>>,
+    Rack: Box<rack::Rack>,
+}
+
+impl RecoveryKind {
+    /// Does it ever ask whether losses are errors?
+    pub fn asks_for_cause(&self) -> bool {
+        each_kind!(self, R(_) => <R as Recover>::ASKS_FOR_CAUSE)
+    }
+}
+
+impl<R: Recover> Recover for Box<R> {
+    const ASKS_FOR_CAUSE: bool = R::ASKS_FOR_CAUSE;
+    fn new(config: &R::Config, endpoint: &EndpointConfig) -> Self {
+        Box::new(R::new(config, endpoint))
+    }
 }
 
 impl LossRecovery for Recovery {
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        each!(self, scheme => scheme.on_ack(seqs, acked, report));
+        report.in_recovery = each!(self, scheme => {
+            scheme.on_ack(seqs, acked, report);
+            scheme.in_recovery()
+        });
     }
     fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
-        each!(self, scheme => scheme.on_timer(seqs, expired, report));
+        report.in_recovery = each!(self, scheme => {
+            scheme.on_timer(seqs, expired, report);
+            scheme.in_recovery()
+        });
     }
     #[inline]
     fn next_timer(&self, rtt: &RttEstimator) -> Time {

@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences};
+use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
@@ -117,15 +117,15 @@ impl Recover for PacketNumber {
 
 impl LossRecovery for PacketNumber {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        self.largest_acked = self.largest_acked.max(acked.packet_seq);
+        self.largest_acked = self.largest_acked.max(acked.packet_seq());
         if self.first_sample == Time::NEVER {
-            self.first_sample = acked.now;
+            self.first_sample = acked.now();
         }
-        self.deliver_echoed(acked.packet_seq, report);
+        self.deliver_echoed(acked.packet_seq(), report);
         while self.data_base < seqs.una {
             let latest = self.data.pop_front().unwrap_or(ARRIVED);
             self.data_base += 1;
-            self.on_arrival(latest, acked.packet_seq, report);
+            self.on_arrival(latest, acked.packet_seq(), report);
         }
         self.arrived.remove_below(seqs.una);
         for block in acked.sack {
@@ -136,13 +136,13 @@ impl LossRecovery for PacketNumber {
             while seq < block.end {
                 let slot = (seq - self.data_base) as usize;
                 let latest = std::mem::replace(&mut self.data[slot], ARRIVED);
-                self.on_arrival(latest, acked.packet_seq, report);
+                self.on_arrival(latest, acked.packet_seq(), report);
                 seq = self.arrived.next_missing(seq + 1);
             }
             self.arrived.insert(*block, 0);
         }
-        report.delivered = report.delivered_numbers.len() as u64 + report.unattributed;
-        self.detect(acked.now, acked.rtt, report);
+        report.delivered = report.numbers().delivered();
+        self.detect(acked.now(), acked.rtt, report);
     }
 
     /// The timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
@@ -180,10 +180,10 @@ impl LossRecovery for PacketNumber {
             }
             return probe;
         }
-        if self.in_flight >= cwnd as u64 {
+        if !fits(self.in_flight, cwnd) {
             return None;
         }
-        self.next_lost().or_else(|| seqs.allows_next(seqs.rwnd).then_some(seqs.next))
+        self.next_lost().or_else(|| seqs.allows_next().then_some(seqs.next))
     }
 
     fn on_sent(&mut self, _: &Sequences, sent: &Sent<'_>) {
@@ -257,14 +257,15 @@ impl PacketNumber {
         let Some(transmission) = self.resolve(number) else {
             if let Some(at) = self.suspects.iter().position(|suspect| *suspect == number) {
                 self.suspects.swap_remove(at);
-                report.spurious = self.suspects.is_empty();
+                report.numbers().spurious = self.suspects.is_empty();
             }
             return;
         };
-        report.delivered_numbers.push(number);
+        report.numbers().delivered.push(number);
         let Some(slot) = transmission.seq.checked_sub(self.data_base) else { return };
         let latest = std::mem::replace(&mut self.data[slot as usize], ARRIVED);
-        self.withdraw(latest);
+        // What was echoed is out of the network already.
+        self.withdraw(if latest == number { transmission.earlier } else { latest });
     }
 
     /// Data arrived whose latest transmission is `latest`.
@@ -273,9 +274,9 @@ impl PacketNumber {
             return;
         }
         if latest <= echoed && self.transmission(latest).is_some_and(|t| t.in_flight) {
-            report.delivered_numbers.push(latest);
+            report.numbers().delivered.push(latest);
         } else {
-            report.unattributed += 1;
+            report.numbers().unattributed += 1;
         }
         self.withdraw(latest);
     }
@@ -291,8 +292,7 @@ impl PacketNumber {
 
     /// RFC 9002 section 6.1 and appendix A.10.
     fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut Report) {
-        let delay = rtt.srtt().max(rtt.latest()).mul_f64(TIME_THRESHOLD).max(GRANULARITY);
-        let persistent = self.probe_timeout(rtt).saturating_mul(PERSISTENT_CONGESTION_THRESHOLD);
+        let delay = || rtt.srtt().max(rtt.latest()).mul_f64(TIME_THRESHOLD).max(GRANULARITY);
         self.loss_time = Time::NEVER;
         let mut run: Option<Time> = None;
         let mut at = 0;
@@ -306,17 +306,19 @@ impl PacketNumber {
                 run = None;
                 continue;
             }
-            let due = transmission.sent + delay;
+            let due = transmission.sent + delay();
             if self.largest_acked < number + self.threshold && due > now {
                 self.loss_time = due; // Those after it are due later.
                 break;
             }
             self.resolve(number);
-            report.lost_numbers.push(number);
+            report.numbers().lost.push(number);
             if transmission.sent > self.first_sample {
                 let since = *run.get_or_insert(transmission.sent);
                 let spread = transmission.sent.since(since);
-                report.persistent_congestion |= spread > persistent;
+                let timeout = self.probe_timeout(rtt);
+                let persistent = timeout.saturating_mul(PERSISTENT_CONGESTION_THRESHOLD);
+                report.numbers().persistent_congestion |= spread > persistent;
             }
             if self.latest(transmission.seq) == Some(number) {
                 self.lost.push_back(transmission.seq);
@@ -326,14 +328,14 @@ impl PacketNumber {
             self.sent.pop_front();
             self.base += 1;
         }
-        let last = report.lost_numbers.last().copied();
+        let last = report.numbers().lost.last().copied();
         let reduces = last.is_some_and(|last| last >= self.recovery_start);
         if reduces {
             self.recovery_start = self.base + self.sent.len() as u64;
             self.suspects.clear();
         }
-        self.suspects.extend_from_slice(&report.lost_numbers);
-        report.lost = report.lost_numbers.len() as u64;
+        self.suspects.extend_from_slice(&report.numbers().lost);
+        report.lost = report.numbers().lost.len() as u64;
         if reduces {
             report.finding = Finding::Loss;
         }
@@ -344,7 +346,7 @@ impl PacketNumber {
         if let Some(seq) = self.next_lost() {
             return Some(seq);
         }
-        if seqs.allows_next(seqs.rwnd) {
+        if seqs.allows_next() {
             return Some(seqs.next);
         }
         let mut numbers = (self.base..).zip(&self.sent);

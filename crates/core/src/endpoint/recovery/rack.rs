@@ -215,16 +215,16 @@ impl Recover for Rack {
 
 impl LossRecovery for Rack {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        let advances = acked.newly > 0;
+        let advances = acked.newly() > 0;
         if advances {
             self.timeouts_in_a_row = 0;
         }
-        self.cwnd = acked.cwnd;
+        self.cwnd = acked.event.path.cwnd;
         self.widen(seqs, acked.sack);
         let delivery = self.deliver(seqs, acked, report);
         self.end_phase(seqs);
         let tail_lost = self.end_probe(seqs, advances, &delivery);
-        let delay = self.detect(acked.now, acked.rtt, report);
+        let delay = self.detect(acked.now(), acked.rtt, report);
         let resent_lost = self.take_lost(report);
         self.doubt(seqs, advances, &delivery);
 
@@ -279,7 +279,7 @@ impl LossRecovery for Rack {
     }
 
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        let new = seqs.allows_next(seqs.rwnd).then_some(seqs.next);
+        let new = seqs.allows_next().then_some(seqs.next);
         if std::mem::take(&mut self.force)
             && let Some(seq) = self.lost.first()
         {
@@ -433,7 +433,7 @@ impl Rack {
             }
             self.arrived.insert(*block, 0);
         }
-        report.delivered = report.delivered_numbers.len() as u64 + report.unattributed;
+        report.delivered = report.numbers().delivered();
         delivery
     }
 
@@ -452,12 +452,12 @@ impl Rack {
         self.reordering_seen |= !datum.resent && seq < highest;
         self.lost.remove(&seq);
         let Some(transmission) = self.withdraw(datum.number) else {
-            report.unattributed += 1;
+            report.numbers().unattributed += 1;
             return None;
         };
-        report.delivered_numbers.push(datum.number);
+        report.numbers().delivered.push(datum.number);
         // RFC 8985 section 6.2, step 2: sooner than any round trip was an earlier transmission.
-        let rtt = acked.now.since(transmission.sent);
+        let rtt = acked.now().since(transmission.sent);
         if (!datum.resent || rtt >= acked.rtt.min_rtt()) && datum.number > self.newest {
             self.newest = datum.number;
             self.newest_rtt = rtt;
@@ -524,7 +524,7 @@ impl Rack {
                 continue;
             }
             self.withdraw(number);
-            report.lost_numbers.push(number);
+            report.numbers().lost.push(number);
         }
         delay
     }
@@ -532,14 +532,14 @@ impl Rack {
     /// Puts what was found lost among what is to be sent again; was some of that a retransmission?
     fn take_lost(&mut self, report: &mut Report) -> bool {
         let mut resent = false;
-        for number in &report.lost_numbers {
+        for number in &report.numbers().lost {
             let Some(seq) = self.transmission(*number).map(|t| t.seq) else { continue };
             let datum = &mut self.data[(seq - self.data_base) as usize];
             resent |= datum.resent;
             datum.lost = true;
             self.lost.insert(seq);
         }
-        report.lost = report.lost_numbers.len() as u64;
+        report.lost = report.numbers().lost.len() as u64;
         while self.sent.front().is_some_and(|t| !t.in_flight) {
             self.sent.pop_front();
             self.base += 1;
@@ -558,7 +558,7 @@ impl Rack {
                 phase = Phase::AfterTimeout { until, doubtful: false };
             }
         } else if advances {
-            let new = seqs.allows_next(seqs.rwnd);
+            let new = seqs.allows_next();
             phase = Phase::AfterTimeout { until: seqs.next, doubtful: new };
             self.prefers_new = new;
         }
@@ -592,7 +592,7 @@ impl Rack {
             if in_flight && (seq == seqs.una || sent + self.newest_rtt <= now) {
                 let number = self.base + at as u64;
                 self.withdraw(number);
-                report.lost_numbers.push(number);
+                report.numbers().lost.push(number);
             }
         }
         self.take_lost(report);
@@ -631,7 +631,7 @@ impl Rack {
         delivery: &Delivery,
         delay: Option<Duration>,
     ) {
-        let now = acked.now;
+        let now = acked.now();
         self.reordering_due = Time::NEVER;
         if seqs.outstanding() == 0 {
             self.timeout_due = Time::NEVER;
@@ -640,7 +640,7 @@ impl Rack {
         }
         // What was sent before the first that is missing, and arrives, postpones the timeout too.
         let earlier = delivery.earliest.zip(self.oldest_sent(seqs));
-        if acked.newly > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
+        if acked.newly() > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
             self.timeout_due = now + self.timeout(acked.rtt).max(TICKS);
             self.probe_due = Time::NEVER;
             self.set_probe(seqs.outstanding(), now, acked.rtt);

@@ -13,16 +13,16 @@
 //! opens, but for what has arrived (RFC 6675 section 5.1 lets the sender keep that knowledge).
 
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sent, Sequences};
+use super::{Acked, Finding, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::range_set::RangeSet;
+use crate::endpoint::range_set::RareRanges;
 use crate::part::{Form, Part, Plain, Words};
 
 /// The state of recovery from selective acknowledgments.
 #[derive(Debug)]
 pub struct Sack {
     threshold: u32,
-    arrived: RangeSet,
+    arrived: RareRanges,
     lost_below: u64,
     resent_below: u64,
     /// Missing packets below `resent_below`: each was sent again and is still under way.
@@ -52,7 +52,7 @@ impl Sack {
     fn of(threshold: u32) -> Self {
         Sack {
             threshold,
-            arrived: RangeSet::default(),
+            arrived: RareRanges::default(),
             lost_below: 0,
             resent_below: 0,
             resent: 0,
@@ -93,6 +93,50 @@ impl Sack {
         }
         arrived
     }
+
+    /// An acknowledgment arrived while something is missing or with word of what has arrived.
+    #[inline(never)]
+    fn on_news(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        if acked.newly() > 0 {
+            let known = self.advance(seqs, acked.newly());
+            report.delivered = acked.newly() - known;
+        } else {
+            report.delivered = 0;
+        }
+        let mut news = false;
+        for block in acked.sack {
+            // Nothing beyond what was sent can have arrived. A duplicate reported below una
+            // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
+            if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
+                continue;
+            }
+            let added = self.arrived.insert(*block, self.resent_below);
+            self.resent -= added.below_mark;
+            news |= added.total > 0;
+            report.delivered += added.total;
+        }
+        if acked.newly() == 0 && news {
+            self.dupacks += 1;
+        }
+        let threshold = u64::from(self.threshold);
+        let before = self.lost_below.max(seqs.una);
+        if let Some(lost_below) = self.arrived.nth_largest(threshold) {
+            self.lost_below = self.lost_below.max(lost_below);
+        }
+        let lost = self.lost_below > seqs.una || self.dupacks >= self.threshold;
+        if self.phase == Phase::Open && lost && seqs.outstanding() > 0 {
+            self.phase = Phase::Recovery { until: seqs.next };
+            self.lost_below = self.lost_below.max(seqs.una + 1);
+            self.resent_below = seqs.una;
+            self.resent = 0;
+            self.force = true;
+            report.finding = Finding::Loss;
+        }
+        if self.lost_below > before {
+            let known = self.arrived.count_from(before) - self.arrived.count_from(self.lost_below);
+            report.lost = self.lost_below - before - known;
+        }
+    }
 }
 
 impl Part for Sack {
@@ -115,48 +159,11 @@ impl Scheme for Sack {
 
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        if acked.newly > 0 {
-            if self.phase == Phase::Open && self.arrived.is_empty() && acked.sack.is_empty() {
-                self.dupacks = 0;
-                return;
-            }
-            let known = self.advance(seqs, acked.newly);
-            report.delivered = acked.newly - known;
+        let is_plain = self.phase == Phase::Open && self.arrived.is_empty();
+        if acked.newly() > 0 && is_plain && acked.sack.is_empty() {
+            self.dupacks = 0;
         } else {
-            report.delivered = 0;
-        }
-        let mut news = false;
-        for block in acked.sack {
-            // Nothing beyond what was sent can have arrived. A duplicate reported below una
-            // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
-            if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
-                continue;
-            }
-            let added = self.arrived.insert(*block, self.resent_below);
-            self.resent -= added.below_mark;
-            news |= added.total > 0;
-            report.delivered += added.total;
-        }
-        if acked.newly == 0 && news {
-            self.dupacks += 1;
-        }
-        let threshold = u64::from(self.threshold);
-        let before = self.lost_below.max(seqs.una);
-        if let Some(lost_below) = self.arrived.nth_largest(threshold) {
-            self.lost_below = self.lost_below.max(lost_below);
-        }
-        let lost = self.lost_below > seqs.una || self.dupacks >= self.threshold;
-        if self.phase == Phase::Open && lost && seqs.outstanding() > 0 {
-            self.phase = Phase::Recovery { until: seqs.next };
-            self.lost_below = self.lost_below.max(seqs.una + 1);
-            self.resent_below = seqs.una;
-            self.resent = 0;
-            self.force = true;
-            report.finding = Finding::Loss;
-        }
-        if self.lost_below > before {
-            let known = self.arrived.count_from(before) - self.arrived.count_from(self.lost_below);
-            report.lost = self.lost_below - before - known;
+            self.on_news(seqs, acked, report);
         }
     }
 
@@ -165,10 +172,10 @@ impl Scheme for Sack {
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
         if self.phase == Phase::Open {
             // Outside recovery pipe counts nothing as lost, and rwnd bounds what is stored.
-            let fits = self.pipe(seqs) < cwnd as u64;
-            return (fits && seqs.allows_next(seqs.rwnd)).then_some(seqs.next);
+            let fits = fits(self.pipe(seqs), cwnd);
+            return (fits && seqs.allows_next()).then_some(seqs.next);
         }
-        if !self.force && self.pipe(seqs) >= cwnd as u64 {
+        if !self.force && !fits(self.pipe(seqs), cwnd) {
             return None;
         }
         self.force = false;
@@ -176,7 +183,7 @@ impl Scheme for Sack {
         let highest = self.arrived.end().unwrap_or(0);
         if hole < self.lost_below {
             Some(hole) // Rule 1.
-        } else if seqs.allows_next(seqs.rwnd) {
+        } else if seqs.allows_next() {
             Some(seqs.next) // Rule 2.
         } else if hole < highest {
             Some(hole) // Rule 3.
@@ -193,13 +200,16 @@ impl Scheme for Sack {
 
     #[inline]
     fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
+        if self.phase == Phase::Open {
+            return;
+        }
         let seq = sent.seq;
         // Holes go out in order. The rescue of rule 4 lies above all that is lost or has arrived
         // and moves no cursor: "HighRxt MUST NOT be updated".
         let is_rescue = seq >= self.lost_below && Some(seq) >= self.arrived.end();
         let is_hole =
             seq < seqs.next && seq == self.arrived.next_missing(self.resent_below) && !is_rescue;
-        if self.phase != Phase::Open && is_hole {
+        if is_hole {
             self.resent_below = seq + 1;
             self.resent += 1;
         }

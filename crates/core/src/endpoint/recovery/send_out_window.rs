@@ -14,7 +14,7 @@
 //! acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
 
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sent, Sequences};
+use super::{Acked, Finding, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Parameter, Parameters, Part, Words};
 
@@ -103,6 +103,7 @@ impl Part for SendOutWindow {
 }
 
 impl SendOutWindow {
+    #[inline(never)]
     fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
         if acked.trigger_seq < seqs.una || seqs.una < self.reset_point {
             return Finding::Nothing;
@@ -135,14 +136,17 @@ impl Scheme for SendOutWindow {
     }
 
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        if acked.newly == 0 {
+        if acked.newly() == 0 {
             report.finding = self.on_duplicate(seqs, acked);
             report.lost = u64::from(report.finding == Finding::Loss);
             return;
         }
         self.dupacks = 0;
-        self.inflation =
-            if self.partial_deflation { self.inflation.saturating_sub(acked.newly - 1) } else { 0 };
+        self.inflation = if self.partial_deflation {
+            self.inflation.saturating_sub(acked.newly() - 1)
+        } else {
+            0
+        };
         self.retransmit = None;
         // Section 2.2.2: complete if it covers all that was sent before the last
         // retransmission of the packet it was waiting for.
@@ -154,8 +158,8 @@ impl Scheme for SendOutWindow {
     }
 
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        let window = cwnd as u64 + self.inflation;
-        self.retransmit.take().or_else(|| seqs.allows_next(window).then_some(seqs.next))
+        let fits = fits(seqs.outstanding().wrapping_sub(self.inflation), cwnd);
+        self.retransmit.take().or_else(|| (fits && seqs.allows_next()).then_some(seqs.next))
     }
 
     fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {

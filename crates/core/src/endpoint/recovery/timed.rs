@@ -14,6 +14,8 @@ use crate::units::{Duration, Time};
 pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     /// The state at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
+    /// Does it ever ask whether losses are errors?
+    const ASKS_FOR_CAUSE: bool = false;
     /// Does it use the two timers of LR?
     fn has_retransmission_timer(_config: &Self::Config) -> bool {
         false
@@ -60,12 +62,27 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
 pub struct Timed<S> {
     scheme: S,
     recovery_timer: Time,
-    /// Only with the LR timers.
-    retransmission_timer: Option<Time>,
-    retransmission_timeout_factor: f64,
     /// Expiries of the recovery timer since new data was acknowledged.
     resets_in_a_row: u32,
     partial_repairs: u32,
+    /// Only with the LR timers.
+    retransmission: Option<Box<Retransmission>>,
+}
+
+/// The retransmission timer of LR.
+#[derive(Debug)]
+struct Retransmission {
+    timer: Time,
+    /// Its timeout over that of the recovery timer.
+    factor: f64,
+}
+
+impl Retransmission {
+    /// Larger than the recovery timeout in force, so that silence ends in a reset and not in
+    /// retransmissions (lr2008 section 4.3).
+    fn restart(&mut self, now: Time, rtt: &RttEstimator) {
+        self.timer = now + rtt.rto().mul_f64(self.factor);
+    }
 }
 
 impl<S: Scheme> Part for Timed<S> {
@@ -82,14 +99,16 @@ impl<S: Scheme> Part for Timed<S> {
 }
 
 impl<S: Scheme> Recover for Timed<S> {
+    const ASKS_FOR_CAUSE: bool = S::ASKS_FOR_CAUSE;
     fn new(config: &S::Config, endpoint: &EndpointConfig) -> Self {
+        let factor = endpoint.retransmission_timeout_factor;
         Timed {
             scheme: S::new(config, endpoint),
             recovery_timer: Time::NEVER,
-            retransmission_timer: S::has_retransmission_timer(config).then_some(Time::NEVER),
-            retransmission_timeout_factor: endpoint.retransmission_timeout_factor,
             resets_in_a_row: 0,
             partial_repairs: 0,
+            retransmission: S::has_retransmission_timer(config)
+                .then(|| Box::new(Retransmission { timer: Time::NEVER, factor })),
         }
     }
 }
@@ -100,12 +119,12 @@ impl<S: Scheme> Timed<S> {
     fn restart(&mut self, seqs: &Sequences, acked: &Acked<'_>, finding: Finding) {
         if seqs.outstanding() == 0 {
             self.recovery_timer = Time::NEVER;
-            if let Some(timer) = &mut self.retransmission_timer {
-                *timer = Time::NEVER;
+            if let Some(retransmission) = &mut self.retransmission {
+                retransmission.timer = Time::NEVER;
             }
             return;
         }
-        let new_data = acked.newly > 0;
+        let new_data = acked.newly() > 0;
         // RFC 6582 section 3.2: of the partial acknowledgments of one recovery only the first
         // restarts the timer, so that many losses in a window end in a timeout.
         // Duplicates between them neither count nor end the recovery.
@@ -114,23 +133,15 @@ impl<S: Scheme> Timed<S> {
         } else if new_data || finding == Finding::Loss {
             self.partial_repairs = 0;
         }
-        if self.retransmission_timer.is_some() {
+        if let Some(retransmission) = &mut self.retransmission {
             // lr2008 section 4.2: any acknowledgment postpones the recovery timer.
-            self.recovery_timer = acked.now + self.scheme.timeout(acked.rtt);
+            self.recovery_timer = acked.now() + self.scheme.timeout(acked.rtt);
             if new_data {
-                self.restart_retransmission_timer(acked.now, acked.rtt);
+                retransmission.restart(acked.now(), acked.rtt);
             }
         } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
             // A duplicate postpones TCP's only where it causes a retransmission.
-            self.recovery_timer = acked.now + self.scheme.timeout(acked.rtt);
-        }
-    }
-
-    fn restart_retransmission_timer(&mut self, now: Time, rtt: &RttEstimator) {
-        if let Some(timer) = &mut self.retransmission_timer {
-            // Larger than the recovery timeout in force, so that silence ends in a reset and not
-            // in retransmissions (lr2008 section 4.3).
-            *timer = now + rtt.rto().mul_f64(self.retransmission_timeout_factor);
+            self.recovery_timer = acked.now() + self.scheme.timeout(acked.rtt);
         }
     }
 
@@ -145,17 +156,19 @@ impl<S: Scheme> Timed<S> {
         report.finding = if goes_on { Finding::ErrorTimeout } else { Finding::Reset { repeated } };
         rtt.back_off();
         self.recovery_timer = now + self.scheme.timeout(rtt);
-        self.restart_retransmission_timer(now, rtt);
+        if let Some(retransmission) = &mut self.retransmission {
+            retransmission.restart(now, rtt);
+        }
     }
 }
 
 impl<S: Scheme> LossRecovery for Timed<S> {
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        if acked.newly > 0 {
+        if acked.newly() > 0 {
             self.resets_in_a_row = 0;
         }
-        report.delivered = acked.newly.max(1);
+        report.delivered = acked.newly().max(1);
         self.scheme.on_ack(seqs, acked, report);
         self.restart(seqs, acked, report.finding);
     }
@@ -163,15 +176,20 @@ impl<S: Scheme> LossRecovery for Timed<S> {
     fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
         if self.recovery_timer <= expired.now {
             self.reset(seqs, expired, report);
-        } else if self.retransmission_timer.is_some_and(|timer| timer <= expired.now) {
+        } else if let Some(retransmission) = &mut self.retransmission
+            && retransmission.timer <= expired.now
+        {
             self.scheme.on_retransmission_timer(seqs);
-            self.restart_retransmission_timer(expired.now, expired.rtt);
+            retransmission.restart(expired.now, expired.rtt);
         }
     }
 
     #[inline]
     fn next_timer(&self, _: &RttEstimator) -> Time {
-        self.retransmission_timer.map_or(self.recovery_timer, |t| t.min(self.recovery_timer))
+        match &self.retransmission {
+            None => self.recovery_timer,
+            Some(retransmission) => self.recovery_timer.min(retransmission.timer),
+        }
     }
 
     fn means_silence(&self, now: Time) -> bool {
@@ -189,8 +207,10 @@ impl<S: Scheme> LossRecovery for Timed<S> {
         if self.recovery_timer == Time::NEVER {
             self.recovery_timer = sent.now + self.scheme.timeout(sent.rtt);
         }
-        if sent.again || self.retransmission_timer == Some(Time::NEVER) {
-            self.restart_retransmission_timer(sent.now, sent.rtt);
+        if let Some(retransmission) = &mut self.retransmission
+            && (sent.again || retransmission.timer == Time::NEVER)
+        {
+            retransmission.restart(sent.now, sent.rtt);
         }
     }
 

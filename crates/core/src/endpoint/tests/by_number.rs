@@ -6,6 +6,7 @@ use super::super::recovery::{
 use super::path::TestPath;
 use super::*;
 use crate::endpoint::estimator::RttEstimator;
+use crate::endpoint::event::{AckEvent, Path};
 use crate::packet::SackBlock;
 use crate::part::Plain;
 
@@ -65,16 +66,11 @@ impl Scheme {
         let newly = una - self.seqs.una;
         self.seqs.una = una;
         let sack: Vec<_> = sack.iter().map(|&(start, end)| SackBlock { start, end }).collect();
-        let acked = Acked {
-            now: ms(at),
-            rtt: &self.rtt,
-            newly,
-            trigger_seq: 0,
-            packet_seq: number,
-            sack: &sack,
-            error: false,
-            cwnd: self.cwnd,
-        };
+        let path = Path { now: ms(at), cwnd: self.cwnd, ..Path::default() };
+        let event =
+            AckEvent { path, newly_acked: newly, packet_seq: number, ..AckEvent::default() };
+        let rtt = &self.rtt;
+        let acked = Acked { event: &event, rtt, trigger_seq: 0, sack: &sack, error: false };
         self.report.clear();
         self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
         self.report.finding
@@ -88,7 +84,7 @@ impl Scheme {
     }
 
     pub(super) fn lost(&self) -> Vec<u64> {
-        self.report.lost_numbers.clone()
+        self.report.numbers.as_ref().map_or(Vec::new(), |numbers| numbers.lost.clone())
     }
 
     pub(super) fn deadline(&self) -> Time {
@@ -163,7 +159,7 @@ fn lost_acknowledgments_are_made_up_for_by_later_ones() {
     assert_eq!((s.lost(), s.in_flight()), (vec![], 2));
     assert_eq!(s.ack(101, 8, 6, &[(7, 8)]), Finding::Nothing);
     assert_eq!(s.in_flight(), 1);
-    assert_eq!((s.recovery.oldest(), &s.report.delivered_numbers[..]), (7, &[8][..]));
+    assert_eq!((s.recovery.oldest(), &s.report.numbers().delivered[..]), (7, &[8][..]));
 }
 
 #[test]
@@ -177,8 +173,8 @@ fn an_original_that_arrives_late_does_not_credit_its_retransmission() {
     assert_eq!(s.send(100, 6.0), [0, 8]); // As packets 9 and 10.
     // Packet 1 after all. Packet 9 is on its way and gives no sample; nobody waits for it.
     s.ack(105, 1, 4, &[]);
-    assert_eq!((s.report.unattributed, s.report.delivered_numbers.len()), (1, 0));
-    assert!(s.report.spurious, "it was the only one taken for lost");
+    assert_eq!((s.report.numbers().unattributed, s.report.numbers().delivered.len()), (1, 0));
+    assert!(s.report.numbers().spurious, "it was the only one taken for lost");
     assert_eq!(s.in_flight(), 5, "5 to 8 and 10");
 }
 
@@ -190,7 +186,7 @@ fn losses_are_spurious_when_all_of_them_arrive() {
     for number in [3, 4, 5] {
         s.ack(100, number, 0, &[(2, number)]);
     }
-    let spurious = |s: &Scheme| s.report.spurious;
+    let spurious = |s: &Scheme| s.report.numbers.as_ref().is_some_and(|n| n.spurious);
     assert_eq!(s.lost(), [2]);
     s.ack(100, 1, 1, &[(2, 5)]); // One of two.
     assert!(!spurious(&s));
@@ -231,7 +227,7 @@ fn losses_over_three_probe_timeouts_are_persistent_congestion() {
         assert_eq!(s.send(500, 4.0), [4]);
         assert_eq!(s.ack(600, 5, 1, &[(4, 5)]), Finding::Loss);
         assert_eq!(s.lost(), [2, 3, 4]);
-        assert_eq!(s.report.persistent_congestion, persistent, "{last} ms");
+        assert_eq!(s.report.numbers().persistent_congestion, persistent, "{last} ms");
     }
 }
 

@@ -13,7 +13,10 @@ fn cubic(initial_window: f64) -> Window {
     let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
     let protocol = protocols::find("cubic").expect("a row of the table");
     let stream = Stream::new(1, "window", "test");
-    protocol.window.make(Setup { feedback: &protocol.feedback, endpoint: &endpoint, stream })
+    Window::new(
+        &protocol.window,
+        Setup { feedback: &protocol.feedback, endpoint: &endpoint, stream },
+    )
 }
 
 fn seconds(s: f64) -> Time {

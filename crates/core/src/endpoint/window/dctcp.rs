@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
-    use crate::endpoint::window::Window;
+    use crate::endpoint::window::LawState;
     use crate::network::EcnThreshold;
     use crate::units::Duration;
 
@@ -206,7 +206,7 @@ mod tests {
         let (mut alphas, mut low, mut high) = (Vec::new(), usize::MAX, 0);
         for _ in 0..2000 {
             path.run(Duration::from_millis(50), |_, window| {
-                let Window::Dctcp(law) = window else { panic!("not DCTCP") };
+                let LawState::Dctcp(law) = window.law() else { panic!("not DCTCP") };
                 alphas.push(law.alpha());
             });
             (low, high) = (low.min(path.waiting()), high.max(path.waiting()));

@@ -82,6 +82,7 @@ pub trait CongestionControl: Debug + Send + Sync {
     fn on_restart_from_idle(&mut self, _now: Time) {}
     /// A data packet is about to leave, its congestion header stamped: what the law itself has to
     /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
+    /// Told where [`Law::ANNOUNCES`], and to every law of another crate.
     fn announce(&mut self, _packet: &mut Packet, _limited: bool) {}
     /// The shifts of phase that the law heard of, in order; none but with ESTCP.
     fn phase_cuts(&self) -> &[PhaseCut] {
@@ -89,6 +90,7 @@ pub trait CongestionControl: Debug + Send + Sync {
     }
 }
 
+/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
 impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
     fn cwnd(&self) -> f64 {
         (**self).cwnd()
@@ -99,6 +101,7 @@ impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
     fn pacing_rate(&self) -> Option<f64> {
         (**self).pacing_rate()
     }
+    #[inline(never)]
     fn on_ack(&mut self, ack: &AckEvent) {
         (**self).on_ack(ack);
     }
@@ -117,6 +120,7 @@ impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
     fn on_spurious_losses(&mut self) {
         (**self).on_spurious_losses();
     }
+    #[inline(never)]
     fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
         (**self).on_rate_sample(sample)
     }
@@ -153,6 +157,8 @@ pub trait Law: Part + CongestionControl + Sized {
     /// Does it scale its decrease by the probability that a loss was congestion? If not, only
     /// discrimination that never doubts goes with it.
     const HEEDS_VERDICTS: bool = true;
+    /// Does it have something to tell the receiver ([`CongestionControl::announce`])?
+    const ANNOUNCES: bool = false;
 
     /// The bandwidth estimate that it, or the discrimination beside it, goes by.
     fn bandwidth(_config: &Self::Config) -> Option<(BandwidthKind, Counting)> {
@@ -167,6 +173,7 @@ impl<L: Law> Law for Box<L> {
     const SAMPLES_RATE: bool = L::SAMPLES_RATE;
     const ANSWERS_ECN: bool = L::ANSWERS_ECN;
     const HEEDS_VERDICTS: bool = L::HEEDS_VERDICTS;
+    const ANNOUNCES: bool = L::ANNOUNCES;
     fn bandwidth(config: &L::Config) -> Option<(BandwidthKind, Counting)> {
         L::bandwidth(config)
     }
@@ -286,25 +293,25 @@ axis! {
     /// The window laws by name, with their parameters.
     config WindowLaw;
     /// The state of a window law.
-    state Window;
+    state LawState;
     @make Law(Setup<'_>);
-    @custom dyn CustomLaw => Outsider =
-        |maker: &dyn CustomLaw, setup: Setup<'_>| Outsider::new(maker.make(setup));
+    @custom dyn CustomLaw => Box<Outsider> =
+        |maker: &dyn CustomLaw, setup: Setup<'_>| Box::new(Outsider::new(maker.make(setup)));
     Reno: reno::Reno,
-    Cubic: cubic::Cubic,
-    Dctcp: dctcp::Dctcp,
+    Cubic: Box<cubic::Cubic>,
+    Dctcp: Box<dctcp::Dctcp>,
     Bbr: Box<bbr::Bbr>,
     Westwood: westwood::Westwood,
-    Veno: veno::Veno,
+    Veno: Box<veno::Veno>,
     Estcp: Box<estcp::Estcp>,
-    NewJersey: new_jersey::NewJersey,
+    NewJersey: Box<new_jersey::NewJersey>,
     Xcp: xcp::Xcp,
     XcpR: xcp_r::XcpR,
-    Xtcp: xtcp::Xtcp,
-    Hybla: hybla::Hybla,
-    Vegas: vegas::Vegas,
+    Xtcp: Box<xtcp::Xtcp>,
+    Hybla: Box<hybla::Hybla>,
+    Vegas: Box<vegas::Vegas>,
     Copa: Box<copa::Copa>,
-    Prague: prague::Prague,
+    Prague: Box<prague::Prague>,
     Bbr1: Box<bbr1::Bbr1>,
 }
 
@@ -325,64 +332,96 @@ impl WindowLaw {
     pub fn heeds_verdicts(&self) -> bool {
         each_law!(self, L(_) => <L as Law>::HEEDS_VERDICTS, custom(_law) => true)
     }
+    /// Does it have something to tell the receiver?
+    pub fn announces(&self) -> bool {
+        each_law!(self, L(_) => <L as Law>::ANNOUNCES, custom(_law) => true)
+    }
     /// The bandwidth estimate that it, or the discrimination beside it, goes by.
     pub fn bandwidth(&self) -> Option<(BandwidthKind, Counting)> {
         each_law!(self, L(config) => <L as Law>::bandwidth(config), custom(_law) => None)
     }
 }
 
+/// A window law at work, and its window at hand: who asks for cwnd, several times for each packet, does
+/// not ask the law.
+#[derive(Debug)]
+pub struct Window {
+    cwnd: f64,
+    law: LawState,
+}
+
 impl Window {
+    /// The state at the start of a connection.
+    pub fn new(law: &WindowLaw, setup: Setup<'_>) -> Self {
+        let law = law.make(setup);
+        Window { cwnd: each!(&law, law => law.cwnd()), law }
+    }
+
+    /// The law.
+    pub fn law(&self) -> &LawState {
+        &self.law
+    }
+
     /// How often a law of another crate gave a window that is none.
     pub fn refused_windows(&self) -> u64 {
-        match self {
-            Window::Custom(outsider) => outsider.refused,
+        match &self.law {
+            LawState::Custom(outsider) => outsider.refused,
             _ => 0,
         }
     }
 }
 
+/// Tells the law something, and then looks at its window.
+macro_rules! tell {
+    ($window:expr, $law:ident => $call:expr) => {{
+        let (answer, cwnd) = each!(&mut $window.law, $law => ($call, $law.cwnd()));
+        $window.cwnd = cwnd;
+        answer
+    }};
+}
+
 impl CongestionControl for Window {
     #[inline]
     fn cwnd(&self) -> f64 {
-        each!(self, law => law.cwnd())
+        self.cwnd
     }
     fn ssthresh(&self) -> f64 {
-        each!(self, law => law.ssthresh())
+        each!(&self.law, law => law.ssthresh())
     }
     #[inline]
     fn pacing_rate(&self) -> Option<f64> {
-        each!(self, law => law.pacing_rate())
+        each!(&self.law, law => law.pacing_rate())
     }
     #[inline]
     fn on_ack(&mut self, ack: &AckEvent) {
-        each!(self, law => law.on_ack(ack));
+        tell!(self, law => law.on_ack(ack));
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        each!(self, law => law.on_congestion(event));
+        tell!(self, law => law.on_congestion(event));
     }
     fn on_error_loss(&mut self, path: &Path) {
-        each!(self, law => law.on_error_loss(path));
+        tell!(self, law => law.on_error_loss(path));
     }
     fn on_reset(&mut self, event: &ResetEvent) {
-        each!(self, law => law.on_reset(event));
+        tell!(self, law => law.on_reset(event));
     }
     fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        each!(self, law => law.on_lost(packet, now));
+        tell!(self, law => law.on_lost(packet, now));
     }
     fn on_spurious_losses(&mut self) {
-        each!(self, law => law.on_spurious_losses());
+        tell!(self, law => law.on_spurious_losses());
     }
     fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        each!(self, law => law.on_rate_sample(sample))
+        tell!(self, law => law.on_rate_sample(sample))
     }
     fn on_restart_from_idle(&mut self, now: Time) {
-        each!(self, law => law.on_restart_from_idle(now));
+        tell!(self, law => law.on_restart_from_idle(now));
     }
-    #[inline]
+    /// It moves no window.
     fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        each!(self, law => law.announce(packet, limited));
+        each!(&mut self.law, law => law.announce(packet, limited));
     }
     fn phase_cuts(&self) -> &[PhaseCut] {
-        each!(self, law => law.phase_cuts())
+        each!(&self.law, law => law.phase_cuts())
     }
 }

@@ -44,6 +44,7 @@ impl Part for XcpR {
 impl Law for XcpR {
     /// Routers say so by their feedback.
     const ANSWERS_ECN: bool = false;
+    const ANNOUNCES: bool = true;
     fn new(_: &Plain, setup: Setup<'_>) -> Self {
         let config = match *setup.feedback {
             Feedback::XcpR(config) => config,

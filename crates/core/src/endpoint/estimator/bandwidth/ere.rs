@@ -32,6 +32,8 @@ const RESTLESSNESS_WEIGHT: f64 = 0.6;
 const SLOWING: f64 = 10.0;
 /// Among how many the largest restlessness is sought.
 const MEMORY: usize = 10;
+/// How many arrivals away the beginning of an interval is sought one by one.
+const NEAR: usize = 16;
 
 /// The state of the estimator.
 #[derive(Debug, Clone, Default)]
@@ -40,10 +42,13 @@ pub struct Ere {
     /// When acknowledgments of the last RTT came, and what had arrived by then in all.
     arrivals: VecDeque<(Time, u64)>,
     total: u64,
+    /// Which of them the latest interval reached back to: the next is not far.
+    reached: usize,
     latest: Option<Time>,
     sample: f64,
     restlessness: [f64; MEMORY],
-    samples: usize,
+    /// Where the latest of these is.
+    newest: usize,
 }
 
 impl Ere {
@@ -73,8 +78,10 @@ impl Ere {
         self.latest = Some(now);
         self.arrivals.push_back((now, self.total));
         self.forget_before(now, sample.rtt.max(since_last));
-        let interval = interval(sample, self.rate_over(now, sample.rtt)).max(since_last);
-        let rate = self.rate_over(now, interval);
+        // What is kept begins where the last RTT did.
+        let interval = interval(sample, self.rate_since(now, 0)).max(since_last);
+        self.reached = self.reach(now, interval);
+        let rate = self.rate_since(now, self.reached);
         let tau = self.time_constant(rate, sample.rtt);
         // Beyond twice tau the transform would swing: the filter forgets all but two samples.
         self.filter.on_sample(rate, since_last.min(tau.saturating_mul(2)), tau);
@@ -84,26 +91,44 @@ impl Ere {
     fn forget_before(&mut self, now: Time, rtt: Duration) {
         while self.arrivals.get(1).is_some_and(|(time, _)| now.since(*time) >= rtt) {
             self.arrivals.pop_front();
+            self.reached = self.reached.saturating_sub(1);
         }
     }
 
-    /// Packets per second since the last arrival before, or at the beginning of, the last
-    /// `interval`; since the first one known where there is none.
-    fn rate_over(&self, now: Time, interval: Duration) -> f64 {
-        let after = self.arrivals.partition_point(|(time, _)| now.since(*time) >= interval);
-        let (since, before) = self.arrivals[after.saturating_sub(1)];
+    /// The last arrival before, or at the beginning of, the last `interval`; the first one known
+    /// where there is none.
+    fn reach(&self, now: Time, interval: Duration) -> usize {
+        let is_before = |(time, _): &(Time, u64)| now.since(*time) >= interval;
+        let is_before_at = |at: usize| self.arrivals.get(at).is_some_and(is_before);
+        let mut at = self.reached;
+        for _ in 0..NEAR {
+            if is_before_at(at + 1) {
+                at += 1;
+            } else if at > 0 && !is_before_at(at) {
+                at -= 1;
+            } else {
+                return at;
+            }
+        }
+        self.arrivals.partition_point(is_before).saturating_sub(1)
+    }
+
+    /// Packets per second since arrival `at`.
+    fn rate_since(&self, now: Time, at: usize) -> f64 {
+        let (since, before) = self.arrivals[at];
         (self.total - before) as f64 / now.since(since).as_secs_f64()
     }
 
     /// tau(k), for a sample s(k).
     fn time_constant(&mut self, rate: f64, rtt: Duration) -> Duration {
-        let previous = self.restlessness[(self.samples + MEMORY - 1) % MEMORY];
+        let previous = self.restlessness[self.newest];
         let change = (rate - self.sample).abs();
         let now = RESTLESSNESS_WEIGHT * previous + (1.0 - RESTLESSNESS_WEIGHT) * change;
         self.sample = rate;
-        self.restlessness[self.samples % MEMORY] = now;
-        self.samples += 1;
-        let largest = self.restlessness.iter().copied().fold(0.0, f64::max);
+        self.newest = if self.newest + 1 < MEMORY { self.newest + 1 } else { 0 };
+        self.restlessness[self.newest] = now;
+        // None is below zero or not a number, which `f64::max` would spend its time on.
+        let largest = self.restlessness.iter().fold(0.0, |a, b| if *b > a { *b } else { a });
         let share = if largest > 0.0 { now / largest } else { 0.0 };
         rtt.mul_f64(1.0 + SLOWING * share)
     }

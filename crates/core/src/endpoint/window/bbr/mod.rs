@@ -196,6 +196,18 @@ pub struct Bbr {
     idle_restart: bool,
 }
 
+/// `f64::max` without its care for what is not a number: nothing here is.
+#[inline]
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// `f64::min` without its care for what is not a number.
+#[inline]
+fn smaller(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
 impl Part for Bbr {
     type Config = Plain;
     const FORMS: &'static [Form<Plain>] = &[Form {
@@ -306,7 +318,7 @@ impl Bbr {
     }
 
     fn quantization_budget(&self, inflight: f64) -> f64 {
-        let inflight = inflight.max(MIN_PIPE_CWND);
+        let inflight = larger(inflight, MIN_PIPE_CWND);
         if self.state == State::ProbeBwUp { inflight + 2.0 } else { inflight }
     }
 
@@ -320,11 +332,11 @@ impl Bbr {
         let max_inflight = self.quantization_budget(pipe + self.extra_acked_filter.max());
         let acked = rs.newly_acked as f64;
         if self.full_bw_reached {
-            self.cwnd = (self.cwnd + acked).min(max_inflight);
+            self.cwnd = smaller(self.cwnd + acked, max_inflight);
         } else if self.cwnd < max_inflight || (rs.total_delivered as f64) < self.initial_window {
             self.cwnd += acked;
         }
-        self.cwnd = self.cwnd.max(MIN_PIPE_CWND);
+        self.cwnd = larger(self.cwnd, MIN_PIPE_CWND);
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
@@ -337,7 +349,8 @@ impl Bbr {
             State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
             State::ProbeBwCruise | State::ProbeRtt => self.inflight_with_headroom(),
         };
-        self.cwnd = self.cwnd.min(cap.min(self.inflight_shortterm).max(MIN_PIPE_CWND));
+        let cap = larger(smaller(cap, self.inflight_shortterm), MIN_PIPE_CWND);
+        self.cwnd = smaller(self.cwnd, cap);
     }
 
     fn save_cwnd(&mut self) {
@@ -369,7 +382,8 @@ impl CongestionControl for Bbr {
             self.restore_cwnd();
         }
         self.in_recovery = rs.in_recovery;
-        self.was_cwnd_limited[1] |= rs.prior_in_flight as f64 >= libm::floor(self.cwnd);
+        // At least the whole packets of cwnd.
+        self.was_cwnd_limited[1] |= (rs.prior_in_flight + 1) as f64 > self.cwnd;
         self.init_pacing_rate(rs.rtt);
 
         // UpdateModelAndState
@@ -383,7 +397,7 @@ impl CongestionControl for Bbr {
         self.update_min_rtt(rs);
         let app_limited = self.check_probe_rtt(rs);
         self.advance_latest_delivery_signals(rs);
-        self.bw = self.max_bw().min(self.bw_shortterm); // BoundBWForModel
+        self.bw = smaller(self.max_bw(), self.bw_shortterm); // BoundBWForModel
 
         // UpdateControlParameters
         self.set_pacing_rate_with_gain(self.state.pacing_gain());

@@ -1,6 +1,6 @@
 //! BBR's model of the path (section "Updating Network Path Model Parameters").
 
-use super::{BETA, Bbr, LOSS_THRESHOLD, LostPacket, RateSample};
+use super::{BETA, Bbr, LOSS_THRESHOLD, LostPacket, RateSample, larger, smaller};
 
 /// BBR.ExtraAckedFilterLen, round trips.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
@@ -8,7 +8,7 @@ const EXTRA_ACKED_FILTER_LEN: u64 = 10;
 impl Bbr {
     /// BBR.max_bw, packets per second.
     pub(super) fn max_bw(&self) -> f64 {
-        self.max_bw_filter[0].max(self.max_bw_filter[1])
+        larger(self.max_bw_filter[0], self.max_bw_filter[1])
     }
 
     /// Was cwnd used up at any point of the last round trip (C.is_cwnd_limited)?
@@ -37,7 +37,7 @@ impl Bbr {
     fn update_max_bw(&mut self, rs: &RateSample) {
         self.update_round(rs);
         if rs.rate > 0.0 && (rs.rate >= self.max_bw() || !rs.is_app_limited) {
-            self.max_bw_filter[1] = self.max_bw_filter[1].max(rs.rate);
+            self.max_bw_filter[1] = larger(self.max_bw_filter[1], rs.rate);
         }
     }
 
@@ -58,7 +58,7 @@ impl Bbr {
             expected = 0.0;
         }
         self.extra_acked_delivered += rs.newly_acked as f64;
-        let extra = (self.extra_acked_delivered - expected).min(self.cwnd);
+        let extra = smaller(self.extra_acked_delivered - expected, self.cwnd);
         let length = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
         self.extra_acked_filter.update(self.round_count, extra, length);
     }
@@ -67,8 +67,8 @@ impl Bbr {
 
     pub(super) fn update_latest_delivery_signals(&mut self, rs: &RateSample) {
         self.loss_round_start = false;
-        self.bw_latest = self.bw_latest.max(rs.rate);
-        self.inflight_latest = self.inflight_latest.max(rs.delivered as f64);
+        self.bw_latest = larger(self.bw_latest, rs.rate);
+        self.inflight_latest = larger(self.inflight_latest, rs.delivered as f64);
         if rs.prior_delivered >= self.loss_round_delivered {
             self.loss_round_delivered = rs.total_delivered;
             self.loss_round_start = true;

@@ -1,7 +1,9 @@
 //! ProbeBW: cruise, and search for more bandwidth every now and then (section "ProbeBW").
 
 use super::model::{inflight_at_loss, is_inflight_too_high};
-use super::{AckPhase, BETA, Bbr, HEADROOM, LostPacket, MIN_PIPE_CWND, RateSample, State};
+use super::{
+    AckPhase, BETA, Bbr, HEADROOM, LostPacket, MIN_PIPE_CWND, RateSample, State, larger, smaller,
+};
 use crate::units::{Duration, Time};
 
 /// Bound on the round trips between two probes, so that Reno and CUBIC flows can live beside.
@@ -85,11 +87,12 @@ impl Bbr {
     fn is_time_to_probe_bw(&self, now: Time) -> bool {
         // HasElapsedInPhase or IsRenoCoexistenceProbeTime
         now > self.cycle_stamp + self.bw_probe_wait
-            || self.rounds_since_probe_up as f64 >= self.target_inflight().min(MOST_RENO_ROUNDS)
+            || self.rounds_since_probe_up as f64
+                >= smaller(self.target_inflight(), MOST_RENO_ROUNDS)
     }
 
     fn target_inflight(&self) -> f64 {
-        self.bdp_multiple(self.bw, 1.0).min(self.cwnd)
+        smaller(self.bdp_multiple(self.bw, 1.0), self.cwnd)
     }
 
     fn is_time_to_cruise(&self, rs: &RateSample) -> bool {
@@ -112,12 +115,11 @@ impl Bbr {
     }
 
     pub(super) fn inflight_with_headroom(&self) -> f64 {
-        let headroom = (HEADROOM * self.inflight_longterm).max(1.0);
         if self.inflight_longterm.is_infinite() {
-            f64::INFINITY
-        } else {
-            (self.inflight_longterm - headroom).max(MIN_PIPE_CWND)
+            return f64::INFINITY;
         }
+        let headroom = larger(HEADROOM * self.inflight_longterm, 1.0);
+        larger(self.inflight_longterm - headroom, MIN_PIPE_CWND)
     }
 
     fn raise_inflight_longterm_slope(&mut self) {
@@ -164,7 +166,7 @@ impl Bbr {
             if self.inflight_longterm.is_infinite() {
                 return false;
             }
-            self.inflight_longterm = self.inflight_longterm.max(rs.tx_in_flight as f64);
+            self.inflight_longterm = larger(self.inflight_longterm, rs.tx_in_flight as f64);
             if self.state == State::ProbeBwUp {
                 self.probe_inflight_longterm_upward(rs);
             }

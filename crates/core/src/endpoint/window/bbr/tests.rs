@@ -7,7 +7,7 @@ use super::model::{inflight_at_loss, is_inflight_too_high};
 use super::*;
 use crate::endpoint::event::ResetCause;
 use crate::endpoint::tests::path::TestPath;
-use crate::endpoint::window::Window;
+use crate::endpoint::window::{LawState, Window};
 use crate::units::Probability;
 
 const RATE: f64 = 1250.0;
@@ -24,7 +24,7 @@ fn seconds(s: f64) -> Duration {
 }
 
 fn bbr(window: &Window) -> &Bbr {
-    let Window::Bbr(bbr) = window else { panic!("not BBR") };
+    let LawState::Bbr(bbr) = window.law() else { panic!("not BBR") };
     bbr
 }
 
