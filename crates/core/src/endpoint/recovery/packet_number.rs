@@ -71,6 +71,9 @@ pub struct PacketNumber {
     suspects: Vec<u64>,
     loss_time: Time,
     last_sent: Time,
+    /// The probe timeout in force, by what the latest acknowledgment or expiry says of the path;
+    /// zero before the first packet. It is asked for more often than that changes.
+    timeout: Duration,
     /// When the first RTT sample was there: only what was sent later tells of persistent
     /// congestion (RFC 9002 section 7.6.2).
     first_sample: Time,
@@ -109,6 +112,7 @@ impl Recover for PacketNumber {
             suspects: Vec::new(),
             loss_time: Time::NEVER,
             last_sent: Time::ZERO,
+            timeout: Duration::ZERO,
             first_sample: Time::NEVER,
             probes: 0,
         }
@@ -143,6 +147,7 @@ impl LossRecovery for PacketNumber {
         }
         report.delivered = report.numbers().delivered();
         self.detect(acked.now(), acked.rtt, report);
+        self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
     }
 
     /// The timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
@@ -156,16 +161,17 @@ impl LossRecovery for PacketNumber {
             self.probes = PROBES;
             report.timed_out = true;
             rtt.back_off();
+            self.timeout = rtt.backed_off(self.probe_timeout(rtt));
         }
     }
 
     /// RFC 9002 appendix A.8.
     #[inline]
-    fn next_timer(&self, rtt: &RttEstimator) -> Time {
+    fn next_timer(&self, _: &RttEstimator) -> Time {
         if self.loss_time != Time::NEVER {
             self.loss_time
         } else if self.in_flight > 0 {
-            self.last_sent + rtt.backed_off(self.probe_timeout(rtt))
+            self.last_sent + self.timeout
         } else {
             Time::NEVER
         }
@@ -187,7 +193,7 @@ impl LossRecovery for PacketNumber {
     }
 
     fn on_sent(&mut self, _: &Sequences, sent: &Sent<'_>) {
-        let Sent { seq, packet_seq, now, .. } = *sent;
+        let Sent { seq, packet_seq, now, rtt, .. } = *sent;
         debug_assert_eq!(self.base + self.sent.len() as u64, packet_seq);
         let slot = (seq - self.data_base) as usize;
         let earlier = match self.data.get_mut(slot) {
@@ -203,6 +209,9 @@ impl LossRecovery for PacketNumber {
         self.sent.push_back(Transmission { seq, sent: now, in_flight: true, earlier });
         self.in_flight += 1;
         self.last_sent = now;
+        if self.timeout.is_zero() {
+            self.timeout = rtt.backed_off(self.probe_timeout(rtt));
+        }
     }
 
     fn in_flight(&self, _: &Sequences) -> u64 {
