@@ -62,6 +62,16 @@ impl Hop {
         }
     }
 
+    /// A packet of `size` bytes comes at `at`: its way, if the link is arithmetic and nothing looks
+    /// at the packet; else it is still to be offered to the link.
+    #[inline]
+    pub(super) fn pass(&mut self, at: Time, size: u32) -> Option<Departure> {
+        let Link::Fifo(link) = &mut self.link else { return None };
+        let departure = link.pass(at, size)?;
+        self.books.arrived += 1;
+        Some(departure)
+    }
+
     /// Reads something of each part, to have it in the caches.
     pub(super) fn touch(&self) {
         black_box((
@@ -199,7 +209,7 @@ impl Books {
 
     /// Enters a packet that came at `arrived` and leaves as `departure` says. Returns whether
     /// it is still to be seen at the far end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(
         &mut self,
         window: Span,
@@ -209,22 +219,27 @@ impl Books {
     ) -> bool {
         let Departure { start, end, arrival, destroyed } = *departure;
         self.sent_bytes += u64::from(size);
-        if arrived >= window.from && end <= window.until {
-            self.busy += end.since(start);
-            self.waited += start.since(arrived);
-        } else {
-            self.busy += window.overlap(start, end);
-            self.waited += window.overlap(arrived, start);
+        if arrived < window.from || arrival > window.until || destroyed {
+            return self.enter_partly(window, arrived, departure);
         }
+        self.busy += end.since(start);
+        if start > arrived {
+            self.waited += start.since(arrived);
+        }
+        self.delivered += 1;
+        true
+    }
+
+    /// As [`Books::enter`] for what counts in part.
+    fn enter_partly(&mut self, window: Span, arrived: Time, departure: &Departure) -> bool {
+        let Departure { start, end, arrival, destroyed } = *departure;
+        self.busy += window.overlap(start, end);
+        self.waited += window.overlap(arrived, start);
         if arrival > window.until {
             self.on_wire_at_end += 1;
             return false;
         }
-        if destroyed {
-            self.corrupted += 1;
-        } else {
-            self.delivered += 1;
-        }
+        *(if destroyed { &mut self.corrupted } else { &mut self.delivered }) += 1;
         !destroyed
     }
 }

@@ -35,7 +35,7 @@ use self::flow::{Flow, Transport};
 use self::group::Group;
 use self::hop::{Hop, Span};
 use self::names::Names;
-use self::route::{Onward, Routes};
+use self::route::{Onward, Routes, Step};
 use self::sampler::Sampler;
 use self::schedule::Schedule;
 use self::slab::{PacketId, Slab, Slot};
@@ -60,6 +60,9 @@ pub struct Simulation {
     groups: Vec<Group>,
     sampler: Option<Sampler>,
     warmed_up: bool,
+    /// Are there so many links that it pays to look ahead, and when was that done last?
+    looks_ahead: bool,
+    looked_at: u64,
     events: u64,
     fingerprint: u64,
 }
@@ -164,6 +167,8 @@ impl Simulation {
             groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
             sampler: sample.map(|interval| Sampler::new(interval, flows.len(), links.len())),
             warmed_up: false,
+            looks_ahead: links.len() >= MANY_LINKS,
+            looked_at: 0,
             events: 0,
             fingerprint: 0,
         }
@@ -240,7 +245,8 @@ impl Simulation {
             debug_assert!(time >= self.now, "time ran back");
             self.now = time;
             self.events += 1;
-            if self.schedule.enters_block() && self.hops.len() >= MANY_LINKS {
+            if self.looks_ahead && self.schedule.group() != self.looked_at {
+                self.looked_at = self.schedule.group();
                 self.look_ahead();
             }
             match Component::from(id) {
@@ -276,56 +282,95 @@ impl Simulation {
     fn forward(&mut self, id: PacketId, mut at: Time) {
         let window = self.window;
         loop {
-            let Slot { flow, step: next, packet } = &mut self.slab[id];
-            let (flow, step) = (*flow, self.routes.step(*next));
-            *next += 1;
+            let slot = &mut self.slab[id];
+            let step = self.routes.step(slot.step);
+            slot.step += 1;
             let link = step.link();
             let hop = &mut self.hops[link as usize];
-            hop.books.arrived += 1;
-            // Only what waits is told apart by class.
-            let queued = matches!(hop.link, Link::Queued(_));
-            let class = if queued { self.flows[flow as usize].class } else { 0 };
-            let label = Label { flow, class };
-            let departure = match hop.link.offer(at, label, packet, id) {
-                Some(Fate::Sent { departure, .. }) => departure,
-                Some(Fate::Dropped { .. }) => {
-                    hop.books.dropped += 1;
-                    self.flows[flow as usize].lose(packet);
-                    self.slab.give_back(id);
-                    return self.follow_router(link);
+            let size = slot.packet.size;
+            if let Some(departure) = hop.pass(at, size) {
+                if step.is_measured() {
+                    let flow = &mut self.flows[slot.flow as usize];
+                    flow.count(&mut self.groups, window, &departure, size);
                 }
-                None => return self.queued(link, at),
-            };
-            if step.is_measured() {
-                let flow = &mut self.flows[flow as usize];
-                flow.count(&mut self.groups, window, &departure, packet.size);
-            }
-            let seen = hop.books.enter(window, at, packet.size, &departure);
-            let reports = hop.notifies && packet.kind != PacketKind::Ack;
-            if !(seen || departure.destroyed && self.on_corruption(link, id, &departure)) {
-                self.slab.give_back(id);
+                if !hop.books.enter(window, at, size, &departure) {
+                    self.slab.give_back(id);
+                    return;
+                }
+                at = departure.arrival;
+            } else if let Some(arrival) = self.offer(id, step, at) {
+                at = arrival;
+            } else {
                 return;
             }
-            if reports {
-                self.report_rate(link, id, &departure);
-            }
             match step.onward() {
+                Onward::Event => return self.put_on_wire(link, id, at),
                 Onward::Link => {}
                 Onward::Receiver => {
                     let slot = &mut self.slab[id];
-                    self.fingerprint = self.fingerprint.wrapping_add(mark(departure.arrival, slot));
+                    self.fingerprint = self.fingerprint.wrapping_add(mark(at, slot));
                     let Some(transport) = &mut self.transports[slot.flow as usize] else {
                         return;
                     };
-                    if !transport.receive(departure.arrival, &mut slot.packet, window) {
+                    if !transport.receive(at, &mut slot.packet, window) {
                         self.slab.give_back(id);
                         return;
                     }
                 }
-                Onward::Event => return self.put_on_wire(link, id, departure.arrival),
             }
-            at = departure.arrival;
         }
+    }
+
+    /// Offers a packet to a link that has to look at it. Returns when it arrives at the far end, if
+    /// it does and that is known.
+    fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
+        let link = step.link();
+        let hop = &mut self.hops[link as usize];
+        hop.books.arrived += 1;
+        let Slot { flow: index, packet, .. } = &mut self.slab[id];
+        let flow = &mut self.flows[*index as usize];
+        let label = Label { flow: *index, class: flow.class };
+        match hop.link.offer(at, label, packet, id) {
+            None => {
+                self.queued(link, at);
+                None
+            }
+            Some(Fate::Dropped { .. }) => {
+                hop.books.dropped += 1;
+                flow.lose(packet);
+                self.slab.give_back(id);
+                self.follow_router(link);
+                None
+            }
+            Some(Fate::Sent { departure, .. }) => self.send(id, step, at, &departure),
+        }
+    }
+
+    /// A packet that came at `arrived` leaves a link. Returns when it arrives at the far end, if it
+    /// does.
+    fn send(
+        &mut self,
+        id: PacketId,
+        step: Step,
+        arrived: Time,
+        departure: &Departure,
+    ) -> Option<Time> {
+        let hop = &mut self.hops[step.link() as usize];
+        let Slot { flow, packet, .. } = &self.slab[id];
+        let seen = hop.books.enter(self.window, arrived, packet.size, departure);
+        let reports = hop.notifies && packet.kind != PacketKind::Ack;
+        if step.is_measured() {
+            let flow = &mut self.flows[*flow as usize];
+            flow.count(&mut self.groups, self.window, departure, packet.size);
+        }
+        if !(seen || departure.destroyed && self.on_corruption(step.link(), id, departure)) {
+            self.slab.give_back(id);
+            return None;
+        }
+        if reports {
+            self.report_rate(step.link(), id, departure);
+        }
+        Some(departure.arrival)
     }
 
     fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
@@ -392,30 +437,15 @@ impl Simulation {
     /// A packet leaves a queue.
     fn depart(&mut self, link: u32, id: PacketId, arrived: Time, departure: &Departure) {
         let hop = &mut self.hops[link as usize];
-        let Slot { flow, step: next, packet } = &mut self.slab[id];
-        let step = self.routes.step(*next - 1);
-        let next_service = hop.link.next_service();
-        let seen = hop.books.enter(self.window, arrived, packet.size, departure);
-        let reports = hop.notifies && packet.kind != PacketKind::Ack;
-        if step.is_measured() {
-            let flow = &mut self.flows[*flow as usize];
-            flow.count(&mut self.groups, self.window, departure, packet.size);
-        }
-        let queue = Component::Queue(link).id();
         if let Some(alarms) = &mut hop.alarms {
-            alarms.service.bring_forward(&mut self.schedule, queue, next_service);
+            let (queue, next) = (Component::Queue(link).id(), hop.link.next_service());
+            alarms.service.bring_forward(&mut self.schedule, queue, next);
         }
-        if !(seen || departure.destroyed && self.on_corruption(link, id, departure)) {
-            self.slab.give_back(id);
-            return;
-        }
-        if reports {
-            self.report_rate(link, id, departure);
-        }
-        if step.onward() == Onward::Link {
-            self.forward(id, departure.arrival);
-        } else {
-            self.put_on_wire(link, id, departure.arrival);
+        let step = self.routes.step(self.slab[id].step - 1);
+        match self.send(id, step, arrived, departure) {
+            None => {}
+            Some(arrival) if step.onward() == Onward::Link => self.forward(id, arrival),
+            Some(arrival) => self.put_on_wire(link, id, arrival),
         }
     }
 

@@ -37,82 +37,86 @@ struct Slot {
 
 /// No further event in a bucket.
 const END: u32 = u32::MAX;
-/// The bucket is empty: no link in a chain either.
-const EMPTY: u32 = u32::MAX - 1;
-const NO_EVENT: Slot = Slot { time: 0, id: 0, next: EMPTY };
 
-/// The least and the most buckets: 4 KiB and 16 MiB.
-const LEAST_BUCKETS: usize = 256;
-const MOST_BUCKETS: usize = 1 << 20;
+/// Buckets side by side.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    slots: [Slot; BLOCK],
+    /// A bit for each bucket that is not empty; only the slots of these mean anything.
+    occupied: u64,
+}
+
+const NO_EVENTS: Block = Block { slots: [Slot { time: 0, id: 0, next: END }; BLOCK], occupied: 0 };
+
+/// Buckets of a block, as many as an integer has bits.
+const BLOCK: usize = 64;
+/// The least and the most blocks: 4 KiB and 16 MiB.
+const LEAST_BLOCKS: usize = 4;
+const MOST_BLOCKS: usize = 1 << 14;
+/// Buckets that are looked at together, a part of a block.
+const GROUP: u64 = 16;
 /// Sorted insertion under the cursor stays cheap up to here.
 const MOST_UNDER_CURSOR: usize = 32;
-/// Buckets that are looked at together, a power of two.
-const BLOCK: u64 = 16;
 /// Events between two looks at how dense they are, at least.
 const PERIOD: u64 = 512;
 
 /// The events of all components. A component may have several.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    seed: u64,
-    /// When the latest event taken was.
-    now: u64,
-    /// What lies in the bucket at the cursor or before it, the earliest last.
-    current: Vec<Entry>,
-    /// The buckets after the cursor's, in a ring: bucket b, counted from time zero, is at b modulo
-    /// their number, a power of two.
-    wheel: Vec<Slot>,
-    /// A bit for each bucket that is not empty, and one for each word of these that is not zero.
-    occupied: Vec<u64>,
-    occupied_words: Vec<u64>,
+    /// The buckets after the cursor's, in a ring of blocks: bucket b, counted from time zero, is at
+    /// b modulo their number, a power of two.
+    wheel: Vec<Block>,
     cursor: u64,
     /// A bucket is 2^shift picoseconds wide.
     shift: u32,
     in_wheel: usize,
-    /// Has the cursor come to another block since that was asked?
-    entered_block: bool,
+    /// What lies in the bucket at the cursor or before it, the earliest last.
+    current: Vec<Entry>,
+    /// When the first of the rest is.
+    first_far: u64,
+    /// Events until the next look at their density.
+    left: u64,
+    /// When the latest event taken was.
+    now: u64,
+    /// A bit for each block that is not empty.
+    occupied: Vec<u64>,
     spilled: Vec<Slot>,
     /// The first free place in `spilled`.
     free: u32,
-    /// The rest, by their whole keys, and when the first of them is.
+    /// The rest, by their whole keys.
     far: BinaryHeap<Reverse<u128>>,
-    first_far: u64,
     /// How much wider buckets are than their density asks for, as a power of two.
     stretch: u32,
-    /// Events until the next look at their density, those of the period, when it began, and how
-    /// many of those entered in it went into the heap.
-    left: u64,
+    /// The events of the period, when it began, and how many of those entered in it went into the
+    /// heap.
     period: u64,
     since: u64,
     entered_far: u64,
+    seed: u64,
 }
 
 impl Schedule {
     /// A queue without events; the seed of the run draws the lots.
     pub(super) fn new(seed: u64) -> Self {
-        let mut schedule = Schedule {
-            seed,
-            now: 0,
-            current: Vec::with_capacity(MOST_UNDER_CURSOR),
-            wheel: Vec::new(),
-            occupied: Vec::new(),
-            occupied_words: Vec::new(),
+        Schedule {
+            wheel: vec![NO_EVENTS; LEAST_BLOCKS],
             cursor: 0,
             shift: 20, // About a microsecond, until it is measured.
             in_wheel: 0,
-            entered_block: false,
+            current: Vec::with_capacity(MOST_UNDER_CURSOR),
+            first_far: u64::MAX,
+            left: PERIOD,
+            now: 0,
+            occupied: vec![0],
             spilled: Vec::new(),
             free: END,
             far: BinaryHeap::new(),
-            first_far: u64::MAX,
             stretch: 0,
-            left: PERIOD,
             period: PERIOD,
             since: 0,
             entered_far: 0,
-        };
-        schedule.resize(LEAST_BUCKETS);
-        schedule
+            seed,
+        }
     }
 
     /// Enters an event; [`Time::NEVER`] is none.
@@ -122,24 +126,34 @@ impl Schedule {
         let bucket = time >> self.shift;
         let ahead = bucket.wrapping_sub(self.cursor);
         // Before the cursor the difference is huge, or it is zero.
-        if ahead.wrapping_sub(1) < self.wheel.len() as u64 - 1 {
-            self.push_near(bucket, Entry { time, id });
+        if ahead.wrapping_sub(1) < self.buckets() - 1 {
+            let at = bucket as usize / BLOCK & (self.wheel.len() - 1);
+            let (block, bit) = (&mut self.wheel[at], bucket as usize % BLOCK);
+            self.in_wheel += 1;
+            if block.occupied & 1 << bit == 0 {
+                if block.occupied == 0 {
+                    self.occupied[at / 64] |= 1 << (at % 64);
+                }
+                block.occupied |= 1 << bit;
+                block.slots[bit] = Slot { time, id, next: END };
+            } else {
+                self.spill(at, bit, Entry { time, id });
+            }
         } else {
             self.push_else(bucket, Entry { time, id });
         }
     }
 
+    /// How many buckets the wheel has.
     #[inline]
-    fn push_near(&mut self, bucket: u64, Entry { time, id }: Entry) {
-        let at = bucket as usize & (self.wheel.len() - 1);
-        self.in_wheel += 1;
-        let first = &mut self.wheel[at];
-        if first.next == EMPTY {
-            *first = Slot { time, id, next: END };
-            self.occupied[at / 64] |= 1 << (at % 64);
-            self.occupied_words[at / 4096] |= 1 << (at / 64 % 64);
-            return;
-        }
+    fn buckets(&self) -> u64 {
+        (self.wheel.len() * BLOCK) as u64
+    }
+
+    /// Enters what shares a bucket.
+    #[inline(never)]
+    fn spill(&mut self, at: usize, bit: usize, Entry { time, id }: Entry) {
+        let first = &mut self.wheel[at].slots[bit];
         let slot = Slot { time, id, next: first.next };
         if let Some(free) = self.spilled.get_mut(self.free as usize) {
             first.next = self.free;
@@ -152,6 +166,7 @@ impl Schedule {
     }
 
     /// Enters what belongs under the cursor or beyond the wheel.
+    #[inline(never)]
     fn push_else(&mut self, bucket: u64, entry: Entry) {
         if bucket <= self.cursor && self.current.len() < MOST_UNDER_CURSOR {
             let later = |other: &&Entry| is_before(self.seed, **other, entry);
@@ -168,10 +183,22 @@ impl Schedule {
     #[inline]
     pub(super) fn pop(&mut self, until: Time) -> Option<(Time, ComponentId)> {
         if self.current.is_empty()
-            && let Some(event) = self.advance(until)
+            && let Some(Slot { time, id, next }) = self.advance()
         {
-            return Some(event);
+            // Most often it is the only one of its bucket, and the earliest of all.
+            if next == END && time < self.first_far && time <= until.as_ps() {
+                self.count(time);
+                return Some((Time::from_ps(time), id));
+            }
+            self.current.push(Entry { time, id });
+            self.collect(next);
         }
+        self.pop_current(until)
+    }
+
+    /// Takes the earliest event if it is not after `until` and neither the wheel holds it.
+    #[inline(never)]
+    fn pop_current(&mut self, until: Time) -> Option<(Time, ComponentId)> {
         let Some(&near) = self.current.last().filter(|near| near.time <= self.first_far) else {
             return self.pop_far(until);
         };
@@ -205,22 +232,22 @@ impl Schedule {
         Some((Time::from_ps(time), id))
     }
 
-    /// Has a block of buckets been entered since this was last asked?
+    /// The group of buckets in which the cursor is.
     #[inline]
-    pub(super) fn enters_block(&mut self) -> bool {
-        std::mem::take(&mut self.entered_block)
+    pub(super) fn group(&self) -> u64 {
+        self.cursor / GROUP
     }
 
-    /// Calls `look` for most events of the block that is so many blocks ahead.
+    /// Calls `look` for most events of the group of buckets that is so many groups ahead.
     #[inline]
-    pub(super) fn upcoming(&self, blocks: u64, look: impl Fn(ComponentId)) {
-        let mask = self.wheel.len() - 1;
-        let from = (self.cursor / BLOCK + blocks) * BLOCK;
-        for bucket in from..from + BLOCK {
-            let first = &self.wheel[bucket as usize & mask];
-            if first.next == EMPTY {
-                continue;
-            }
+    pub(super) fn upcoming(&self, groups: u64, look: impl Fn(ComponentId)) {
+        let from = (self.group() + groups) * GROUP;
+        let block = &self.wheel[from as usize / BLOCK & (self.wheel.len() - 1)];
+        let from = from as usize % BLOCK;
+        let mut occupied = block.occupied >> from & ((1 << GROUP) - 1);
+        while occupied != 0 {
+            let first = &block.slots[(from + occupied.trailing_zeros() as usize) % BLOCK];
+            occupied &= occupied - 1;
             look(first.id);
             if let Some(second) = self.spilled.get(first.next as usize) {
                 look(second.id);
@@ -237,36 +264,36 @@ impl Schedule {
         }
     }
 
-    /// Moves the cursor to the next bucket that holds something, if any does, and takes out what
-    /// it holds. Returns it if it is one event and the earliest of all, and not after `until`.
+    /// Moves the cursor to the next bucket that holds something, if any does, and takes its first
+    /// event out, and with it the others, which are still to be [collected](Schedule::collect).
     #[inline]
-    fn advance(&mut self, until: Time) -> Option<(Time, ComponentId)> {
+    fn advance(&mut self) -> Option<Slot> {
         if self.in_wheel == 0 {
             return None;
         }
-        let before = self.cursor;
-        self.cursor += self.next_occupied() as u64;
-        self.entered_block |= (before ^ self.cursor) >= BLOCK;
-        let at = self.cursor as usize & (self.wheel.len() - 1);
-        let word = &mut self.occupied[at / 64];
-        *word &= !(1 << (at % 64));
-        if *word == 0 {
-            self.occupied_words[at / 4096] &= !(1 << (at / 64 % 64));
+        let from = self.cursor as usize % BLOCK;
+        let mut at = self.cursor as usize / BLOCK & (self.wheel.len() - 1);
+        let mut base = self.cursor - from as u64;
+        let mut bits = self.wheel[at].occupied & !1 << from;
+        if bits == 0 {
+            let blocks = self.next_block(at);
+            at = (at + blocks) & (self.wheel.len() - 1);
+            base += (blocks * BLOCK) as u64;
+            bits = self.wheel[at].occupied;
         }
-        let first = &mut self.wheel[at];
-        let Slot { time, id, next } = *first;
-        first.next = EMPTY;
+        let block = &mut self.wheel[at];
+        let bit = bits.trailing_zeros() as usize % BLOCK;
+        self.cursor = base + bit as u64;
+        block.occupied &= !(1 << bit);
+        if block.occupied == 0 {
+            self.occupied[at / 64] &= !(1 << (at % 64));
+        }
         self.in_wheel -= 1;
-        if next == END && time < self.first_far && time <= until.as_ps() {
-            self.count(time);
-            return Some((Time::from_ps(time), id));
-        }
-        self.current.push(Entry { time, id });
-        self.collect(next);
-        None
+        Some(block.slots[bit])
     }
 
     /// Takes out the events of a bucket beyond its first.
+    #[inline(never)]
     fn collect(&mut self, mut next: u32) {
         while let Some(slot) = self.spilled.get_mut(next as usize) {
             let entry = Entry { time: slot.time, id: slot.id };
@@ -288,41 +315,33 @@ impl Schedule {
         }
     }
 
-    /// The next bucket after the cursor's that holds something, if any does, as a number of
-    /// buckets ahead.
+    /// The next block that holds something, as a number of blocks ahead, of the one at `at`, in
+    /// which nothing is left behind the cursor; as many as there are, if it is that one again.
     #[inline]
-    fn next_occupied(&self) -> usize {
-        let mask = self.wheel.len() - 1;
-        let from = (self.cursor as usize + 1) & mask;
-        let (word, bit) = (from / 64, from % 64);
-        // The 64 buckets ahead.
-        let next = (word + 1) & (self.occupied.len() - 1);
-        let bits = self.occupied[word] >> bit | self.occupied[next] << 1 << (63 - bit);
-        if bits != 0 {
-            return 1 + bits.trailing_zeros() as usize;
+    fn next_block(&self, at: usize) -> usize {
+        let blocks = self.wheel.len();
+        let next = (at + 1) & (blocks - 1);
+        if self.wheel[next].occupied != 0 {
+            return 1;
         }
-        self.next_far_off(from)
+        self.next_far_off(at)
     }
 
-    /// As [`Self::next_occupied`] for a bucket that is more than 64 away.
+    /// As [`Self::next_block`] for one that is not the next.
     #[cold]
-    fn next_far_off(&self, from: usize) -> usize {
-        let mask = self.wheel.len() - 1;
-        let words = self.occupied.len();
-        let first = from / 64 + 1;
-        let mut ahead = 0;
-        while ahead < words {
-            let word = (first + ahead) & (words - 1);
-            if self.occupied[word] != 0 {
-                let at = word * 64 + self.occupied[word].trailing_zeros() as usize;
-                return 1 + (at.wrapping_sub(from) & mask);
+    fn next_far_off(&self, at: usize) -> usize {
+        let blocks = self.wheel.len();
+        let mut ahead = 2;
+        while ahead < blocks {
+            let block = (at + ahead) & (blocks - 1);
+            // As many at a time as an integer has bits where nothing is in them.
+            let group = self.occupied[block / 64] >> (block % 64);
+            if group & 1 != 0 {
+                return ahead;
             }
-            // 64 words at a time where nothing is in them.
-            let group = self.occupied_words[word / 64] >> (word % 64);
-            let empty = (group.trailing_zeros() as usize).min(64 - word % 64);
-            ahead += empty.min(words - word);
+            ahead += (group.trailing_zeros() as usize).min(64 - block % 64).min(blocks - block);
         }
-        1
+        blocks
     }
 
     /// Fits the buckets to the density of events in the last period.
@@ -332,20 +351,23 @@ impl Schedule {
         let pending = self.current.len() + self.in_wheel + self.far.len();
         // Where a wheel of many buckets fits into the caches, two events seldom share one.
         let spread = if pending < 2048 { 16 } else { 2 };
-        let buckets = self.wheel.len();
+        let blocks = self.wheel.len();
         let short = self.entered_far > self.period / 8;
-        if buckets == MOST_BUCKETS {
+        if blocks == MOST_BLOCKS {
             // More events a bucket is all that is left, to reach further.
             self.stretch = (self.stretch + u32::from(short)).min(6);
         }
         let shift = (gap / spread).max(1).ilog2() + self.stretch;
         let more =
-            short && buckets < MOST_BUCKETS && buckets as u64 / 4 / spread < pending as u64 + 32;
+            short && blocks < MOST_BLOCKS && self.buckets() / 4 / spread < pending as u64 + 32;
         if more || shift.abs_diff(self.shift) > 1 || short && shift > self.shift {
             let entries = self.take_near();
             self.shift = shift;
-            let larger = (buckets * 4).max(pending.next_power_of_two()).min(MOST_BUCKETS);
-            self.resize(if more { larger } else { buckets });
+            let asked = (pending / BLOCK).next_power_of_two();
+            let larger = (blocks * 4).max(asked).min(MOST_BLOCKS);
+            let blocks = if more { larger } else { blocks };
+            self.wheel = vec![NO_EVENTS; blocks];
+            self.occupied = vec![0; blocks.div_ceil(64)];
             self.cursor = self.now >> shift;
             for entry in entries {
                 self.push(entry.id, Time::from_ps(entry.time));
@@ -360,21 +382,13 @@ impl Schedule {
     /// Empties all but the heap.
     fn take_near(&mut self) -> Vec<Entry> {
         let mut all = Vec::with_capacity(self.current.len() + self.in_wheel);
-        loop {
+        all.append(&mut self.current);
+        while let Some(Slot { time, id, next }) = self.advance() {
+            all.push(Entry { time, id });
+            self.collect(next);
             all.append(&mut self.current);
-            // What is in the wheel is later than time zero, and so is not taken at once.
-            self.advance(Time::ZERO);
-            if self.current.is_empty() {
-                return all;
-            }
         }
-    }
-
-    /// As many buckets, all empty.
-    fn resize(&mut self, buckets: usize) {
-        self.wheel = vec![NO_EVENT; buckets];
-        self.occupied = vec![0; buckets / 64];
-        self.occupied_words = vec![0; buckets.div_ceil(4096)];
+        all
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::wire::Wire;
 use super::{Departure, fits, passes};
 use crate::network::aqm::{Aqm, Backlog, Place, QueueManagement};
+use crate::network::notifier::Notifier;
 use crate::network::rate_trace::LinkRate;
 use crate::network::router::{Feedback, Router};
 use crate::network::{ChannelSpec, QueueLimit, QueueSpec};
@@ -16,14 +17,21 @@ use crate::units::{Duration, Time};
 #[derive(Debug)]
 pub struct FifoLink {
     pub(super) wire: Wire,
+    /// Picoseconds that a byte takes, where that and the queue decide everything; else 0.
+    plain_byte_time: u64,
     limit: QueueLimit,
-    aqm: Aqm,
-    router: Router,
-    /// Is there neither?
-    is_plain: bool,
     /// Start of transmission and size of what waits, in order.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
+    /// Unless there is neither.
+    managed: Option<Box<Managed>>,
+}
+
+/// What looks at arrivals.
+#[derive(Debug)]
+struct Managed {
+    aqm: Aqm,
+    router: Router,
 }
 
 impl FifoLink {
@@ -47,59 +55,98 @@ impl FifoLink {
         name: &str,
     ) -> Self {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
-        let wire = rate.mean();
-        let place = Place { wire, share: wire, limit: queue.limit, seed, name };
+        let mean = rate.mean();
+        let place = Place { wire: mean, share: mean, limit: queue.limit, seed, name };
         let plain = QueueSpec { limit: queue.limit, ..QueueSpec::default() };
-        FifoLink {
-            is_plain: *queue == plain,
+        let managed = (*queue != plain).then(|| {
+            let (aqm, router) = (queue.aqm.make(&place), queue.router.make(&place));
+            Box::new(Managed { aqm, router })
+        });
+        let mut link = FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
+            plain_byte_time: 0,
             limit: queue.limit,
-            aqm: queue.aqm.make(&place),
-            router: queue.router.make(&place),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            managed,
+        };
+        link.set_notifier(None);
+        link
+    }
+
+    pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
+        self.wire.set_notifier(notifier);
+        self.plain_byte_time =
+            if self.managed.is_none() { self.wire.plain_byte_time() } else { 0 };
+    }
+
+    /// A packet of `size` bytes reaches the queue at `now`, which must not be earlier than at the
+    /// last call. Returns its way if queue and rate alone decide it and it is not dropped; else the
+    /// packet is still to be [offered](FifoLink::offer).
+    #[inline(always)]
+    pub fn pass(&mut self, now: Time, size: u32) -> Option<Departure> {
+        if self.plain_byte_time == 0 {
+            return None;
         }
+        let start = self.wire.busy_until.max(now);
+        if start == now {
+            // Whatever waited has started by now.
+            if !self.waiting.is_empty() {
+                self.waiting.clear();
+                self.waiting_bytes = 0;
+            }
+        } else if !self.join(now, start, size) {
+            return None;
+        }
+        // Cannot overflow: see LONGEST_BYTE_TIME.
+        let end = start + Duration::from_ps(self.plain_byte_time * u64::from(size));
+        self.wire.busy_until = end;
+        Some(Departure { start, end, arrival: end + self.wire.delay, destroyed: false })
+    }
+
+    /// A packet of `size` bytes that will start at `start` joins what waits at `now`, if it fits.
+    #[inline]
+    fn join(&mut self, now: Time, start: Time, size: u32) -> bool {
+        self.expire(now);
+        if !fits(self.limit, self.waiting.len(), self.waiting_bytes, size) {
+            return false;
+        }
+        self.waiting.push_back((start, size));
+        self.waiting_bytes += u64::from(size);
+        self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
+        true
     }
 
     /// A packet reaches the queue at `now`, which must not be earlier than at the last call.
     /// Returns its way, or `None` if it is dropped.
     #[inline]
     pub fn offer(&mut self, now: Time, label: Label, packet: &mut Packet) -> Option<Departure> {
-        let busy_until = self.wire.busy_until;
-        if busy_until <= now {
-            // Whatever waited has started by now.
-            if !self.waiting.is_empty() {
-                self.waiting.clear();
-                self.waiting_bytes = 0;
-            }
-        } else {
-            self.expire(now);
-        }
-        if !self.is_plain && !self.admits(now, packet) {
-            return None;
-        }
-        if busy_until <= now {
-            return Some(self.wire.send(now, now, label, packet));
-        }
-        if !fits(self.limit, self.waiting.len(), self.waiting_bytes, packet.size) {
-            return None;
-        }
-        if !self.is_plain {
-            let queue = self.backlog(now);
-            self.wire.marked += u64::from(self.router.on_enqueue(now, &queue, packet));
-        }
-        self.waiting.push_back((busy_until, packet.size));
-        self.waiting_bytes += u64::from(packet.size);
-        self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
-        Some(self.wire.send(busy_until, now, label, packet))
+        self.pass(now, packet.size).or_else(|| self.examine(now, label, packet))
     }
 
-    /// Does the queue management let the packet in? Kept apart, for most links have none.
-    #[inline(never)]
-    fn admits(&mut self, now: Time, packet: &mut Packet) -> bool {
+    /// As [`FifoLink::offer`], for what does not [pass](FifoLink::pass).
+    fn examine(&mut self, now: Time, label: Label, packet: &mut Packet) -> Option<Departure> {
+        self.expire(now);
         let queue = self.backlog(now);
-        let verdict = self.aqm.on_enqueue(now, &queue, packet);
-        passes(verdict, packet, &mut self.wire)
+        let waits = queue.idle_since.is_none();
+        if let Some(managed) = &mut self.managed {
+            let verdict = managed.aqm.on_enqueue(now, &queue, packet);
+            if !passes(verdict, packet, &mut self.wire) {
+                return None;
+            }
+        }
+        let start = self.wire.busy_until.max(now);
+        if waits {
+            if !fits(queue.limit, queue.packets, queue.bytes, packet.size) {
+                return None;
+            }
+            if let Some(managed) = &mut self.managed {
+                let marked = managed.router.on_enqueue(now, &queue, packet);
+                self.wire.marked += u64::from(marked);
+            }
+            self.join(now, start, packet.size);
+        }
+        Some(self.wire.send(start, now, label, packet))
     }
 
     fn backlog(&self, now: Time) -> Backlog<'static> {

@@ -232,7 +232,10 @@ impl<T> Link<T> {
 
     /// Puts a notifier at the far end.
     pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
-        self.wire_mut().set_notifier(notifier);
+        match self {
+            Link::Fifo(link) => link.set_notifier(notifier),
+            Link::Queued(link) => link.wire.set_notifier(notifier),
+        }
     }
 
     /// The notifier at the far end, once the latest packet that departed has got there.

@@ -12,21 +12,30 @@ use crate::units::{Duration, Rate, Time};
 /// The wire and its channel: when a packet that starts now arrives, and whether intact.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// The rate, or the mean of the trace.
-    rate: Rate,
-    /// Boxed, so that a wire without one stays small.
-    trace: Option<Box<TraceWire>>,
-    delay: Duration,
-    /// Nothing if it is clean.
-    channel: Option<Box<Channel>>,
-    notifier: Option<Box<Notifier>>,
     pub(super) busy_until: Time,
+    pub(super) delay: Duration,
     /// Picoseconds that a byte takes, if that is a whole number, else 0.
     byte_time: u64,
+    /// The rate, or the mean of the trace.
+    rate: Rate,
+    /// Nothing if the rate is constant, the channel clean, and nobody looks.
+    special: Option<Box<Special>>,
     /// Packets marked by RED or by a router, and the longest queue an arrival found or made.
     pub(super) marked: u64,
     pub(super) longest_queue: usize,
 }
+
+/// What most wires have not.
+#[derive(Debug, Default)]
+struct Special {
+    trace: Option<TraceWire>,
+    channel: Option<Channel>,
+    notifier: Option<Notifier>,
+}
+
+/// The longest that a byte may take for [`Wire::plain_byte_time`], picoseconds: so that a packet of
+/// any size does not overflow. 3.7 kbit/s.
+const LONGEST_BYTE_TIME: u64 = 1 << 31;
 
 impl Wire {
     pub(super) fn new(
@@ -36,26 +45,35 @@ impl Wire {
         seed: u64,
         name: &str,
     ) -> Self {
-        let trace = match rate {
-            LinkRate::Constant(_) => None,
-            LinkRate::Trace(trace) => Some(Box::new(TraceWire::new(trace.clone()))),
-        };
-        Wire {
-            rate: rate.mean(),
-            trace,
-            delay,
-            channel: (*channel != ChannelSpec::Clean)
-                .then(|| Box::new(Channel::new(channel, Stream::new(seed, "channel", name)))),
-            notifier: None,
+        let mut wire = Wire {
             busy_until: Time::ZERO,
+            delay,
             byte_time: rate.mean().byte_time().map_or(0, Duration::as_ps),
+            rate: rate.mean(),
+            special: None,
             marked: 0,
             longest_queue: 0,
+        };
+        if let LinkRate::Trace(trace) = rate {
+            wire.special().trace = Some(TraceWire::new(trace.clone()));
         }
+        if *channel != ChannelSpec::Clean {
+            let stream = Stream::new(seed, "channel", name);
+            wire.special().channel = Some(Channel::new(channel, stream));
+        }
+        wire
     }
 
-    #[inline]
-    pub(super) fn transmission_time(&self, size: u32) -> Duration {
+    fn special(&mut self) -> &mut Special {
+        self.special.get_or_insert_default()
+    }
+
+    /// Picoseconds that a byte takes, where nothing else decides when a packet arrives; else 0.
+    pub(super) fn plain_byte_time(&self) -> u64 {
+        if self.special.is_none() && self.byte_time < LONGEST_BYTE_TIME { self.byte_time } else { 0 }
+    }
+
+    fn transmission_time(&self, size: u32) -> Duration {
         match self.byte_time {
             0 => self.rate.transmission_time(size),
             time => Duration::from_ps(time).saturating_mul(u64::from(size)),
@@ -71,14 +89,31 @@ impl Wire {
         label: Label,
         packet: &mut Packet,
     ) -> Departure {
-        let end = match &mut self.trace {
-            None => start + self.transmission_time(packet.size),
+        if self.special.is_some() {
+            return self.send_special(start, arrived, label, packet);
+        }
+        let end = start + self.transmission_time(packet.size);
+        self.busy_until = end;
+        Departure { start, end, arrival: end + self.delay, destroyed: false }
+    }
+
+    fn send_special(
+        &mut self,
+        start: Time,
+        arrived: Time,
+        label: Label,
+        packet: &mut Packet,
+    ) -> Departure {
+        let usual = self.transmission_time(packet.size);
+        let Special { trace, channel, notifier } = &mut **self.special.get_or_insert_default();
+        let end = match trace {
+            None => start + usual,
             Some(trace) => trace.send(start, arrived, packet.size),
         };
         self.busy_until = end;
-        let channel = self.channel.as_mut();
-        let destroyed = channel.is_some_and(|channel| channel.destroys(end, label, packet));
-        if let Some(notifier) = &mut self.notifier {
+        let destroyed =
+            channel.as_mut().is_some_and(|channel| channel.destroys(end, label, packet));
+        if let Some(notifier) = notifier {
             // The far end's business. Packets get there in this order, so that nothing else can
             // come between.
             notifier.on_packet(packet, destroyed);
@@ -87,20 +122,22 @@ impl Wire {
     }
 
     pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
-        self.notifier = notifier.map(Box::new);
+        if notifier.is_some() || self.special.is_some() {
+            self.special().notifier = notifier;
+        }
     }
 
     pub(super) fn notifier(&mut self) -> Option<&mut Notifier> {
-        self.notifier.as_deref_mut()
+        self.special.as_mut()?.notifier.as_mut()
     }
 
     pub(super) fn count_between(&mut self, from: Time, until: Time) {
-        if let Some(trace) = &mut self.trace {
+        if let Some(Special { trace: Some(trace), .. }) = self.special.as_deref_mut() {
             trace.count_between(from, until);
         }
     }
 
     pub(super) fn trace_utilization(&self) -> Option<f64> {
-        self.trace.as_ref().map(|trace| trace.utilization())
+        self.special.as_ref()?.trace.as_ref().map(|trace| trace.utilization())
     }
 }
