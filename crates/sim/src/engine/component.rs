@@ -10,10 +10,8 @@ const INDEX_BITS: u32 = 29;
 /// arrive before timers expire: their order here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Component {
-    /// The queue of a link can put its next packet on the wire.
+    /// A link in which packets wait has something to do.
     Queue(u32),
-    /// An interval of a link's router ends.
-    Router(u32),
     /// A packet reaches the far end of a link.
     Arrival(u32),
     /// A sender's timer.
@@ -43,8 +41,7 @@ impl Component {
     #[inline]
     fn parts(self) -> (u32, u32) {
         match self {
-            Component::Queue(i) => (0, i),
-            Component::Router(i) => (1, i),
+            Component::Queue(i) => (0, i), // 1 is not used: lots depend on these numbers.
             Component::Arrival(i) => (2, i),
             Component::SenderTimer(i) => (3, i),
             Component::ReceiverTimer(i) => (4, i),
@@ -70,7 +67,6 @@ impl From<ComponentId> for Component {
         let index = id & ((1 << INDEX_BITS) - 1);
         match id >> INDEX_BITS {
             0 => Component::Queue(index),
-            1 => Component::Router(index),
             2 => Component::Arrival(index),
             3 => Component::SenderTimer(index),
             4 => Component::ReceiverTimer(index),

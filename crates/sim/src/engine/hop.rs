@@ -19,18 +19,32 @@ pub(super) struct Hop {
     pub(super) wire: OnWire,
     pub(super) books: Books,
     /// Only where packets wait in the link.
-    pub(super) alarms: Option<Box<Alarms>>,
+    pub(super) queue: Option<Box<QueueEvents>>,
     /// Is there a notifier at the far end?
     pub(super) notifies: bool,
 }
 
 /// The events of a link in which packets wait.
 #[derive(Debug)]
-pub(super) struct Alarms {
-    /// When the queue is served next.
-    pub(super) service: Alarm,
-    /// When an interval of its router ends.
-    pub(super) router: Alarm,
+pub(super) struct QueueEvents {
+    alarm: Alarm,
+    /// Does it go off whenever the link has something to do, and not only when that can no longer
+    /// be put off?
+    is_prompt: bool,
+}
+
+impl QueueEvents {
+    /// An event has been taken. Is the link to be advanced?
+    pub(super) fn goes_off(&mut self, schedule: &mut Schedule, link: u32, now: Time) -> bool {
+        self.alarm.goes_off(schedule, Component::Queue(link).id(), now)
+    }
+
+    /// Sees to it that the link is advanced in time.
+    #[inline]
+    pub(super) fn follow(&mut self, schedule: &mut Schedule, id: u32, link: &Link<PacketId>) {
+        let due = if self.is_prompt { link.next_event() } else { link.latest_advance() };
+        self.alarm.bring_forward(schedule, Component::Queue(id).id(), due);
+    }
 }
 
 impl Hop {
@@ -46,19 +60,17 @@ impl Hop {
         };
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
-        let mut hop =
-            Hop { link, wire: OnWire::default(), books: Books::default(), alarms: None, notifies };
-        let waits = matches!(hop.link, Link::Queued(_));
-        hop.alarms = waits.then(|| Box::new(Alarms { service: Alarm::OFF, router: Alarm::OFF }));
-        hop
+        // A notifier tells senders at the instant of a departure.
+        let events = QueueEvents { alarm: Alarm::OFF, is_prompt: force_queued || notifies };
+        let queue = matches!(link, Link::Queued(_)).then(|| Box::new(events));
+        Hop { link, wire: OnWire::default(), books: Books::default(), queue, notifies }
     }
 
-    /// Looks after the router, if there is one with intervals: the end of one may be earlier than
-    /// was known, because a router that slept has woken.
-    pub(super) fn follow_router(&mut self, link: u32, schedule: &mut Schedule) {
-        if let Some(alarms) = &mut self.alarms {
-            let due = self.link.next_timer();
-            alarms.router.bring_forward(schedule, Component::Router(link).id(), due);
+    /// Sees to it that the link is advanced in time.
+    #[inline]
+    pub(super) fn follow(&mut self, link: u32, schedule: &mut Schedule) {
+        if let Some(queue) = &mut self.queue {
+            queue.follow(schedule, link, &self.link);
         }
     }
 

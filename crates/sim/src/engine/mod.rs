@@ -52,6 +52,8 @@ pub struct Simulation {
     schedule: Schedule,
     slab: Slab,
     hops: Vec<Hop>,
+    /// Those in which packets wait.
+    queued: Vec<u32>,
     link_names: Names,
     flow_names: Names,
     routes: Routes,
@@ -146,7 +148,7 @@ impl Simulation {
         }
         let mut schedule = Schedule::new(*seed);
         for (link, hop) in (0..).zip(&mut hops) {
-            hop.follow_router(link, &mut schedule);
+            hop.follow(link, &mut schedule);
         }
         for (index, flow) in (0..).zip(&flow_states) {
             let first = flow.source.as_ref().map_or(flow.start, |source| source.next());
@@ -158,6 +160,7 @@ impl Simulation {
             seed: *seed,
             schedule,
             slab: Slab::default(),
+            queued: (0..).zip(&hops).filter(|(_, hop)| hop.queue.is_some()).map(|(i, _)| i).collect(),
             hops,
             link_names: links.iter().map(|link| link.name.as_str()).collect(),
             flow_names: flows.iter().map(|flow| flow.name.as_str()).collect(),
@@ -209,6 +212,9 @@ impl Simulation {
         }
         self.run_until(until);
         self.now = self.now.max(until);
+        for at in 0..self.queued.len() {
+            self.catch_up(self.queued[at]);
+        }
     }
 
     /// The connection with that index, or `None` for datagrams.
@@ -251,8 +257,7 @@ impl Simulation {
             }
             match Component::from(id) {
                 Component::Arrival(link) => self.on_arrival(link),
-                Component::Queue(link) => self.on_service(link),
-                Component::Router(link) => self.on_router_timer(link),
+                Component::Queue(link) => self.on_queue(link),
                 Component::SenderTimer(flow) => self.on_sender_timer(flow),
                 Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
                 Component::Release(flow) => self.on_release(flow),
@@ -325,6 +330,9 @@ impl Simulation {
     /// it does and that is known.
     fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
         let link = step.link();
+        if self.hops[link as usize].queue.is_some() {
+            self.catch_up(link);
+        }
         let hop = &mut self.hops[link as usize];
         hop.books.arrived += 1;
         let Slot { flow: index, packet, .. } = &mut self.slab[id];
@@ -332,14 +340,15 @@ impl Simulation {
         let label = Label { flow: *index, class: flow.class };
         match hop.link.offer(at, label, packet, id) {
             None => {
-                self.queued(link, at);
+                debug_assert_eq!(at, self.now, "only what has happened may be queued");
+                self.catch_up(link);
                 None
             }
             Some(Fate::Dropped { .. }) => {
                 hop.books.dropped += 1;
                 flow.lose(packet);
                 self.slab.give_back(id);
-                self.follow_router(link);
+                hop.follow(link, &mut self.schedule);
                 None
             }
             Some(Fate::Sent { departure, .. }) => self.send(id, step, at, &departure),
@@ -380,67 +389,39 @@ impl Simulation {
         }
     }
 
-    /// A packet has joined a queue that is served by events.
-    fn queued(&mut self, link: u32, at: Time) {
-        debug_assert_eq!(at, self.now, "only what has happened may be queued");
-        self.follow_router(link);
-        self.follow_queue(link);
-    }
-
-    /// Serves the queue of a link, or sets its event, if something waits that did not.
-    fn follow_queue(&mut self, link: u32) {
-        let hop = &mut self.hops[link as usize];
-        let Some(alarms) = &mut hop.alarms else { return };
-        let next = hop.link.next_service();
-        if next <= self.now && next < alarms.service.due() {
-            self.serve(link);
-        } else {
-            alarms.service.bring_forward(&mut self.schedule, Component::Queue(link).id(), next);
-        }
-    }
-
-    fn follow_router(&mut self, link: u32) {
-        self.hops[link as usize].follow_router(link, &mut self.schedule);
-    }
-
-    fn on_service(&mut self, link: u32) {
-        let Some(alarms) = &mut self.hops[link as usize].alarms else { return };
-        if alarms.service.goes_off(&mut self.schedule, Component::Queue(link).id(), self.now) {
-            self.serve(link);
+    fn on_queue(&mut self, link: u32) {
+        let Some(queue) = &mut self.hops[link as usize].queue else { return };
+        if queue.goes_off(&mut self.schedule, link, self.now) {
+            self.catch_up(link);
         } else {
             self.events -= 1;
         }
     }
 
-    /// The wire of a link is free: its queue sends the next packet.
-    fn serve(&mut self, link: u32) {
-        loop {
-            let hop = &mut self.hops[link as usize];
-            match hop.link.serve(self.now, &mut self.slab) {
-                None => break,
-                Some(Fate::Dropped { handle, arrived }) => {
-                    hop.books.drop(self.window, arrived, self.now);
+    /// Lets a link in which packets wait do all that was due by now.
+    ///
+    /// What happens inside it concerns nobody else before a packet reaches the far end, so that
+    /// most departures and intervals of routers need no event: they are made up for when the next
+    /// packet comes, or when the first is about to arrive.
+    fn catch_up(&mut self, link: u32) {
+        while let Some(fate) = self.hops[link as usize].link.advance(self.now, &mut self.slab) {
+            match fate {
+                Fate::Dropped { handle, arrived, at } => {
+                    self.hops[link as usize].books.drop(self.window, arrived, at);
                     let Slot { flow, packet, .. } = &self.slab[handle];
                     self.flows[*flow as usize].lose(packet);
                     self.slab.give_back(handle);
                 }
-                Some(Fate::Sent { handle, arrived, departure }) => {
-                    self.follow_router(link);
+                Fate::Sent { handle, arrived, departure } => {
                     self.depart(link, handle, arrived, &departure);
-                    return;
                 }
             }
         }
-        self.follow_router(link);
+        self.hops[link as usize].follow(link, &mut self.schedule);
     }
 
     /// A packet leaves a queue.
     fn depart(&mut self, link: u32, id: PacketId, arrived: Time, departure: &Departure) {
-        let hop = &mut self.hops[link as usize];
-        if let Some(alarms) = &mut hop.alarms {
-            let (queue, next) = (Component::Queue(link).id(), hop.link.next_service());
-            alarms.service.bring_forward(&mut self.schedule, queue, next);
-        }
         let step = self.routes.step(self.slab[id].step - 1);
         match self.send(id, step, arrived, departure) {
             None => {}
@@ -493,18 +474,6 @@ impl Simulation {
             let notice = Notice { at, what: News::Survival { link, probability } };
             transport.sender.on_notice(self.now, &notice);
         }
-    }
-
-    fn on_router_timer(&mut self, link: u32) {
-        let hop = &mut self.hops[link as usize];
-        let Some(alarms) = &mut hop.alarms else { return };
-        if !alarms.router.goes_off(&mut self.schedule, Component::Router(link).id(), self.now) {
-            self.events -= 1;
-            return;
-        }
-        hop.link.on_timer(self.now);
-        hop.follow_router(link, &mut self.schedule);
-        self.follow_queue(link);
     }
 
     /// A packet reaches its endpoint.

@@ -180,7 +180,7 @@ impl Schedule {
     }
 
     /// Takes the earliest event if it is not after `until`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self, until: Time) -> Option<(Time, ComponentId)> {
         if self.current.is_empty()
             && let Some(Slot { time, id, next }) = self.advance()
@@ -266,7 +266,7 @@ impl Schedule {
 
     /// Moves the cursor to the next bucket that holds something, if any does, and takes its first
     /// event out, and with it the others, which are still to be [collected](Schedule::collect).
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> Option<Slot> {
         if self.in_wheel == 0 {
             return None;
@@ -425,11 +425,6 @@ impl Alarm {
     /// One that is not set.
     pub(super) const OFF: Alarm = Alarm { due: Time::NEVER, entered: [Time::NEVER; 2] };
 
-    /// When it goes off.
-    pub(super) fn due(&self) -> Time {
-        self.due
-    }
-
     /// Makes it go off at `time`, if that is earlier than it would.
     #[inline]
     pub(super) fn bring_forward(&mut self, schedule: &mut Schedule, id: ComponentId, time: Time) {
@@ -478,7 +473,7 @@ mod tests {
     fn any_component() -> impl Strategy<Value = Component> {
         (0u32..7, 0u32..40).prop_map(|(kind, index)| match kind {
             0 => Component::Queue(index),
-            1 => Component::Router(index),
+            1 => Component::Release(index),
             2 => Component::Arrival(index),
             3 => Component::SenderTimer(index),
             4 => Component::ReceiverTimer(index),

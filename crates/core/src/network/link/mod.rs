@@ -10,8 +10,11 @@
 //! the bytes that they stand for. There are three calls.
 //!
 //! 1. [`Link::offer`] when a packet reaches the queue.
-//! 2. [`Link::next_event`] says when [`Link::advance`] must be called, if nothing is offered before.
-//! 3. [`Link::advance`], until it returns nothing more.
+//! 2. [`Link::next_event`] says when [`Link::advance`] has something to do, if nothing is offered
+//!    before.
+//! 3. [`Link::advance`], until it returns nothing more. It may be called late: what it does happens
+//!    at the instant at which it was due. It must be called before an offer, and by
+//!    [`Link::latest_advance`], so that no packet is at the far end before it is told of.
 //!
 //! Both tell by a [`Fate`] what has become of a packet: dropped, or sent, with the instant at which
 //! its last bit reaches the far end. That instant lies ahead; to wait for it is the caller's part.
@@ -78,6 +81,8 @@ pub enum Fate<T> {
         handle: T,
         /// When it came.
         arrived: Time,
+        /// When it was dropped.
+        at: Time,
     },
     /// It leaves.
     Sent {
@@ -132,8 +137,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// A packet reaches the queue at `now`, which must not be earlier than at any call before.
-    /// Returns what becomes of it if that is known at once; else it waits, and
+    /// A packet reaches the queue at `now`, which must not be earlier than at any call before, and
+    /// up to which the link must have been [advanced](Link::advance). Returns what becomes of it if that is known at once; else it waits, and
     /// [`Link::next_event`] has changed.
     #[inline]
     pub fn offer(
@@ -146,70 +151,44 @@ impl<T> Link<T> {
         match self {
             Link::Fifo(link) => Some(match link.offer(now, label, packet) {
                 Some(departure) => Fate::Sent { handle, arrived: now, departure },
-                None => Fate::Dropped { handle, arrived: now },
+                None => Fate::Dropped { handle, arrived: now, at: now },
             }),
             Link::Queued(link) => match link.offer(now, label, packet, handle) {
                 Ok(()) => None,
-                Err(handle) => Some(Fate::Dropped { handle, arrived: now }),
+                Err(handle) => Some(Fate::Dropped { handle, arrived: now, at: now }),
             },
         }
     }
 
-    /// When [`Link::advance`] must be called; never, if only an offer can change anything. May lie
-    /// in the past just after an offer, which means at once.
+    /// When [`Link::advance`] has something to do; never, if only an offer can change anything. May
+    /// lie in the past just after an offer, which means at once.
     pub fn next_event(&self) -> Time {
         match self {
             Link::Fifo(_) => Time::NEVER,
-            Link::Queued(link) => link.next_service().min(link.next_timer()),
+            Link::Queued(link) => link.next_event(),
         }
     }
 
-    /// Does one thing that is due at `now` and tells of the packet that it concerned, if any did;
-    /// to be called until it returns `None`.
-    pub fn advance(
-        &mut self,
-        now: Time,
-        packets: &mut (impl Packets<T> + ?Sized),
-    ) -> Option<Fate<T>> {
-        self.serve(now, packets).or_else(|| {
-            self.on_timer(now);
-            // What a timer has decided may concern a packet that waits.
-            self.serve(now, packets)
-        })
+    /// Until when [`Link::advance`] may be put off, if nothing is offered before: later, a packet
+    /// would be told of after it had reached the far end.
+    pub fn latest_advance(&self) -> Time {
+        match self {
+            Link::Fifo(_) => Time::NEVER,
+            Link::Queued(link) => link.latest_advance(),
+        }
     }
 
-    /// The part of [`Link::advance`] that serves the queue.
-    pub fn serve(
+    /// Does what was due by `now`, each thing at its own instant, up to and including the first
+    /// that decides what becomes of a packet, and tells that; to be called until it returns `None`.
+    #[inline]
+    pub fn advance(
         &mut self,
         now: Time,
         packets: &mut (impl Packets<T> + ?Sized),
     ) -> Option<Fate<T>> {
         match self {
             Link::Fifo(_) => None,
-            Link::Queued(link) => link.serve(now, packets),
-        }
-    }
-
-    /// The part of [`Link::advance`] that ends intervals of routers and queue management.
-    pub fn on_timer(&mut self, now: Time) {
-        if let Link::Queued(link) = self {
-            link.on_timer(now);
-        }
-    }
-
-    /// When the next waiting packet can be served, apart from timers; never, if none waits.
-    pub fn next_service(&self) -> Time {
-        match self {
-            Link::Fifo(_) => Time::NEVER,
-            Link::Queued(link) => link.next_service(),
-        }
-    }
-
-    /// When the next interval of a router or a queue management ends.
-    pub fn next_timer(&self) -> Time {
-        match self {
-            Link::Fifo(_) => Time::NEVER,
-            Link::Queued(link) => link.next_timer(),
+            Link::Queued(link) => link.advance(now, packets),
         }
     }
 

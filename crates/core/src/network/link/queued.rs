@@ -28,6 +28,10 @@ pub struct QueuedLink<T> {
     turns: RoundRobin,
     /// Packets in all queues.
     waiting: usize,
+    /// Up to when all that was due has been done.
+    now: Time,
+    /// When the next interval of a router or a queue management ends.
+    timer: Time,
     /// Packets that made room for others, with the queue they were in.
     evicted: VecDeque<(Waiting<T>, usize)>,
 }
@@ -187,7 +191,7 @@ impl<T> QueuedLink<T> {
             };
             (0..).zip(&queue.classes).map(class).collect()
         };
-        QueuedLink {
+        let mut link = QueuedLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             queues,
             queue_of,
@@ -195,8 +199,12 @@ impl<T> QueuedLink<T> {
                 weights().map(|weight| (LEAST_QUANTUM * weight / least) as u64),
             ),
             waiting: 0,
+            now: Time::ZERO,
+            timer: Time::NEVER,
             evicted: VecDeque::new(),
-        }
+        };
+        link.timer = link.soonest_timer();
+        link
     }
 
     fn queue_of(&self, label: Label) -> usize {
@@ -214,6 +222,20 @@ impl<T> QueuedLink<T> {
     /// # Errors
     /// The packet that was dropped.
     pub fn offer(
+        &mut self,
+        now: Time,
+        label: Label,
+        packet: &mut Packet,
+        handle: T,
+    ) -> Result<(), T> {
+        let taken = self.join(now, label, packet, handle);
+        self.now = now;
+        self.timer = self.soonest_timer();
+        taken
+    }
+
+    #[inline]
+    fn join(
         &mut self,
         now: Time,
         label: Label,
@@ -254,22 +276,91 @@ impl<T> QueuedLink<T> {
         Ok(())
     }
 
-    /// When [`QueuedLink::serve`] has something to do: the wire can take the next waiting packet,
-    /// or a packet that made room is to be told of.
+    /// When [`QueuedLink::advance`] has something to do.
     #[inline]
-    pub fn next_service(&self) -> Time {
-        if !self.evicted.is_empty() {
-            Time::ZERO
-        } else if self.waiting > 0 {
-            self.wire.busy_until
-        } else {
+    pub fn next_event(&self) -> Time {
+        self.next_service().min(self.timer)
+    }
+
+    /// Until when [`QueuedLink::advance`] may be put off: what leaves first would be told of after it
+    /// had reached the far end.
+    #[inline]
+    pub fn latest_advance(&self) -> Time {
+        self.next_service() + self.wire.delay
+    }
+
+    /// Does what was due by `now`, each thing at its own instant, up to and including the first
+    /// that decides what becomes of a packet, and tells that.
+    pub fn advance(
+        &mut self,
+        now: Time,
+        packets: &mut (impl Packets<T> + ?Sized),
+    ) -> Option<Fate<T>> {
+        loop {
+            let service = self.next_service();
+            let due = service.min(self.timer);
+            if due > now {
+                self.now = now;
+                return None;
+            }
+            self.now = self.now.max(due);
+            if service > self.timer {
+                self.end_intervals(self.now);
+                continue;
+            }
+            let fate = self.serve(self.now, packets);
+            self.timer = self.soonest_timer();
+            return fate;
+        }
+    }
+
+    /// When the wire can take the next waiting packet, or a packet that made room is to be told of.
+    #[inline]
+    fn next_service(&self) -> Time {
+        if self.waiting > 0 {
+            if self.evicted.is_empty() { self.wire.busy_until } else { Time::ZERO }
+        } else if self.evicted.is_empty() {
             Time::NEVER
+        } else {
+            Time::ZERO
+        }
+    }
+
+    #[inline]
+    fn soonest_timer(&self) -> Time {
+        let timer = |queue: &Queue<T>| {
+            let router = queue.router.next_timer();
+            if queue.is_managed { router.min(queue.aqm.next_timer()) } else { router }
+        };
+        match &self.queues[..] {
+            [queue] => timer(queue),
+            queues => queues.iter().map(timer).min().unwrap_or(Time::NEVER),
+        }
+    }
+
+    /// Lets the intervals of routers and queue management that are due end. One that does not move
+    /// on by that has no further ones until a packet comes or goes.
+    fn end_intervals(&mut self, now: Time) {
+        let idle_since = self.idle_since(now);
+        for queue in &mut self.queues {
+            let (backlog, aqm, router) = queue.parts(now, idle_since);
+            // One that sleeps keeps the rhythm of its intervals.
+            if router.next_timer() <= now {
+                router.on_timer(now, &backlog);
+            }
+            if aqm.next_timer() <= now {
+                aqm.on_timer(now, &backlog);
+            }
+        }
+        self.timer = self.soonest_timer();
+        if self.timer <= now {
+            self.timer = Time::NEVER;
         }
     }
 
     /// Puts the next waiting packet on the wire, if one waits and the wire is free, or tells of one
     /// that is dropped.
-    pub fn serve(
+    fn serve(
         &mut self,
         now: Time,
         packets: &mut (impl Packets<T> + ?Sized),
@@ -277,7 +368,7 @@ impl<T> QueuedLink<T> {
         if let Some((Waiting { handle, arrived, .. }, index)) = self.evicted.pop_front() {
             let (backlog, _, router) = self.queues[index].parts(now, None);
             router.on_drop(now, &backlog, packets.packet(&handle));
-            return Some(Fate::Dropped { handle, arrived });
+            return Some(Fate::Dropped { handle, arrived, at: now });
         }
         if self.waiting == 0 || self.wire.busy_until > now {
             return None;
@@ -297,7 +388,7 @@ impl<T> QueuedLink<T> {
             && !passes(aqm.on_dequeue(now, leaving, &backlog, packet), packet, &mut self.wire)
         {
             router.on_drop(now, &backlog, packet);
-            return Some(Fate::Dropped { handle, arrived });
+            return Some(Fate::Dropped { handle, arrived, at: now });
         }
         self.wire.marked += u64::from(router.on_departure(now, &backlog, packet));
         if several {
@@ -306,28 +397,6 @@ impl<T> QueuedLink<T> {
         let departure = self.wire.send(now, arrived, label, packet);
         self.queues[index].sent_until = departure.end;
         Some(Fate::Sent { handle, arrived, departure })
-    }
-
-    /// When [`QueuedLink::on_timer`] must be called next.
-    #[inline]
-    pub fn next_timer(&self) -> Time {
-        let timer = |queue: &Queue<T>| queue.router.next_timer().min(queue.aqm.next_timer());
-        self.queues.iter().map(timer).min().unwrap_or(Time::NEVER)
-    }
-
-    /// Lets the intervals of routers and queue management that are due end.
-    pub fn on_timer(&mut self, now: Time) {
-        let idle_since = self.idle_since(now);
-        for queue in &mut self.queues {
-            let (backlog, aqm, router) = queue.parts(now, idle_since);
-            // One that sleeps keeps the rhythm of its intervals.
-            if router.next_timer() <= now {
-                router.on_timer(now, &backlog);
-            }
-            if aqm.next_timer() <= now {
-                aqm.on_timer(now, &backlog);
-            }
-        }
     }
 
     /// Packets waiting, the one in transmission not counted.
@@ -388,7 +457,7 @@ mod tests {
         now: Time,
         packets: &mut [Packet],
     ) -> Option<(usize, Time)> {
-        match link.serve(now, packets)? {
+        match link.advance(now, packets)? {
             Fate::Sent { handle, departure, .. } => Some((handle, departure.end)),
             Fate::Dropped { .. } => panic!("nothing is dropped from a queue"),
         }
@@ -503,23 +572,23 @@ mod tests {
         };
         // Without traffic an interval is 50 ms, and half of that for the queue. After an empty one
         // both routers sleep.
-        link.on_timer(ms(50));
-        assert_eq!(link.next_timer(), Time::NEVER);
+        link.end_intervals(ms(50));
+        assert_eq!(link.timer, Time::NEVER);
         // The first wakes. From 150 ms on its intervals are an RTT and half of it long, so that
         // they end at 175 and 190, and at 180 ms.
         send(&mut link, RouterKind::Xcp, ms(110));
         for time in [125, 150] {
-            assert_eq!(link.next_timer(), ms(time));
-            link.on_timer(ms(time));
+            assert_eq!(link.timer, ms(time));
+            link.end_intervals(ms(time));
         }
         send(&mut link, RouterKind::Xcp, ms(170));
         for time in [175, 180, 190] {
-            assert_eq!(link.next_timer(), ms(time));
-            link.on_timer(ms(time));
+            assert_eq!(link.timer, ms(time));
+            link.end_intervals(ms(time));
         }
-        assert_eq!(link.next_timer(), ms(205));
+        assert_eq!(link.timer, ms(205));
         // The second wakes with both of its intervals to end at 200 ms.
         send(&mut link, RouterKind::XcpPersistent, ms(195));
-        assert_eq!(link.next_timer(), ms(200));
+        assert_eq!(link.timer, ms(200));
     }
 }
