@@ -74,6 +74,11 @@ impl Hop {
         }
     }
 
+    /// May a packet be offered before it is there, if all come in order?
+    pub(super) fn runs_ahead(&self) -> bool {
+        self.queue.as_ref().is_none_or(|queue| !queue.is_prompt)
+    }
+
     /// A packet of `size` bytes comes at `at`: its way, if the link is arithmetic and nothing looks
     /// at the packet; else it is still to be offered to the link.
     #[inline]

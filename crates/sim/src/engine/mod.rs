@@ -24,6 +24,8 @@ mod schedule;
 mod slab;
 mod source;
 
+use std::collections::VecDeque;
+
 use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
 use windward_core::network::{Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
@@ -54,6 +56,8 @@ pub struct Simulation {
     hops: Vec<Hop>,
     /// Those in which packets wait.
     queued: Vec<u32>,
+    /// What has left a queue, of which step, and when it arrives, until it is taken on.
+    departed: VecDeque<(PacketId, Step, Time)>,
     link_names: Names,
     flow_names: Names,
     routes: Routes,
@@ -160,8 +164,13 @@ impl Simulation {
             seed: *seed,
             schedule,
             slab: Slab::default(),
-            queued: (0..).zip(&hops).filter(|(_, hop)| hop.queue.is_some()).map(|(i, _)| i).collect(),
+            queued: (0..)
+                .zip(&hops)
+                .filter(|(_, hop)| hop.queue.is_some())
+                .map(|(i, _)| i)
+                .collect(),
             hops,
+            departed: VecDeque::new(),
             link_names: links.iter().map(|link| link.name.as_str()).collect(),
             flow_names: flows.iter().map(|flow| flow.name.as_str()).collect(),
             routes,
@@ -213,8 +222,9 @@ impl Simulation {
         self.run_until(until);
         self.now = self.now.max(until);
         for at in 0..self.queued.len() {
-            self.catch_up(self.queued[at]);
+            self.catch_up(self.queued[at], self.now);
         }
+        self.take_on();
     }
 
     /// The connection with that index, or `None` for datagrams.
@@ -262,6 +272,9 @@ impl Simulation {
                 Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
                 Component::Release(flow) => self.on_release(flow),
                 Component::Application(flow) => self.on_application(flow),
+            }
+            if !self.departed.is_empty() {
+                self.take_on();
             }
         }
     }
@@ -312,13 +325,7 @@ impl Simulation {
                 Onward::Event => return self.put_on_wire(link, id, at),
                 Onward::Link => {}
                 Onward::Receiver => {
-                    let slot = &mut self.slab[id];
-                    self.fingerprint = self.fingerprint.wrapping_add(mark(at, slot));
-                    let Some(transport) = &mut self.transports[slot.flow as usize] else {
-                        return;
-                    };
-                    if !transport.receive(at, &mut slot.packet, window) {
-                        self.slab.give_back(id);
+                    if !self.receive(id, at) {
                         return;
                     }
                 }
@@ -326,12 +333,38 @@ impl Simulation {
         }
     }
 
+    /// A packet that has left the link of `step` reaches its far end at `at`, which may lie ahead.
+    fn go_on(&mut self, id: PacketId, step: Step, at: Time) {
+        match step.onward() {
+            Onward::Event => self.put_on_wire(step.link(), id, at),
+            Onward::Link => self.forward(id, at),
+            Onward::Receiver => {
+                if self.receive(id, at) {
+                    self.forward(id, at);
+                }
+            }
+        }
+    }
+
+    /// A data packet reaches its receiver. Has it become an acknowledgment to be sent?
+    fn receive(&mut self, id: PacketId, at: Time) -> bool {
+        let slot = &mut self.slab[id];
+        self.fingerprint = self.fingerprint.wrapping_add(mark(at, slot));
+        let transport = self.transports[slot.flow as usize].as_mut();
+        let answers =
+            transport.is_some_and(|transport| transport.receive(at, &mut slot.packet, self.window));
+        if !answers {
+            self.slab.give_back(id);
+        }
+        answers
+    }
+
     /// Offers a packet to a link that has to look at it. Returns when it arrives at the far end, if
     /// it does and that is known.
     fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
         let link = step.link();
         if self.hops[link as usize].queue.is_some() {
-            self.catch_up(link);
+            self.catch_up(link, at);
         }
         let hop = &mut self.hops[link as usize];
         hop.books.arrived += 1;
@@ -340,8 +373,7 @@ impl Simulation {
         let label = Label { flow: *index, class: flow.class };
         match hop.link.offer(at, label, packet, id) {
             None => {
-                debug_assert_eq!(at, self.now, "only what has happened may be queued");
-                self.catch_up(link);
+                self.catch_up(link, at);
                 None
             }
             Some(Fate::Dropped { .. }) => {
@@ -351,7 +383,16 @@ impl Simulation {
                 hop.follow(link, &mut self.schedule);
                 None
             }
-            Some(Fate::Sent { departure, .. }) => self.send(id, step, at, &departure),
+            Some(Fate::Sent { departure, .. }) => {
+                hop.follow(link, &mut self.schedule);
+                let arrival = self.send(id, step, at, &departure)?;
+                if self.departed.is_empty() {
+                    return Some(arrival);
+                }
+                // It must not overtake what left before.
+                self.departed.push_back((id, step, arrival));
+                None
+            }
         }
     }
 
@@ -392,19 +433,19 @@ impl Simulation {
     fn on_queue(&mut self, link: u32) {
         let Some(queue) = &mut self.hops[link as usize].queue else { return };
         if queue.goes_off(&mut self.schedule, link, self.now) {
-            self.catch_up(link);
+            self.catch_up(link, self.now);
         } else {
             self.events -= 1;
         }
     }
 
-    /// Lets a link in which packets wait do all that was due by now.
+    /// Lets a link in which packets wait do all that was due by `until`.
     ///
     /// What happens inside it concerns nobody else before a packet reaches the far end, so that
     /// most departures and intervals of routers need no event: they are made up for when the next
     /// packet comes, or when the first is about to arrive.
-    fn catch_up(&mut self, link: u32) {
-        while let Some(fate) = self.hops[link as usize].link.advance(self.now, &mut self.slab) {
+    fn catch_up(&mut self, link: u32, until: Time) {
+        while let Some(fate) = self.hops[link as usize].link.advance(until, &mut self.slab) {
             match fate {
                 Fate::Dropped { handle, arrived, at } => {
                     self.hops[link as usize].books.drop(self.window, arrived, at);
@@ -413,20 +454,22 @@ impl Simulation {
                     self.slab.give_back(handle);
                 }
                 Fate::Sent { handle, arrived, departure } => {
-                    self.depart(link, handle, arrived, &departure);
+                    let step = self.routes.step(self.slab[handle].step - 1);
+                    let Some(arrival) = self.send(handle, step, arrived, &departure) else {
+                        continue;
+                    };
+                    self.departed.push_back((handle, step, arrival));
                 }
             }
         }
         self.hops[link as usize].follow(link, &mut self.schedule);
     }
 
-    /// A packet leaves a queue.
-    fn depart(&mut self, link: u32, id: PacketId, arrived: Time, departure: &Departure) {
-        let step = self.routes.step(self.slab[id].step - 1);
-        match self.send(id, step, arrived, departure) {
-            None => {}
-            Some(arrival) if step.onward() == Onward::Link => self.forward(id, arrival),
-            Some(arrival) => self.put_on_wire(link, id, arrival),
+    /// Takes on what has left queues. In a list and not at once, because a route may be long.
+    #[cold]
+    fn take_on(&mut self) {
+        while let Some((id, step, at)) = self.departed.pop_front() {
+            self.go_on(id, step, at);
         }
     }
 

@@ -1,7 +1,5 @@
 //! Routes, and what of them needs no event.
 
-use windward_core::network::Link;
-
 use super::flow::Transport;
 use super::hop::Hop;
 use crate::scenario::{FlowSpec, LinkId};
@@ -132,9 +130,9 @@ impl Routes {
         &rest[..last.map_or(0, |last| last + 1)]
     }
 
-    /// Finds what can be passed through without an event. A FIFO link passes packets on in order,
-    /// and where nobody else feeds what comes next, it can be offered them as soon as their arrival
-    /// is known.
+    /// Finds what can be passed through without an event. A link passes packets on in order, and
+    /// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
+    /// known.
     pub(super) fn mark_express(
         &mut self,
         hops: &[Hop],
@@ -175,14 +173,14 @@ impl Routes {
                 }
             }
         }
-        let is_fifo = |step: Step| matches!(hops[step.link() as usize].link, Link::Fifo(_));
+        let runs_ahead = |step: Step| hops[step.link() as usize].runs_ahead();
         let fed_by = |step: Step, feeder: Feeder| feeders[step.link() as usize] == feeder;
         for (index, transport) in transports.iter().enumerate() {
             let ways = lengths(self, index);
             for (from, length) in ways {
                 for at in from..(from + length).saturating_sub(1) {
                     let (this, next) = (self.steps[at], self.steps[at + 1]);
-                    if is_fifo(next) && fed_by(next, Feeder::Link(this.link())) {
+                    if runs_ahead(next) && fed_by(next, Feeder::Link(this.link())) {
                         self.steps[at].set_onward(Onward::Link);
                     }
                 }
@@ -192,8 +190,8 @@ impl Routes {
             if acks_at_once && there > 0 && back > 0 {
                 let last = forward + there - 1;
                 let first = self.steps[reverse];
-                if is_fifo(self.steps[last])
-                    && is_fifo(first)
+                if runs_ahead(self.steps[last])
+                    && runs_ahead(first)
                     && fed_by(first, Feeder::Receiver(index))
                 {
                     self.steps[last].set_onward(Onward::Receiver);

@@ -412,12 +412,12 @@ mod tests {
         let packet = |i: usize| Packet { size: 1500, flags: flags[i % 2], ..Packet::default() };
         let mut packets: Vec<Packet> = (0..40).map(packet).collect();
         for (handle, packet) in packets.iter_mut().enumerate() {
-            link.offer(Time::ZERO, Label::default(), packet, handle).unwrap();
+            assert!(link.offer(Time::ZERO, Label::default(), packet, handle).is_none());
         }
         let mut sent = Vec::new();
-        while link.next_service() != Time::NEVER {
+        while link.waiting() > 0 {
             if let Some(Fate::Sent { handle, .. }) =
-                link.serve(link.next_service(), &mut packets[..])
+                link.advance(link.next_event(), &mut packets[..])
             {
                 sent.push(handle % 2);
             }

@@ -234,12 +234,11 @@ mod tests {
         let mut packets: Vec<Packet> = offered.iter().map(packet).collect();
         for (handle, &(flow, _)) in offered.iter().enumerate() {
             let label = Label { flow, class: 0 };
-            link.offer(Time::ZERO, label, &mut packets[handle], handle).unwrap();
+            assert!(link.offer(Time::ZERO, label, &mut packets[handle], handle).is_none());
         }
         let (mut dropped, mut sent) = (Vec::new(), Vec::new());
-        while link.next_service() != Time::NEVER {
-            let now = link.next_service();
-            match link.serve(now, &mut packets[..]).unwrap() {
+        while let Some(fate) = link.advance(link.next_event(), &mut packets[..]) {
+            match fate {
                 Fate::Dropped { handle, .. } => dropped.push(handle),
                 Fate::Sent { handle, .. } => sent.push(offered[handle].0),
             }

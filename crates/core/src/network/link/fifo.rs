@@ -76,8 +76,7 @@ impl FifoLink {
 
     pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
         self.wire.set_notifier(notifier);
-        self.plain_byte_time =
-            if self.managed.is_none() { self.wire.plain_byte_time() } else { 0 };
+        self.plain_byte_time = if self.managed.is_none() { self.wire.plain_byte_time() } else { 0 };
     }
 
     /// A packet of `size` bytes reaches the queue at `now`, which must not be earlier than at the

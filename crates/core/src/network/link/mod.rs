@@ -153,10 +153,7 @@ impl<T> Link<T> {
                 Some(departure) => Fate::Sent { handle, arrived: now, departure },
                 None => Fate::Dropped { handle, arrived: now, at: now },
             }),
-            Link::Queued(link) => match link.offer(now, label, packet, handle) {
-                Ok(()) => None,
-                Err(handle) => Some(Fate::Dropped { handle, arrived: now, at: now }),
-            },
+            Link::Queued(link) => link.offer(now, label, packet, handle),
         }
     }
 

@@ -217,33 +217,25 @@ impl<T> QueuedLink<T> {
         (self.waiting == 0 && busy_until <= now).then_some(busy_until)
     }
 
-    /// A packet reaches the queue. Returns it if the queue refuses it.
-    ///
-    /// # Errors
-    /// The packet that was dropped.
+    /// A packet reaches the queue, as at [`Link::offer`](super::Link::offer).
     pub fn offer(
         &mut self,
         now: Time,
         label: Label,
         packet: &mut Packet,
         handle: T,
-    ) -> Result<(), T> {
-        let taken = self.join(now, label, packet, handle);
+    ) -> Option<Fate<T>> {
+        let fate = self.join(now, label, packet, handle);
         self.now = now;
         self.timer = self.soonest_timer();
-        taken
+        fate
     }
 
     #[inline]
-    fn join(
-        &mut self,
-        now: Time,
-        label: Label,
-        packet: &mut Packet,
-        handle: T,
-    ) -> Result<(), T> {
+    fn join(&mut self, now: Time, label: Label, packet: &mut Packet, handle: T) -> Option<Fate<T>> {
         let idle_since = self.idle_since(now);
-        let index = self.queue_of(label);
+        let several = self.queues.len() > 1;
+        let index = if several { self.queue_of(label) } else { 0 };
         let queue = &mut self.queues[index];
         let Queue { is_managed, makes_room, .. } = *queue;
         let (backlog, aqm, router) = queue.parts(now, idle_since);
@@ -255,9 +247,17 @@ impl<T> QueuedLink<T> {
                 || fits(backlog.limit, backlog.packets, backlog.bytes, packet.size));
         if !admitted {
             router.on_drop(now, &backlog, packet);
-            return Err(handle);
+            return Some(Fate::Dropped { handle, arrived: now, at: now });
         }
         self.wire.marked += u64::from(router.on_enqueue(now, &backlog, packet));
+        if idle_since.is_some() && !several && !is_managed {
+            // It need not wait to leave at once.
+            let (backlog, _, router) = queue.parts(now, None);
+            self.wire.marked += u64::from(router.on_departure(now, &backlog, packet));
+            let departure = self.wire.send(now, now, label, packet);
+            queue.sent_until = departure.end;
+            return Some(Fate::Sent { handle, arrived: now, departure });
+        }
         let lane = if is_managed { aqm.lane(label, packet) } else { 0 };
         queue.push(lane, Waiting { handle, label, arrived: now, size: packet.size });
         self.waiting += 1;
@@ -273,7 +273,7 @@ impl<T> QueuedLink<T> {
             }
             self.wire.longest_queue = self.wire.longest_queue.max(self.waiting);
         }
-        Ok(())
+        None
     }
 
     /// When [`QueuedLink::advance`] has something to do.
@@ -300,7 +300,7 @@ impl<T> QueuedLink<T> {
             let service = self.next_service();
             let due = service.min(self.timer);
             if due > now {
-                self.now = now;
+                self.now = self.now.max(now);
                 return None;
             }
             self.now = self.now.max(due);
@@ -360,11 +360,7 @@ impl<T> QueuedLink<T> {
 
     /// Puts the next waiting packet on the wire, if one waits and the wire is free, or tells of one
     /// that is dropped.
-    fn serve(
-        &mut self,
-        now: Time,
-        packets: &mut (impl Packets<T> + ?Sized),
-    ) -> Option<Fate<T>> {
+    fn serve(&mut self, now: Time, packets: &mut (impl Packets<T> + ?Sized)) -> Option<Fate<T>> {
         if let Some((Waiting { handle, arrived, .. }, index)) = self.evicted.pop_front() {
             let (backlog, _, router) = self.queues[index].parts(now, None);
             router.on_drop(now, &backlog, packets.packet(&handle));
@@ -472,7 +468,7 @@ mod tests {
         let mut packets = sizes.map(packet);
         for _ in 0..count {
             for (class, kind) in kinds.into_iter().enumerate() {
-                while link.offer(now, label(kind), &mut packets[class], class).is_ok() {}
+                while link.offer(now, label(kind), &mut packets[class], class).is_none() {}
             }
             let (class, end) = serve(&mut link, now, &mut packets).unwrap();
             bytes[class] += u64::from(sizes[class]);
@@ -497,7 +493,7 @@ mod tests {
         let mut link = link([1.0, 1.0]);
         let mut packets = vec![packet(1000); 10];
         for (handle, packet) in packets.iter_mut().enumerate() {
-            link.offer(Time::ZERO, label(RouterKind::Estcp), packet, handle).unwrap();
+            assert!(link.offer(Time::ZERO, label(RouterKind::Estcp), packet, handle).is_none());
         }
         let mut now = Time::ZERO;
         let mut served = Vec::new();
@@ -515,7 +511,7 @@ mod tests {
         let now = Time::ZERO;
         let fill = |link: &mut QueuedLink<usize>, kind| {
             let offer = |i| link.offer(now, label(kind), &mut packet(1000), i);
-            (0..200).map(offer).filter(Result::is_ok).count()
+            (0..200).map(offer).filter(Option::is_none).count()
         };
         // The first of all finds an idle wire and still waits to be taken.
         assert_eq!(fill(&mut link, RouterKind::Any), 100);
@@ -567,7 +563,7 @@ mod tests {
                 congestion_flag: 0,
             };
             let mut packets = [Packet { header, ..packet(1000) }];
-            link.offer(now, label(kind), &mut packets[0], 0).unwrap();
+            assert!(link.offer(now, label(kind), &mut packets[0], 0).is_none());
             serve(link, now, &mut packets).unwrap();
         };
         // Without traffic an interval is 50 ms, and half of that for the queue. After an empty one

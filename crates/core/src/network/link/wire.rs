@@ -70,7 +70,11 @@ impl Wire {
 
     /// Picoseconds that a byte takes, where nothing else decides when a packet arrives; else 0.
     pub(super) fn plain_byte_time(&self) -> u64 {
-        if self.special.is_none() && self.byte_time < LONGEST_BYTE_TIME { self.byte_time } else { 0 }
+        if self.special.is_none() && self.byte_time < LONGEST_BYTE_TIME {
+            self.byte_time
+        } else {
+            0
+        }
     }
 
     fn transmission_time(&self, size: u32) -> Duration {
