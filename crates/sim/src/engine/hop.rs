@@ -43,7 +43,9 @@ impl QueueEvents {
     #[inline]
     pub(super) fn follow(&mut self, schedule: &mut Schedule, id: u32, link: &Link<PacketId>) {
         let due = if self.is_prompt { link.next_event() } else { link.latest_advance() };
-        self.alarm.bring_forward(schedule, Component::Queue(id).id(), due);
+        if due != Time::NEVER {
+            self.alarm.bring_forward(schedule, Component::Queue(id).id(), due);
+        }
     }
 }
 

@@ -363,7 +363,7 @@ impl Simulation {
     /// it does and that is known.
     fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
         let link = step.link();
-        if self.hops[link as usize].queue.is_some() {
+        if self.hops[link as usize].link.next_event() <= at {
             self.catch_up(link, at);
         }
         let hop = &mut self.hops[link as usize];

@@ -159,6 +159,7 @@ impl<T> Link<T> {
 
     /// When [`Link::advance`] has something to do; never, if only an offer can change anything. May
     /// lie in the past just after an offer, which means at once.
+    #[inline]
     pub fn next_event(&self) -> Time {
         match self {
             Link::Fifo(_) => Time::NEVER,
@@ -168,6 +169,7 @@ impl<T> Link<T> {
 
     /// Until when [`Link::advance`] may be put off, if nothing is offered before: later, a packet
     /// would be told of after it had reached the far end.
+    #[inline]
     pub fn latest_advance(&self) -> Time {
         match self {
             Link::Fifo(_) => Time::NEVER,

@@ -317,12 +317,12 @@ impl<T> QueuedLink<T> {
     /// When the wire can take the next waiting packet, or a packet that made room is to be told of.
     #[inline]
     fn next_service(&self) -> Time {
-        if self.waiting > 0 {
-            if self.evicted.is_empty() { self.wire.busy_until } else { Time::ZERO }
-        } else if self.evicted.is_empty() {
-            Time::NEVER
-        } else {
+        if !self.evicted.is_empty() {
             Time::ZERO
+        } else if self.waiting > 0 {
+            self.wire.busy_until
+        } else {
+            Time::NEVER
         }
     }
 
