@@ -109,8 +109,8 @@ impl Flow {
         }
     }
 
-    fn throughput_bins(&self, window: Span) -> Vec<f64> {
-        self.bins.as_ref().map_or_else(Vec::new, |bins| bins.rates(window.until))
+    fn throughput_bins(&mut self, window: Span) -> Vec<f64> {
+        self.bins.as_mut().map_or_else(Vec::new, |bins| bins.rates(window.until))
     }
 
     /// A packet of this flow was dropped or corrupted.
@@ -121,7 +121,7 @@ impl Flow {
     }
 
     pub(super) fn transport_outcome(
-        &self,
+        mut self,
         name: &str,
         transport: &mut Transport,
         window: Span,
@@ -156,7 +156,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn datagram_outcome(&self, name: &str, window: Span) -> FlowOutcome {
+    pub(super) fn datagram_outcome(mut self, name: &str, window: Span) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
         let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);

@@ -8,40 +8,47 @@ use crate::outcome::{FlowOutcome, GroupOutcome};
 /// Bytes in bins of time.
 #[derive(Debug)]
 pub(super) struct Bins {
+    /// When the bin that is being filled begins and ends, and what is in it.
+    from: Time,
+    until: Time,
+    filling: u64,
+    /// What is in the others.
     bytes: Vec<u64>,
     width: Duration,
-    current: usize,
-    current_from: Time,
-    current_until: Time,
 }
 
 impl Bins {
     pub(super) fn new(width: Duration) -> Self {
-        Bins {
-            bytes: vec![0],
-            width,
-            current: 0,
-            current_from: Time::ZERO,
-            current_until: Time::ZERO + width,
-        }
+        let until = Time::ZERO + width;
+        Bins { from: Time::ZERO, until, filling: 0, bytes: Vec::new(), width }
     }
 
     #[inline]
     pub(super) fn add(&mut self, at: Time, bytes: u64) {
-        if at < self.current_from || at >= self.current_until {
-            self.current = (at.as_ps() / self.width.as_ps()) as usize;
-            self.current_from = Time::from_ps(self.current as u64 * self.width.as_ps());
-            self.current_until = self.current_from + self.width;
-            if self.bytes.len() <= self.current {
-                self.bytes.resize(self.current + 1, 0);
-            }
+        if at < self.from || at >= self.until {
+            self.turn_to(at);
         }
-        self.bytes[self.current] += bytes;
+        self.filling += bytes;
+    }
+
+    /// Fills the bin of `at` from now on.
+    #[cold]
+    fn turn_to(&mut self, at: Time) {
+        let width = self.width.as_ps();
+        let (full, next) = (self.from.as_ps() / width, at.as_ps() / width);
+        let bins = full.max(next) as usize + 1;
+        if self.bytes.len() < bins {
+            self.bytes.resize(bins, 0);
+        }
+        self.bytes[full as usize] += std::mem::take(&mut self.filling);
+        self.from = Time::from_ps(next * width);
+        self.until = self.from + self.width;
     }
 
     /// Bits per second in each bin up to `until`. Whole bins only: a last one that the run cuts
     /// short would look like a pause.
-    pub(super) fn rates(&self, until: Time) -> Vec<f64> {
+    pub(super) fn rates(&mut self, until: Time) -> Vec<f64> {
+        self.turn_to(self.from);
         let whole = (until.as_ps() / self.width.as_ps()) as usize;
         let bytes = self.bytes.iter().copied().chain(std::iter::repeat(0));
         let seconds = self.width.as_secs_f64();
@@ -68,7 +75,7 @@ impl Group {
         window: Span,
     ) -> Vec<GroupOutcome> {
         let first_bin = |bins: &Bins| window.from.as_ps().div_ceil(bins.width.as_ps()) as usize;
-        let row = |group: Group| GroupOutcome {
+        let row = |mut group: Group| GroupOutcome {
             name: group.name,
             flows: 0,
             goodput_bps: 0.0,

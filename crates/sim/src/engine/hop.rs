@@ -86,9 +86,7 @@ impl Hop {
     #[inline]
     pub(super) fn pass(&mut self, at: Time, size: u32) -> Option<Departure> {
         let Link::Fifo(link) = &mut self.link else { return None };
-        let departure = link.pass(at, size)?;
-        self.books.arrived += 1;
-        Some(departure)
+        link.pass(at, size)
     }
 
     /// Reads something of each part, to have it in the caches.
@@ -96,7 +94,7 @@ impl Hop {
         black_box((
             self.link.longest_queue(),
             self.books.arrived,
-            self.books.sent_bytes,
+            self.books.sent_bytes(),
             self.wire.first(),
             self.wire.rest.len(),
             self.notifies,
@@ -120,7 +118,8 @@ impl Hop {
         window: Span,
         phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
-        let Books { arrived, dropped, corrupted, delivered, mut waited, busy, .. } = self.books;
+        let Books { passed, passed_bytes, mut waited, dropped, corrupted, .. } = self.books;
+        let busy = self.books.busy + self.link.passing_time(passed_bytes);
         let mut in_flight = self.books.on_wire_at_end;
         // What still waits has not been entered yet.
         for arrived in self.link.arrival_times() {
@@ -131,10 +130,10 @@ impl Hop {
         LinkOutcome {
             name: name.to_owned(),
             utilization: self.link.trace_utilization().unwrap_or(busy.as_secs_f64() / length),
-            arrived,
+            arrived: passed + self.books.arrived,
             dropped,
             corrupted,
-            delivered,
+            delivered: passed + self.books.delivered,
             in_flight,
             marked: self.link.marked(),
             mean_queue_packets: waited.as_secs_f64() / length,
@@ -208,18 +207,45 @@ impl Span {
 /// What a link counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Books {
+    /// What passed by arithmetic alone and wholly inside the window: packets, which have come and
+    /// been delivered, and their bytes.
+    passed: u64,
+    passed_bytes: u64,
+    /// Sum of waiting times; over the time, the mean queue (Little's law).
+    waited: Duration,
+    /// All else.
     pub(super) arrived: u64,
     pub(super) dropped: u64,
     pub(super) corrupted: u64,
-    pub(super) delivered: u64,
-    pub(super) on_wire_at_end: u64,
-    pub(super) sent_bytes: u64,
+    delivered: u64,
+    on_wire_at_end: u64,
+    sent_bytes: u64,
     busy: Duration,
-    /// Sum of waiting times; over the time, the mean queue (Little's law).
-    waited: Duration,
 }
 
 impl Books {
+    /// Enters a packet that [passed](Hop::pass). Returns whether it is still to be seen at the far
+    /// end.
+    #[inline(always)]
+    pub(super) fn pass(
+        &mut self,
+        window: Span,
+        arrived: Time,
+        size: u32,
+        departure: &Departure,
+    ) -> bool {
+        if arrived < window.from || departure.arrival > window.until {
+            self.arrived += 1;
+            return self.enter(window, arrived, size, departure);
+        }
+        self.passed += 1;
+        self.passed_bytes += u64::from(size);
+        if departure.start > arrived {
+            self.waited += departure.start.since(arrived);
+        }
+        true
+    }
+
     /// Enters a packet that came at `arrived` and is dropped at `now`.
     pub(super) fn drop(&mut self, window: Span, arrived: Time, now: Time) {
         self.dropped += 1;
@@ -228,7 +254,6 @@ impl Books {
 
     /// Enters a packet that came at `arrived` and leaves as `departure` says. Returns whether
     /// it is still to be seen at the far end.
-    #[inline(always)]
     pub(super) fn enter(
         &mut self,
         window: Span,
@@ -238,20 +263,6 @@ impl Books {
     ) -> bool {
         let Departure { start, end, arrival, destroyed } = *departure;
         self.sent_bytes += u64::from(size);
-        if arrived < window.from || arrival > window.until || destroyed {
-            return self.enter_partly(window, arrived, departure);
-        }
-        self.busy += end.since(start);
-        if start > arrived {
-            self.waited += start.since(arrived);
-        }
-        self.delivered += 1;
-        true
-    }
-
-    /// As [`Books::enter`] for what counts in part.
-    fn enter_partly(&mut self, window: Span, arrived: Time, departure: &Departure) -> bool {
-        let Departure { start, end, arrival, destroyed } = *departure;
         self.busy += window.overlap(start, end);
         self.waited += window.overlap(arrived, start);
         if arrival > window.until {
@@ -260,5 +271,10 @@ impl Books {
         }
         *(if destroyed { &mut self.corrupted } else { &mut self.delivered }) += 1;
         !destroyed
+    }
+
+    /// Bytes put on the wire.
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.passed_bytes + self.sent_bytes
     }
 }

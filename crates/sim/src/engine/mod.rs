@@ -248,7 +248,7 @@ impl Simulation {
             queue_packets: hop.waiting(self.now),
             dropped: hop.books.dropped,
             corrupted: hop.books.corrupted,
-            sent_bytes: hop.books.sent_bytes,
+            sent_bytes: hop.books.sent_bytes(),
             signal: match &hop.link {
                 Link::Fifo(_) => None,
                 Link::Queued(link) => link.signal(),
@@ -290,14 +290,19 @@ impl Simulation {
         if self.routes.step(self.slab[id].step - 1).is_last() {
             self.deliver(id);
         } else {
-            self.forward(id, self.now);
+            self.forward_inline(id, self.now);
         }
     }
 
     /// Offers a packet, at `at`, to the next link of its route and to those that follow
     /// directly.
-    #[inline]
-    fn forward(&mut self, id: PacketId, mut at: Time) {
+    fn forward(&mut self, id: PacketId, at: Time) {
+        self.forward_inline(id, at);
+    }
+
+    /// [`Simulation::forward`] for where most packets come by.
+    #[inline(always)]
+    fn forward_inline(&mut self, id: PacketId, mut at: Time) {
         let window = self.window;
         loop {
             let slot = &mut self.slab[id];
@@ -311,7 +316,7 @@ impl Simulation {
                     let flow = &mut self.flows[slot.flow as usize];
                     flow.count(&mut self.groups, window, &departure, size);
                 }
-                if !hop.books.enter(window, at, size, &departure) {
+                if !hop.books.pass(window, at, size, &departure) {
                     self.slab.give_back(id);
                     return;
                 }

@@ -103,6 +103,12 @@ impl FifoLink {
         Some(Departure { start, end, arrival: end + self.wire.delay, destroyed: false })
     }
 
+    /// How long the wire takes for packets of so many bytes in all that have
+    /// [passed](FifoLink::pass).
+    pub fn passing_time(&self, bytes: u64) -> Duration {
+        Duration::from_ps(self.plain_byte_time).saturating_mul(bytes)
+    }
+
     /// A packet of `size` bytes that will start at `start` joins what waits at `now`, if it fits.
     #[inline]
     fn join(&mut self, now: Time, start: Time, size: u32) -> bool {

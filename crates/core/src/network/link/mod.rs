@@ -241,6 +241,15 @@ impl<T> Link<T> {
         self.wire().trace_utilization()
     }
 
+    /// How long the wire takes for packets of so many bytes in all that have
+    /// [passed](FifoLink::pass).
+    pub fn passing_time(&self, bytes: u64) -> Duration {
+        match self {
+            Link::Fifo(link) => link.passing_time(bytes),
+            Link::Queued(_) => Duration::ZERO,
+        }
+    }
+
     fn wire(&self) -> &Wire {
         match self {
             Link::Fifo(link) => &link.wire,
