@@ -42,6 +42,7 @@ impl Simulation {
             && let Some(packet) = self.hops[link as usize].wire.first()
         {
             black_box(self.slab[packet].step);
+            self.hops[link as usize].wire.touch();
         }
     }
 

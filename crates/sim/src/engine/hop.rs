@@ -20,8 +20,6 @@ pub(super) struct Hop {
     pub(super) books: Books,
     /// Only where packets wait in the link.
     pub(super) queue: Option<Box<QueueEvents>>,
-    /// Is there a notifier at the far end?
-    pub(super) notifies: bool,
 }
 
 /// The events of a link in which packets wait.
@@ -65,7 +63,7 @@ impl Hop {
         // A notifier tells senders at the instant of a departure.
         let events = QueueEvents { alarm: Alarm::OFF, is_prompt: force_queued || notifies };
         let queue = matches!(link, Link::Queued(_)).then(|| Box::new(events));
-        Hop { link, wire: OnWire::default(), books: Books::default(), queue, notifies }
+        Hop { link, wire: OnWire::default(), books: Books::default(), queue }
     }
 
     /// Sees to it that the link is advanced in time.
@@ -74,6 +72,11 @@ impl Hop {
         if let Some(queue) = &mut self.queue {
             queue.follow(schedule, link, &self.link);
         }
+    }
+
+    /// Is there a notifier at the far end?
+    pub(super) fn notifies(&self) -> bool {
+        self.link.has_notifier()
     }
 
     /// May a packet be offered before it is there, if all come in order?
@@ -91,14 +94,7 @@ impl Hop {
 
     /// Reads something of each part, to have it in the caches.
     pub(super) fn touch(&self) {
-        black_box((
-            self.link.longest_queue(),
-            self.books.arrived,
-            self.books.sent_bytes(),
-            self.wire.first(),
-            self.wire.rest.len(),
-            self.notifies,
-        ));
+        black_box((self.link.next_event(), self.books.passed, self.wire.first()));
     }
 
     /// The probability that a packet of `size` bytes survives the link, as the notifier knows it.
@@ -118,9 +114,10 @@ impl Hop {
         window: Span,
         phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
-        let Books { passed, passed_bytes, mut waited, dropped, corrupted, .. } = self.books;
-        let busy = self.books.busy + self.link.passing_time(passed_bytes);
-        let mut in_flight = self.books.on_wire_at_end;
+        let Books { passed, passed_bytes, mut waited, rest } = self.books;
+        let rest = rest.map_or_else(Rest::default, |rest| *rest);
+        let busy = rest.busy + self.link.passing_time(passed_bytes);
+        let mut in_flight = rest.on_wire_at_end;
         // What still waits has not been entered yet.
         for arrived in self.link.arrival_times() {
             waited += window.overlap(arrived, window.until);
@@ -130,10 +127,10 @@ impl Hop {
         LinkOutcome {
             name: name.to_owned(),
             utilization: self.link.trace_utilization().unwrap_or(busy.as_secs_f64() / length),
-            arrived: passed + self.books.arrived,
-            dropped,
-            corrupted,
-            delivered: passed + self.books.delivered,
+            arrived: passed + rest.arrived,
+            dropped: rest.dropped,
+            corrupted: rest.corrupted,
+            delivered: passed + rest.delivered,
             in_flight,
             marked: self.link.marked(),
             mean_queue_packets: waited.as_secs_f64() / length,
@@ -149,7 +146,9 @@ impl Hop {
 pub(super) struct OnWire {
     at: Time,
     first: PacketId,
-    rest: VecDeque<(Time, PacketId)>,
+    /// How many there are beyond the first.
+    more: u32,
+    rest: Option<Box<VecDeque<(Time, PacketId)>>>,
 }
 
 /// In place of a packet: the wire is empty.
@@ -157,7 +156,7 @@ const NOBODY: PacketId = PacketId::MAX;
 
 impl Default for OnWire {
     fn default() -> Self {
-        OnWire { at: Time::NEVER, first: NOBODY, rest: VecDeque::new() }
+        OnWire { at: Time::NEVER, first: NOBODY, more: 0, rest: None }
     }
 }
 
@@ -169,7 +168,8 @@ impl OnWire {
             (self.at, self.first) = (at, packet);
             return true;
         }
-        self.rest.push_back((at, packet));
+        self.more += 1;
+        self.rest.get_or_insert_default().push_back((at, packet));
         false
     }
 
@@ -184,8 +184,20 @@ impl OnWire {
     pub(super) fn pop(&mut self) -> (PacketId, Time) {
         let packet = self.first;
         debug_assert_ne!(packet, NOBODY, "an empty wire");
-        (self.at, self.first) = self.rest.pop_front().unwrap_or((Time::NEVER, NOBODY));
+        let mut next = (Time::NEVER, NOBODY);
+        if self.more > 0 {
+            self.more -= 1;
+            next = self.rest.as_mut().and_then(|rest| rest.pop_front()).unwrap_or(next);
+        }
+        (self.at, self.first) = next;
         (packet, self.at)
+    }
+
+    /// Reads what the next [`OnWire::pop`] needs, to have it in the caches.
+    pub(super) fn touch(&self) {
+        if self.more > 0 {
+            black_box(self.rest.as_ref().and_then(|rest| rest.front()));
+        }
     }
 }
 
@@ -205,7 +217,7 @@ impl Span {
 }
 
 /// What a link counts.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Books {
     /// What passed by arithmetic alone and wholly inside the window: packets, which have come and
     /// been delivered, and their bytes.
@@ -213,7 +225,13 @@ pub(super) struct Books {
     passed_bytes: u64,
     /// Sum of waiting times; over the time, the mean queue (Little's law).
     waited: Duration,
-    /// All else.
+    /// Made with the first packet that it counts.
+    rest: Option<Box<Rest>>,
+}
+
+/// What counts all that did not merely pass.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rest {
     pub(super) arrived: u64,
     pub(super) dropped: u64,
     pub(super) corrupted: u64,
@@ -235,7 +253,7 @@ impl Books {
         departure: &Departure,
     ) -> bool {
         if arrived < window.from || departure.arrival > window.until {
-            self.arrived += 1;
+            self.rest().arrived += 1;
             return self.enter(window, arrived, size, departure);
         }
         self.passed += 1;
@@ -248,7 +266,7 @@ impl Books {
 
     /// Enters a packet that came at `arrived` and is dropped at `now`.
     pub(super) fn drop(&mut self, window: Span, arrived: Time, now: Time) {
-        self.dropped += 1;
+        self.rest().dropped += 1;
         self.waited += window.overlap(arrived, now);
     }
 
@@ -262,19 +280,26 @@ impl Books {
         departure: &Departure,
     ) -> bool {
         let Departure { start, end, arrival, destroyed } = *departure;
-        self.sent_bytes += u64::from(size);
-        self.busy += window.overlap(start, end);
         self.waited += window.overlap(arrived, start);
+        let rest = self.rest();
+        rest.sent_bytes += u64::from(size);
+        rest.busy += window.overlap(start, end);
         if arrival > window.until {
-            self.on_wire_at_end += 1;
+            rest.on_wire_at_end += 1;
             return false;
         }
-        *(if destroyed { &mut self.corrupted } else { &mut self.delivered }) += 1;
+        *(if destroyed { &mut rest.corrupted } else { &mut rest.delivered }) += 1;
         !destroyed
     }
 
+    /// What counts all that did not merely pass.
+    #[inline]
+    pub(super) fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
+
     /// Bytes put on the wire.
-    pub(super) fn sent_bytes(&self) -> u64 {
-        self.passed_bytes + self.sent_bytes
+    pub(super) fn sent_bytes(&mut self) -> u64 {
+        self.passed_bytes + self.rest().sent_bytes
     }
 }

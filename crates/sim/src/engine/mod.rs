@@ -246,8 +246,8 @@ impl Simulation {
         let hop = &mut self.hops[index];
         LinkSnapshot {
             queue_packets: hop.waiting(self.now),
-            dropped: hop.books.dropped,
-            corrupted: hop.books.corrupted,
+            dropped: hop.books.rest().dropped,
+            corrupted: hop.books.rest().corrupted,
             sent_bytes: hop.books.sent_bytes(),
             signal: match &hop.link {
                 Link::Fifo(_) => None,
@@ -372,7 +372,7 @@ impl Simulation {
             self.catch_up(link, at);
         }
         let hop = &mut self.hops[link as usize];
-        hop.books.arrived += 1;
+        hop.books.rest().arrived += 1;
         let Slot { flow: index, packet, .. } = &mut self.slab[id];
         let flow = &mut self.flows[*index as usize];
         let label = Label { flow: *index, class: flow.class };
@@ -382,7 +382,7 @@ impl Simulation {
                 None
             }
             Some(Fate::Dropped { .. }) => {
-                hop.books.dropped += 1;
+                hop.books.rest().dropped += 1;
                 flow.lose(packet);
                 self.slab.give_back(id);
                 hop.follow(link, &mut self.schedule);
@@ -413,7 +413,7 @@ impl Simulation {
         let hop = &mut self.hops[step.link() as usize];
         let Slot { flow, packet, .. } = &self.slab[id];
         let seen = hop.books.enter(self.window, arrived, packet.size, departure);
-        let reports = hop.notifies && packet.kind != PacketKind::Ack;
+        let reports = hop.notifies() && packet.kind != PacketKind::Ack;
         if step.is_measured() {
             let flow = &mut self.flows[*flow as usize];
             flow.count(&mut self.groups, self.window, departure, packet.size);
@@ -428,6 +428,7 @@ impl Simulation {
         Some(departure.arrival)
     }
 
+    #[inline(always)]
     fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
         let hop = &mut self.hops[link as usize];
         if hop.wire.push(arrival, id) {
@@ -488,7 +489,7 @@ impl Simulation {
         self.flows[*flow as usize].lose(packet);
         let Some(transport) = &mut self.transports[*flow as usize] else { return false };
         let Some(notices) = &transport.notices else { return false };
-        if !self.hops[link as usize].notifies {
+        if !self.hops[link as usize].notifies() {
             return false;
         }
         match notices.notification {

@@ -20,9 +20,13 @@ pub struct FifoLink {
     /// Picoseconds that a byte takes, where that and the queue decide everything; else 0.
     plain_byte_time: u64,
     limit: QueueLimit,
-    /// Start of transmission and size of what waits, in order.
-    waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
+    waiting_packets: u32,
+    /// The longest queue that an arrival found or made, packets.
+    longest_queue: u32,
+    /// Start of transmission and size of what waits, in order. Made when the first packet waits:
+    /// on most links of a large topology none ever does.
+    waiting: Option<Box<VecDeque<(Time, u32)>>>,
     /// Unless there is neither.
     managed: Option<Box<Managed>>,
 }
@@ -32,6 +36,8 @@ pub struct FifoLink {
 struct Managed {
     aqm: Aqm,
     router: Router,
+    /// Packets marked so far.
+    marked: u64,
 }
 
 impl FifoLink {
@@ -60,14 +66,16 @@ impl FifoLink {
         let plain = QueueSpec { limit: queue.limit, ..QueueSpec::default() };
         let managed = (*queue != plain).then(|| {
             let (aqm, router) = (queue.aqm.make(&place), queue.router.make(&place));
-            Box::new(Managed { aqm, router })
+            Box::new(Managed { aqm, router, marked: 0 })
         });
         let mut link = FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             plain_byte_time: 0,
             limit: queue.limit,
-            waiting: VecDeque::new(),
             waiting_bytes: 0,
+            waiting_packets: 0,
+            longest_queue: 0,
+            waiting: None,
             managed,
         };
         link.set_notifier(None);
@@ -90,9 +98,9 @@ impl FifoLink {
         let start = self.wire.busy_until.max(now);
         if start == now {
             // Whatever waited has started by now.
-            if !self.waiting.is_empty() {
-                self.waiting.clear();
-                self.waiting_bytes = 0;
+            if self.waiting_packets > 0 {
+                self.waiting.get_or_insert_default().clear();
+                (self.waiting_packets, self.waiting_bytes) = (0, 0);
             }
         } else if !self.join(now, start, size) {
             return None;
@@ -110,15 +118,16 @@ impl FifoLink {
     }
 
     /// A packet of `size` bytes that will start at `start` joins what waits at `now`, if it fits.
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, now: Time, start: Time, size: u32) -> bool {
         self.expire(now);
-        if !fits(self.limit, self.waiting.len(), self.waiting_bytes, size) {
+        if !fits(self.limit, self.waiting_packets as usize, self.waiting_bytes, size) {
             return false;
         }
-        self.waiting.push_back((start, size));
+        self.waiting.get_or_insert_default().push_back((start, size));
+        self.waiting_packets += 1;
         self.waiting_bytes += u64::from(size);
-        self.wire.longest_queue = self.wire.longest_queue.max(self.waiting.len());
+        self.longest_queue = self.longest_queue.max(self.waiting_packets);
         true
     }
 
@@ -136,7 +145,7 @@ impl FifoLink {
         let waits = queue.idle_since.is_none();
         if let Some(managed) = &mut self.managed {
             let verdict = managed.aqm.on_enqueue(now, &queue, packet);
-            if !passes(verdict, packet, &mut self.wire) {
+            if !passes(verdict, packet, &mut managed.marked) {
                 return None;
             }
         }
@@ -147,7 +156,7 @@ impl FifoLink {
             }
             if let Some(managed) = &mut self.managed {
                 let marked = managed.router.on_enqueue(now, &queue, packet);
-                self.wire.marked += u64::from(marked);
+                managed.marked += u64::from(marked);
             }
             self.join(now, start, packet.size);
         }
@@ -158,7 +167,7 @@ impl FifoLink {
         let busy_until = self.wire.busy_until;
         let idle_since = (busy_until <= now).then_some(busy_until);
         Backlog {
-            packets: self.waiting.len(),
+            packets: self.waiting_packets as usize,
             bytes: self.waiting_bytes,
             limit: self.limit,
             idle_since,
@@ -170,15 +179,27 @@ impl FifoLink {
     /// Packets waiting at `now`, the one in transmission not counted.
     pub fn waiting(&mut self, now: Time) -> usize {
         self.expire(now);
-        self.waiting.len()
+        self.waiting_packets as usize
+    }
+
+    /// Packets marked so far.
+    pub(super) fn marked(&self) -> u64 {
+        self.managed.as_ref().map_or(0, |managed| managed.marked)
+    }
+
+    /// The longest queue so far, packets.
+    pub(super) fn longest_queue(&self) -> usize {
+        self.longest_queue as usize
     }
 
     #[inline]
     fn expire(&mut self, now: Time) {
-        while let Some(&(start, size)) = self.waiting.front()
+        let Some(waiting) = &mut self.waiting else { return };
+        while let Some(&(start, size)) = waiting.front()
             && start <= now
         {
-            self.waiting.pop_front();
+            waiting.pop_front();
+            self.waiting_packets -= 1;
             self.waiting_bytes -= u64::from(size);
         }
     }

@@ -221,14 +221,26 @@ impl<T> Link<T> {
         self.wire_mut().notifier()
     }
 
+    /// Is there a notifier at the far end?
+    #[inline]
+    pub fn has_notifier(&self) -> bool {
+        self.wire().has_notifier()
+    }
+
     /// Packets marked by the queue management or flagged by a router so far.
     pub fn marked(&self) -> u64 {
-        self.wire().marked
+        match self {
+            Link::Fifo(link) => link.marked(),
+            Link::Queued(link) => link.marked,
+        }
     }
 
     /// The longest queue so far, packets; with classes the longest sum.
     pub fn longest_queue(&self) -> usize {
-        self.wire().longest_queue
+        match self {
+            Link::Fifo(link) => link.longest_queue(),
+            Link::Queued(link) => link.longest_queue,
+        }
     }
 
     /// Makes [`Link::trace_utilization`] cover the time after `from` and up to `until`.
@@ -265,14 +277,14 @@ impl<T> Link<T> {
     }
 }
 
-/// Does a packet pass with this verdict? Marks it where the verdict says so.
+/// Does a packet pass with this verdict? Marks and counts it where the verdict says so.
 #[inline]
-fn passes(verdict: Verdict, packet: &mut Packet, wire: &mut Wire) -> bool {
+fn passes(verdict: Verdict, packet: &mut Packet, marked: &mut u64) -> bool {
     match verdict {
         Verdict::Pass => true,
         Verdict::Mark if packet.flags.contains(Flags::ECN_CAPABLE) => {
             packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
-            wire.marked += 1;
+            *marked += 1;
             true
         }
         // RFC 3168 section 5: what would be marked and cannot be is dropped.

@@ -26,8 +26,11 @@ pub struct QueuedLink<T> {
     queue_of: [u8; RouterKind::ALL.len()],
     /// Whose turn it is among several.
     turns: RoundRobin,
-    /// Packets in all queues.
+    /// Packets in all queues, and the most that there were.
     waiting: usize,
+    pub(super) longest_queue: usize,
+    /// Packets marked so far.
+    pub(super) marked: u64,
     /// Up to when all that was due has been done.
     now: Time,
     /// When the next interval of a router or a queue management ends.
@@ -199,6 +202,8 @@ impl<T> QueuedLink<T> {
                 weights().map(|weight| (LEAST_QUANTUM * weight / least) as u64),
             ),
             waiting: 0,
+            longest_queue: 0,
+            marked: 0,
             now: Time::ZERO,
             timer: Time::NEVER,
             evicted: VecDeque::new(),
@@ -239,9 +244,9 @@ impl<T> QueuedLink<T> {
         let queue = &mut self.queues[index];
         let Queue { is_managed, makes_room, .. } = *queue;
         let (backlog, aqm, router) = queue.parts(now, idle_since);
-        self.wire.marked += u64::from(router.on_arrival(now, &backlog, packet));
+        self.marked += u64::from(router.on_arrival(now, &backlog, packet));
         let admitted = (!is_managed
-            || passes(aqm.on_enqueue(now, &backlog, packet), packet, &mut self.wire))
+            || passes(aqm.on_enqueue(now, &backlog, packet), packet, &mut self.marked))
             && (idle_since.is_some()
                 || makes_room
                 || fits(backlog.limit, backlog.packets, backlog.bytes, packet.size));
@@ -249,11 +254,11 @@ impl<T> QueuedLink<T> {
             router.on_drop(now, &backlog, packet);
             return Some(Fate::Dropped { handle, arrived: now, at: now });
         }
-        self.wire.marked += u64::from(router.on_enqueue(now, &backlog, packet));
+        self.marked += u64::from(router.on_enqueue(now, &backlog, packet));
         if idle_since.is_some() && !several && !is_managed {
             // It need not wait to leave at once.
             let (backlog, _, router) = queue.parts(now, None);
-            self.wire.marked += u64::from(router.on_departure(now, &backlog, packet));
+            self.marked += u64::from(router.on_departure(now, &backlog, packet));
             let departure = self.wire.send(now, now, label, packet);
             queue.sent_until = departure.end;
             return Some(Fate::Sent { handle, arrived: now, departure });
@@ -271,7 +276,7 @@ impl<T> QueuedLink<T> {
                     self.waiting -= 1;
                 }
             }
-            self.wire.longest_queue = self.wire.longest_queue.max(self.waiting);
+            self.longest_queue = self.longest_queue.max(self.waiting);
         }
         None
     }
@@ -381,12 +386,12 @@ impl<T> QueuedLink<T> {
         let (backlog, aqm, router) = queue.parts(now, None);
         let leaving = Leaving { arrived, lane };
         if is_managed
-            && !passes(aqm.on_dequeue(now, leaving, &backlog, packet), packet, &mut self.wire)
+            && !passes(aqm.on_dequeue(now, leaving, &backlog, packet), packet, &mut self.marked)
         {
             router.on_drop(now, &backlog, packet);
             return Some(Fate::Dropped { handle, arrived, at: now });
         }
-        self.wire.marked += u64::from(router.on_departure(now, &backlog, packet));
+        self.marked += u64::from(router.on_departure(now, &backlog, packet));
         if several {
             self.turns.charge(index, size);
         }

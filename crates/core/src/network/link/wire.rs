@@ -16,18 +16,15 @@ pub(super) struct Wire {
     pub(super) delay: Duration,
     /// Picoseconds that a byte takes, if that is a whole number, else 0.
     byte_time: u64,
-    /// The rate, or the mean of the trace.
-    rate: Rate,
-    /// Nothing if the rate is constant, the channel clean, and nobody looks.
+    /// Nothing if that and the delay say all.
     special: Option<Box<Special>>,
-    /// Packets marked by RED or by a router, and the longest queue an arrival found or made.
-    pub(super) marked: u64,
-    pub(super) longest_queue: usize,
 }
 
 /// What most wires have not.
 #[derive(Debug, Default)]
 struct Special {
+    /// The rate, where no byte takes a whole number of picoseconds.
+    rate: Option<Rate>,
     trace: Option<TraceWire>,
     channel: Option<Channel>,
     notifier: Option<Notifier>,
@@ -49,11 +46,11 @@ impl Wire {
             busy_until: Time::ZERO,
             delay,
             byte_time: rate.mean().byte_time().map_or(0, Duration::as_ps),
-            rate: rate.mean(),
             special: None,
-            marked: 0,
-            longest_queue: 0,
         };
+        if wire.byte_time == 0 {
+            wire.special().rate = Some(rate.mean());
+        }
         if let LinkRate::Trace(trace) = rate {
             wire.special().trace = Some(TraceWire::new(trace.clone()));
         }
@@ -77,15 +74,13 @@ impl Wire {
         }
     }
 
+    #[inline]
     fn transmission_time(&self, size: u32) -> Duration {
-        match self.byte_time {
-            0 => self.rate.transmission_time(size),
-            time => Duration::from_ps(time).saturating_mul(u64::from(size)),
-        }
+        Duration::from_ps(self.byte_time).saturating_mul(u64::from(size))
     }
 
     /// Sends a packet that came at `arrived` and can start at `start`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(
         &mut self,
         start: Time,
@@ -109,10 +104,11 @@ impl Wire {
         packet: &mut Packet,
     ) -> Departure {
         let usual = self.transmission_time(packet.size);
-        let Special { trace, channel, notifier } = &mut **self.special.get_or_insert_default();
-        let end = match trace {
-            None => start + usual,
-            Some(trace) => trace.send(start, arrived, packet.size),
+        let Special { rate, trace, channel, notifier } = &mut **self.special.get_or_insert_default();
+        let end = match (trace, rate) {
+            (Some(trace), _) => trace.send(start, arrived, packet.size),
+            (None, Some(rate)) => start + rate.transmission_time(packet.size),
+            (None, None) => start + usual,
         };
         self.busy_until = end;
         let destroyed =
@@ -129,6 +125,11 @@ impl Wire {
         if notifier.is_some() || self.special.is_some() {
             self.special().notifier = notifier;
         }
+    }
+
+    #[inline]
+    pub(super) fn has_notifier(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.notifier.is_some())
     }
 
     pub(super) fn notifier(&mut self) -> Option<&mut Notifier> {
