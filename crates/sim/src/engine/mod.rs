@@ -403,6 +403,7 @@ impl Simulation {
 
     /// A packet that came at `arrived` leaves a link. Returns when it arrives at the far end, if it
     /// does.
+    #[inline(always)]
     fn send(
         &mut self,
         id: PacketId,

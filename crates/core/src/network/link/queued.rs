@@ -331,7 +331,7 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn soonest_timer(&self) -> Time {
         let timer = |queue: &Queue<T>| {
             let router = queue.router.next_timer();
@@ -339,7 +339,7 @@ impl<T> QueuedLink<T> {
         };
         match &self.queues[..] {
             [queue] => timer(queue),
-            queues => queues.iter().map(timer).min().unwrap_or(Time::NEVER),
+            queues => queues.iter().map(timer).fold(Time::NEVER, Time::min),
         }
     }
 

@@ -104,7 +104,8 @@ impl Wire {
         packet: &mut Packet,
     ) -> Departure {
         let usual = self.transmission_time(packet.size);
-        let Special { rate, trace, channel, notifier } = &mut **self.special.get_or_insert_default();
+        let Special { rate, trace, channel, notifier } =
+            &mut **self.special.get_or_insert_default();
         let end = match (trace, rate) {
             (Some(trace), _) => trace.send(start, arrived, packet.size),
             (None, Some(rate)) => start + rate.transmission_time(packet.size),
