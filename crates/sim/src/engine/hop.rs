@@ -148,6 +148,10 @@ pub(super) struct OnWire {
     first: PacketId,
     /// How many there are beyond the first.
     more: u32,
+    #[expect(
+        clippy::box_collection,
+        reason = "most wires have none, and a word is enough for that"
+    )]
     rest: Option<Box<VecDeque<(Time, PacketId)>>>,
 }
 

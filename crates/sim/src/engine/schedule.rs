@@ -127,7 +127,7 @@ impl Schedule {
         let ahead = bucket.wrapping_sub(self.cursor);
         // Before the cursor the difference is huge, or it is zero.
         if ahead.wrapping_sub(1) < self.buckets() - 1 {
-            let at = bucket as usize / BLOCK & (self.wheel.len() - 1);
+            let at = self.block_of(bucket);
             let (block, bit) = (&mut self.wheel[at], bucket as usize % BLOCK);
             self.in_wheel += 1;
             if block.occupied & 1 << bit == 0 {
@@ -148,6 +148,12 @@ impl Schedule {
     #[inline]
     fn buckets(&self) -> u64 {
         (self.wheel.len() * BLOCK) as u64
+    }
+
+    /// Where in the wheel the block of a bucket is.
+    #[inline]
+    fn block_of(&self, bucket: u64) -> usize {
+        (bucket as usize / BLOCK) & (self.wheel.len() - 1)
     }
 
     /// Enters what shares a bucket.
@@ -242,7 +248,7 @@ impl Schedule {
     #[inline]
     pub(super) fn upcoming(&self, groups: u64, look: impl Fn(ComponentId)) {
         let from = (self.group() + groups) * GROUP;
-        let block = &self.wheel[from as usize / BLOCK & (self.wheel.len() - 1)];
+        let block = &self.wheel[self.block_of(from)];
         let from = from as usize % BLOCK;
         let mut occupied = block.occupied >> from & ((1 << GROUP) - 1);
         while occupied != 0 {
@@ -272,7 +278,7 @@ impl Schedule {
             return None;
         }
         let from = self.cursor as usize % BLOCK;
-        let mut at = self.cursor as usize / BLOCK & (self.wheel.len() - 1);
+        let mut at = self.block_of(self.cursor);
         let mut base = self.cursor - from as u64;
         let mut bits = self.wheel[at].occupied & !1 << from;
         if bits == 0 {

@@ -194,6 +194,34 @@ fn shortcuts_change_nothing_and_the_books_balance() {
 }
 
 #[test]
+fn queues_make_up_for_what_they_put_off() {
+    // The same at the instant when it is due as when it can no longer be put off.
+    for aqm in ["red", "codel", "fq-codel", "pie", "dualpi2"] {
+        for (protocol, classes) in [("cubic", false), ("prague", false), ("xcp", true)] {
+            let scenario = five_seconds(
+                &format!(
+                    r#"
+                    dumbbell.bottleneck = {{ rate = "6Mbit", delay = "10ms", queue = "60p",
+                                             aqm = "{aqm}", classes = {classes}, loss = 0.001 }}
+                    dumbbell.access = {{ rate = "20Mbit", delay = "2ms", queue = "50p" }}
+                    flows = [
+                        {{ group = "a", count = 2, protocol = "PROTOCOL", ecn = true }},
+                        {{ group = "b", protocol = "cubic", start = "100ms" }},
+                        {{ group = "c", cbr = {{ rate = "500kbit", packet_size = 200 }} }},
+                    ]"#
+                ),
+                protocol,
+            );
+            let what = format!("{aqm}, {protocol}");
+            let plain = run_with(&scenario, Detail::Everything);
+            assert_eq!(run_with(&scenario, Detail::Fast), plain, "{what}");
+            assert_eq!(run_with(&scenario, Detail::Snapshots), plain, "{what}");
+            assert_balanced(&what, &scenario, &plain);
+        }
+    }
+}
+
+#[test]
 fn the_seed_and_nothing_else_decides() {
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");

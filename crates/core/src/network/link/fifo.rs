@@ -20,15 +20,21 @@ pub struct FifoLink {
     /// Picoseconds that a byte takes, where that and the queue decide everything; else 0.
     plain_byte_time: u64,
     limit: QueueLimit,
-    waiting_bytes: u64,
     waiting_packets: u32,
     /// The longest queue that an arrival found or made, packets.
     longest_queue: u32,
-    /// Start of transmission and size of what waits, in order. Made when the first packet waits:
-    /// on most links of a large topology none ever does.
-    waiting: Option<Box<VecDeque<(Time, u32)>>>,
+    /// Made when the first packet waits: on most links of a large topology none ever does.
+    waiting: Option<Box<Waiting>>,
     /// Unless there is neither.
     managed: Option<Box<Managed>>,
+}
+
+/// The packets that wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: u64,
+    /// Start of transmission and size of each, in order.
+    starts: VecDeque<(Time, u32)>,
 }
 
 /// What looks at arrivals.
@@ -72,7 +78,6 @@ impl FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
             plain_byte_time: 0,
             limit: queue.limit,
-            waiting_bytes: 0,
             waiting_packets: 0,
             longest_queue: 0,
             waiting: None,
@@ -99,8 +104,9 @@ impl FifoLink {
         if start == now {
             // Whatever waited has started by now.
             if self.waiting_packets > 0 {
-                self.waiting.get_or_insert_default().clear();
-                (self.waiting_packets, self.waiting_bytes) = (0, 0);
+                let waiting = self.waiting.get_or_insert_default();
+                waiting.starts.clear();
+                (self.waiting_packets, waiting.bytes) = (0, 0);
             }
         } else if !self.join(now, start, size) {
             return None;
@@ -121,12 +127,13 @@ impl FifoLink {
     #[inline(always)]
     fn join(&mut self, now: Time, start: Time, size: u32) -> bool {
         self.expire(now);
-        if !fits(self.limit, self.waiting_packets as usize, self.waiting_bytes, size) {
+        let waiting = self.waiting.get_or_insert_default();
+        if !fits(self.limit, self.waiting_packets as usize, waiting.bytes, size) {
             return false;
         }
-        self.waiting.get_or_insert_default().push_back((start, size));
+        waiting.starts.push_back((start, size));
+        waiting.bytes += u64::from(size);
         self.waiting_packets += 1;
-        self.waiting_bytes += u64::from(size);
         self.longest_queue = self.longest_queue.max(self.waiting_packets);
         true
     }
@@ -168,7 +175,7 @@ impl FifoLink {
         let idle_since = (busy_until <= now).then_some(busy_until);
         Backlog {
             packets: self.waiting_packets as usize,
-            bytes: self.waiting_bytes,
+            bytes: self.waiting.as_ref().map_or(0, |waiting| waiting.bytes),
             limit: self.limit,
             idle_since,
             empty_since: idle_since,
@@ -195,12 +202,12 @@ impl FifoLink {
     #[inline]
     fn expire(&mut self, now: Time) {
         let Some(waiting) = &mut self.waiting else { return };
-        while let Some(&(start, size)) = waiting.front()
+        while let Some(&(start, size)) = waiting.starts.front()
             && start <= now
         {
-            waiting.pop_front();
+            waiting.starts.pop_front();
+            waiting.bytes -= u64::from(size);
             self.waiting_packets -= 1;
-            self.waiting_bytes -= u64::from(size);
         }
     }
 }

@@ -144,6 +144,6 @@ impl Wire {
     }
 
     pub(super) fn trace_utilization(&self) -> Option<f64> {
-        self.special.as_ref()?.trace.as_ref().map(|trace| trace.utilization())
+        self.special.as_ref()?.trace.as_ref().map(TraceWire::utilization)
     }
 }
