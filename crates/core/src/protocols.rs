@@ -12,8 +12,8 @@ use crate::endpoint::feedback::{
 };
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
-    CopaConfig, CubicConfig, HyblaConfig, NewJerseyConfig, PragueConfig, VegasConfig,
-    WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
+    CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig, NewJerseyConfig, PragueConfig,
+    VegasConfig, WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -324,6 +324,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "BBR version 1, as in Linux: a model of the path that losses do not enter.",
         window: WindowLaw::Bbr1(Plain),
         recovery: RecoveryKind::PacketNumber(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "highspeed",
+        source: "RFC 3649",
+        summary: "HighSpeed TCP: the larger the window, the more it adds and the less it gives up.",
+        window: WindowLaw::Highspeed(HighspeedConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
 ];

@@ -11,6 +11,7 @@ mod copa;
 mod cubic;
 mod dctcp;
 mod estcp;
+mod highspeed;
 mod hybla;
 mod new_jersey;
 mod prague;
@@ -25,6 +26,7 @@ mod xtcp;
 pub use copa::CopaConfig;
 pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
+pub use highspeed::HighspeedConfig;
 pub use hybla::HyblaConfig;
 pub use new_jersey::NewJerseyConfig;
 pub use prague::PragueConfig;
@@ -313,6 +315,7 @@ axis! {
     Copa: Box<copa::Copa>,
     Prague: Box<prague::Prague>,
     Bbr1: Box<bbr1::Bbr1>,
+    Highspeed: highspeed::Highspeed,
 }
 
 impl WindowLaw {
