@@ -122,3 +122,30 @@ fn a_timeout_starts_again_below_beta() {
     ack(&mut w, 0.0, RTT);
     cwnd(&w, 2.0);
 }
+
+#[test]
+fn after_a_timeout_the_cubic_begins_where_slow_start_ends() {
+    let mut w = cubic(100.0);
+    let path = Path { in_flight: 4.0, ..Path::default() };
+    w.on_reset(&ResetEvent::timeout(path));
+    // ssthresh = 0.7 x 4 = 2.8: slow start up to 3.
+    ack(&mut w, 0.0, RTT);
+    ack(&mut w, 0.1, RTT);
+    cwnd(&w, 3.0);
+    // RFC 9438 section 4.8: K = 0, W_max = 3. At t = 0, W_cubic = 3 is below W_est = 3 + 0.529412 / 3.
+    ack(&mut w, 1.0, RTT);
+    cwnd(&w, 3.176_471);
+    // At t = 1.9 the target is W_cubic(2) = 3 + 0.4 x 8 = 6.2, bounded by 1.5 cwnd: + 0.5.
+    ack(&mut w, 2.9, RTT);
+    cwnd(&w, 3.676_471);
+    // Once more.
+    w.on_reset(&ResetEvent::timeout(path));
+    ack(&mut w, 10.0, RTT);
+    ack(&mut w, 10.1, RTT);
+    ack(&mut w, 11.0, RTT);
+    cwnd(&w, 3.176_471);
+    // At t = 1, W_cubic = 3.4 is above W_est = 3.343137, and the target 3 + 0.4 x 1.1^3 = 3.5324:
+    // + (3.5324 - 3.176471) / 3.176471 = 0.112052.
+    ack(&mut w, 12.0, RTT);
+    cwnd(&w, 3.288_523);
+}

@@ -7,6 +7,8 @@
 //! W_cubic(t) = C (t - K)^3 + W_max          K = cbrt((W_max - cwnd_epoch) / C)
 //! W_est     += alpha_cubic acked / cwnd     alpha_cubic = 3 (1 - beta) / (1 + beta)
 //! ```
+//!
+//! After a timeout K is 0 and W_max what slow start leads to (section 4.8).
 
 use super::{CongestionControl, Law, Setup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -15,7 +17,7 @@ use crate::units::Time;
 
 /// RFC 9438 section 4.6.
 const BETA: f64 = 0.7;
-/// RFC 9438 section 5, packets per cubic second.
+/// RFC 9438 section 5.1, packets per cubic second.
 const C: f64 = 0.4;
 /// RFC 9438 section 4.3: the increase that makes AIMD with BETA as fast as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
@@ -40,7 +42,8 @@ pub struct Cubic {
     config: CubicConfig,
     cwnd: f64,
     ssthresh: f64,
-    /// Where the window was before the latest congestion event, lowered by fast convergence.
+    /// Where the window was before the latest congestion event, lowered by fast convergence; 0 after
+    /// a timeout.
     w_max: f64,
     /// cwnd before the latest congestion event (RFC 9438: cwnd_prior).
     cwnd_prior: f64,
@@ -148,6 +151,8 @@ impl CongestionControl for Cubic {
             self.remember_w_max();
             self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
         }
+        // Section 4.8: no plateau to climb back to.
+        self.w_max = 0.0;
         self.epoch = None;
         self.cwnd = event.window_after(self.cwnd);
     }

@@ -6,7 +6,7 @@
 //! of drops, as the throughput of TCP falls, until one waits for less.
 //!
 //! ```text
-//! ok_to_drop:  sojourn >= target for an interval, and more than maxpacket waits     section 5.5
+//! ok_to_drop:  sojourn >= target for an interval, and more than maxpacket waits     section 5.6
 //! drop_next  = t + interval / sqrt(count)                                           section 5.6
 //! ```
 //!
@@ -63,7 +63,7 @@ impl Default for CodelConfig {
 pub(super) const INTERVAL_ADVICE: Advice = Advice {
     least: 0.001,
     most: 10.0,
-    why: "it should be about the longest usual RTT (RFC 8289 section 4.4)",
+    why: "it should be about the longest usual RTT (RFC 8289 section 4.3)",
 };
 /// The range of times of queue management.
 pub(super) const TIMES: Kind =
@@ -128,7 +128,7 @@ impl Codel {
         t + self.config.interval.mul_f64(1.0 / f64::from(count.max(1)).sqrt())
     }
 
-    /// Section 5.5: has the waiting time been above target for an interval, `bytes` being left?
+    /// Section 5.6: has the waiting time been above target for an interval, `bytes` being left?
     fn ok_to_drop(&mut self, now: Time, arrived: Time, bytes: u64) -> bool {
         if now.since(arrived) < self.config.target || bytes <= u64::from(self.largest) {
             self.first_above = None;
@@ -144,7 +144,7 @@ impl Codel {
     }
 
     /// Judges a packet that came at `arrived` and leaves at `now`, `bytes` being left behind it.
-    /// Section 5.6: dequeue.
+    /// Section 5.5: dequeue.
     pub fn judge(&mut self, now: Time, arrived: Time, bytes: u64, packet: &Packet) -> Verdict {
         self.largest = self.largest.max(packet.size);
         let ok_to_drop = self.ok_to_drop(now, arrived, bytes);
@@ -174,7 +174,7 @@ impl Codel {
             return Verdict::Pass;
         }
         self.dropping = true;
-        // If it was dropping until a short while ago, it goes on about where it was: section 4.2.
+        // If it was dropping until a short while ago, it goes on about where it was: section 5.5.
         let delta = self.count - self.last_count.min(self.count);
         let recently = now.since(self.drop_next) < self.config.interval.saturating_mul(16);
         self.count = if delta > 1 && recently { delta } else { 1 };

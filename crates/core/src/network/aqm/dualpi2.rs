@@ -15,7 +15,7 @@
 //! ```
 //!
 //! with alpha = 0.1 Tupdate / RTT_max^2, beta = 0.3 / RTT_max, Tupdate = min(target, RTT_max / 3)
-//! and p_Cmax = min(1/k^2, 1). The scheduler is either of those of section 4.1.1: weighted round
+//! and p_Cmax = min(1/k^2, 1). The scheduler is either of those of section 4.2.2: weighted round
 //! robin by bytes, 1/16 for C, or a FIFO in which L packets count as having come 50 ms before they
 //! did.
 //!
@@ -37,7 +37,7 @@ const C: usize = 0;
 const L: usize = 1;
 /// A.1: p_Lmax.
 const P_L_MAX: f64 = 1.0;
-/// What a turn of C is long: section 4.1.1 leaves it open; a packet of usual size.
+/// What a turn of C is long: section 4.2.2 leaves it open; a packet of usual size.
 const C_QUANTUM: u64 = 1500;
 
 /// Which lane sends next.
@@ -74,7 +74,7 @@ pub struct DualPi2Config {
 }
 
 impl DualPi2Config {
-    /// RFC 9332 appendix A.1 and section 4.1.1.
+    /// RFC 9332 appendix A.1 and section 4.2.2.
     pub const RFC9332: DualPi2Config = DualPi2Config {
         target: Duration::from_millis(15),
         rtt_max: Duration::from_millis(100),
