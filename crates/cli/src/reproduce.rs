@@ -16,9 +16,9 @@ use crate::output::{self, Table};
 /// claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol on one
-    /// link), `field` (links that users complain about) or `all`; if none is named, all but
-    /// `field`
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol
+    /// and every queue on one link), `field` (links that users complain about) or `all`; if none is
+    /// named, all but `field`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 

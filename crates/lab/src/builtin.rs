@@ -58,7 +58,7 @@ pub static PAPERS: [&Collection; 5] = [
     &tcpwbr2003::COLLECTION,
 ];
 
-/// Every protocol on one link.
+/// Every protocol, and every kind of queue management, on one link.
 pub static MATRIX: &Collection = &matrix::COLLECTION;
 
 /// Links that users complain about. They take long and are only run when asked for.
