@@ -62,6 +62,8 @@ step_format() {
 
 step_clippy() {
     check clippy cargo clippy --workspace --all-targets --locked -- -D warnings
+    check "clippy: sim without parquet" \
+        cargo clippy -p windward-sim --no-default-features --all-targets --locked -- -D warnings
 }
 
 # In the test profile: optimised, with overflow checks and debug assertions on.
