@@ -11,8 +11,8 @@ use super::endpoint::{self, MAX_PACKET_SIZE};
 use super::section::{Amount, Field, Result, Section};
 use crate::scenario::{MAX_DURATION, Pattern, Traffic};
 
-/// The most flows of all groups together.
-pub(super) const MAX_FLOWS: usize = 100_000;
+/// The most flows of all groups together. Four links for each reach the bound on links.
+pub(super) const MAX_FLOWS: usize = 500_000;
 
 /// The most intervals of the schedules of all flows of a group together.
 const MAX_INTERVALS: usize = 1_000_000;

@@ -278,9 +278,9 @@ fn errors_name_line_key_value_and_what_would_be_right() {
         (
             "count = 5",
             "count = 0",
-            "s.toml:12: flows.clean.count = 0: must lie between 1 and 100000",
+            "s.toml:12: flows.clean.count = 0: must lie between 1 and 500000",
         ),
-        ("count = 5", "count = 1000000000", "must lie between 1 and 100000"),
+        ("count = 5", "count = 1000000000", "must lie between 1 and 500000"),
         ("50p", "0p", "must be more than zero"),
         ("\"50p\"", "50", "packets or bytes?"),
         ("50p", "999B", "holds 999 bytes"),
@@ -888,16 +888,16 @@ fn extreme_values_are_scenarios() {
 }
 
 #[test]
-fn a_hundred_thousand_flows_may_have_links_of_their_own() {
+fn a_quarter_of_a_million_flows_may_have_links_of_their_own() {
     // Two each way for each flow, and the bottleneck. FIRST has two groups of five flows.
-    let scenario = with(FIRST, &[("flows.clean.count", "99995")]);
-    assert_eq!((scenario.flows.len(), scenario.links.len()), (100_000, 400_002));
+    let scenario = with(FIRST, &[("flows.clean.count", "249995")]);
+    assert_eq!((scenario.flows.len(), scenario.links.len()), (250_000, 1_000_002));
 }
 
 #[test]
 fn too_much_is_refused_before_it_costs_memory() {
-    let many = error_of_set("flows.*.count", "60000");
-    assert!(many.contains("more than 100000 flows"), "{many}");
+    let many = error_of_set("flows.*.count", "300000");
+    assert!(many.contains("more than 500000 flows"), "{many}");
     let mut file = ScenarioFile::parse("s.toml", PARKING_LOT).unwrap();
     file.set("parking_lot.hops", "1000").unwrap();
     file.set("flows.long.count", "50000").unwrap();
