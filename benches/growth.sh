@@ -2,14 +2,16 @@
 # What a packet-hop costs and what a flow takes in memory as the number of flows grows: CPU
 # nanoseconds (user and system) per packet-hop, their ratio to ten flows, and bytes per flow.
 #
-#     benches/growth.sh [ROUNDS [PACKETS]]          1 round of 1 500 000 packets by default
+#     benches/growth.sh [ROUNDS [HOPS]]             1 round of 9 million packet-hops by default
 #
 # Two topologies: one bottleneck, each flow with access links of its own; and twenty bottlenecks in
 # a row that half of the flows cross, while the others cross one each. Each flow has 1 Mbit/s and
-# two packets of queue, whatever their number, and the run is as long as it takes to send PACKETS
-# (a quarter of that over twenty bottlenecks) at that rate. Starting weighs more the more flows there
-# are: see the column of hops for what was really carried. Rounds go through all sizes in turn. Memory is the peak of the process beyond that with ten flows, the scenario,
-# the packets under way and the outcome included.
+# two packets of queue, whatever their number. How long a run has to be for HOPS (four times as
+# many over twenty bottlenecks) is found by trial, for flows start within 24 ms and send little at
+# first: see the column of hops for what was carried. Setting up is told apart: it is what a run of
+# a microsecond takes, and is taken off the others. Rounds go through all sizes in turn. Memory is
+# the peak of the process beyond that with ten flows, the scenario, the packets under way and the
+# outcome included.
 #
 # FLOWS names other numbers of flows. WINDWARD names another binary than target/release/windward,
 # which is built if it is not given. The last lines are the same as CSV, for docs/growth.csv.
@@ -20,24 +22,33 @@ if [ -z "${WINDWARD:-}" ]; then
     WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
 fi
 export WINDWARD
-exec python3 - "${1:-1}" "${2:-1500000}" <<'PYTHON'
+exec python3 - "${1:-1}" "${2:-9000000}" <<'PYTHON'
 import json, os, statistics, subprocess, sys, tempfile
+from typing import NamedTuple
 
-rounds, packets = int(sys.argv[1]), int(sys.argv[2])
+rounds, hops = int(sys.argv[1]), int(sys.argv[2])
 SIZES = [int(n) for n in os.environ.get("FLOWS", "10 100 1000 10000 100000").split()]
 BOTTLENECKS = 20
-# By bottleneck: its delay and the share of PACKETS.
-TOPOLOGIES = {"one bottleneck": ("10ms", 1), "parking lot": ("1ms", 4)}
+# By bottleneck: its delay, the multiple of HOPS, and the links that a packet and its
+# acknowledgment cross on average, for a first guess.
+TOPOLOGIES = {"one bottleneck": ("10ms", 1, 6), "parking lot": ("1ms", 4, 25)}
+# How near to HOPS a run must come.
+TOLERANCE = 0.03
 COMMON = """protocol = "sack"
 packet_size = 1000
 start = ["0s", "24ms"]
 """
 
 
-def scenario(topology, flows):
-    delay, share = TOPOLOGIES[topology]
+class Run(NamedTuple):
+    hops: int
+    cpu: float
+    memory: int
+
+
+def scenario(topology, flows, seconds):
+    delay = TOPOLOGIES[topology][0]
     rate = flows * 10**6
-    seconds = packets / share * 8000 / rate
     link = f'{{ rate = "{rate}bit", delay = "{delay}", queue = "{max(2 * flows, 20)}p" }}'
     access = '{ rate = "10Gbit", delay = "1ms", queue = "1000p" }'
     text = f'duration = "{seconds:.6f}s"\n'
@@ -57,35 +68,59 @@ def scenario(topology, flows):
     return text
 
 
-def measure(topology, flows):
+def measure(topology, flows, seconds):
     """Packet-hops, CPU seconds and peak bytes of one run."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(scenario(topology, flows))
+        file.write(scenario(topology, flows, seconds))
         file.flush()
         command = [os.environ["WINDWARD"], "bench", file.name, "--runs", "1", "--json", "--quiet"]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     (result,) = json.loads(text)
-    return result["packet_hops"], result["cpu_s"], result["peak_memory_bytes"]
+    return Run(result["packet_hops"], result["cpu_s"], result["peak_memory_bytes"])
+
+
+def length(topology, flows):
+    """The seconds in which the flows make the packet-hops wanted."""
+    _, times, per_packet = TOPOLOGIES[topology]
+    wanted = hops * times
+    seconds = wanted / per_packet * 8000 / (flows * 10**6)
+    before = (0.0, 0)
+    for _ in range(8):
+        made = measure(topology, flows, seconds).hops
+        if abs(made / wanted - 1) <= TOLERANCE:
+            return seconds
+        # Along the line through this run and the one before.
+        slope = (made - before[1]) / (seconds - before[0])
+        before = (seconds, made)
+        guess = seconds + (wanted - made) / slope if slope > 0 else 2 * seconds
+        seconds = min(max(guess, seconds / 4), 4 * seconds)
+    sys.exit(f"{topology}, {flows} flows: no length found for {wanted} packet-hops")
 
 
 print(f"{rounds} rounds; medians")
-print("| topology       |  flows | M hops | ns per packet-hop | ratio | bytes per flow |")
-print("|:---------------|-------:|-------:|------------------:|------:|---------------:|")
+print("| topology       |  flows | simulated s | M hops | set-up s | ns per packet-hop | ratio "
+      "| bytes per flow |")
+print("|:---------------|-------:|------------:|-------:|---------:|------------------:|------:"
+      "|---------------:|")
 rows = []
 for topology in TOPOLOGIES:
+    lengths = {flows: length(topology, flows) for flows in SIZES}
     runs = {flows: [] for flows in SIZES}
+    starts = {flows: [] for flows in SIZES}
     for _ in range(rounds):
         for flows in SIZES:
-            runs[flows].append(measure(topology, flows))
-    base_memory = statistics.median(memory for _, _, memory in runs[SIZES[0]])
+            starts[flows].append(measure(topology, flows, 1e-6).cpu)
+            runs[flows].append(measure(topology, flows, lengths[flows]))
+    base_memory = statistics.median(run.memory for run in runs[SIZES[0]])
     base = None
     for flows, results in runs.items():
-        cost = statistics.median(cpu / hops * 1e9 for hops, cpu, _ in results)
+        start = statistics.median(starts[flows])
+        cost = statistics.median((run.cpu - start) / run.hops * 1e9 for run in results)
         base = base or cost
-        memory = statistics.median(memory for _, _, memory in results) - base_memory
+        memory = statistics.median(run.memory for run in results) - base_memory
         each = f"{memory / flows:14.0f}" if flows >= 1000 else f"{'':14}"
-        print(f"| {topology:14} | {flows:6} | {results[0][0] / 1e6:6.1f} | {cost:17.1f} "
-              f"| {cost / base:5.2f} | {each} |", flush=True)
+        print(f"| {topology:14} | {flows:6} | {lengths[flows]:11.3f} | {results[0].hops / 1e6:6.1f} "
+              f"| {start:8.3f} | {cost:17.1f} | {cost / base:5.2f} | {each} |", flush=True)
         rows.append(f"{topology},{flows},{cost:.1f},{memory / flows:.0f}")
 print("\ntopology,flows,ns_per_packet_hop,bytes_per_flow")
 print("\n".join(rows))
