@@ -42,7 +42,7 @@ impl Simulation {
             && let Some(packet) = self.hops[link as usize].wire.first()
         {
             black_box(self.slab[packet].step);
-            self.hops[link as usize].wire.touch();
+            self.hops[link as usize].wire.touch_list();
         }
     }
 
@@ -50,6 +50,7 @@ impl Simulation {
         if let Component::Arrival(link) = Component::from(id)
             && let Some(packet) = self.hops[link as usize].wire.first()
         {
+            self.hops[link as usize].wire.touch_next();
             let slot = &self.slab[packet];
             black_box(self.routes.step(slot.step - 1).link());
             black_box(self.flows[slot.flow as usize].bottleneck_bytes);
@@ -64,9 +65,8 @@ impl Simulation {
         let transport = &self.transports[slot.flow as usize];
         let mut at = slot.step;
         if self.routes.step(at - 1).is_last() {
-            if let Some(transport) = transport
-                && slot.packet.kind == PacketKind::Ack
-            {
+            let Some(transport) = transport else { return };
+            if slot.packet.kind == PacketKind::Ack {
                 let sender = &transport.sender;
                 black_box((
                     sender.cwnd(),
@@ -78,7 +78,7 @@ impl Simulation {
                 ));
             }
             // What it lets out, or the acknowledgment that it makes.
-            at = self.flows[slot.flow as usize].route.forward;
+            at = transport.route.forward;
         }
         for at in at..at + STEPS {
             let Some(step) = self.routes.get(at) else { return };

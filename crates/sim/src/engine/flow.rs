@@ -128,7 +128,7 @@ impl Flow {
     ) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let after = transport.sender.stats(window.until);
-        let before = transport.at_warmup;
+        let before = transport.at_warmup.as_deref().copied().unwrap_or_default();
         let unique = transport.receiver.stats().unique - transport.unique_before;
         let samples = after.rtt_samples - before.rtt_samples;
         let rtts = after.rtt_sum - before.rtt_sum;
@@ -217,6 +217,7 @@ impl Idle {
 pub(super) struct Transport {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
+    pub(super) route: Route,
     pub(super) protocol: &'static str,
     pub(super) packet_size: u32,
     pub(super) packets: Option<u64>,
@@ -227,7 +228,8 @@ pub(super) struct Transport {
     pub(super) sender_timer: Alarm,
     pub(super) receiver_timer: Alarm,
     pub(super) notices: Option<Box<Notices>>,
-    pub(super) at_warmup: SenderStats,
+    /// What the sender had counted before the figures begin, if that is later than the start.
+    pub(super) at_warmup: Option<Box<SenderStats>>,
     /// Unique packets delivered before the figures begin.
     pub(super) unique_before: u64,
 }
@@ -244,7 +246,7 @@ impl Transport {
         acknowledges
     }
 
-    pub(super) fn new(spec: &FlowSpec, seed: u64) -> Option<Self> {
+    pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64) -> Option<Self> {
         let Traffic::Transport { protocol, config, packets } = &spec.traffic else {
             return None;
         };
@@ -255,6 +257,7 @@ impl Transport {
             }),
             sender,
             receiver: Receiver::new(&protocol.feedback, config),
+            route,
             protocol: protocol.name,
             packet_size: config.packet_size,
             packets: *packets,
@@ -269,7 +272,7 @@ impl Transport {
             }),
             sender_timer: Alarm::OFF,
             receiver_timer: Alarm::OFF,
-            at_warmup: SenderStats::default(),
+            at_warmup: None,
             unique_before: 0,
         })
     }

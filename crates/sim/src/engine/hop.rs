@@ -114,10 +114,10 @@ impl Hop {
         window: Span,
         phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
-        let Books { passed, passed_bytes, mut waited, rest } = self.books;
+        let Books { passed, passed_bytes, outside, mut waited, on_wire_at_end, rest } = self.books;
         let rest = rest.map_or_else(Rest::default, |rest| *rest);
-        let busy = rest.busy + self.link.passing_time(passed_bytes);
-        let mut in_flight = rest.on_wire_at_end;
+        let busy = rest.busy + (self.link.passing_time(passed_bytes) - outside);
+        let mut in_flight = on_wire_at_end + rest.on_wire_at_end;
         // What still waits has not been entered yet.
         for arrived in self.link.arrival_times() {
             waited += window.overlap(arrived, window.until);
@@ -130,7 +130,7 @@ impl Hop {
             arrived: passed + rest.arrived,
             dropped: rest.dropped,
             corrupted: rest.corrupted,
-            delivered: passed + rest.delivered,
+            delivered: passed - on_wire_at_end + rest.delivered,
             in_flight,
             marked: self.link.marked(),
             mean_queue_packets: waited.as_secs_f64() / length,
@@ -197,8 +197,15 @@ impl OnWire {
         (packet, self.at)
     }
 
-    /// Reads what the next [`OnWire::pop`] needs, to have it in the caches.
-    pub(super) fn touch(&self) {
+    /// How many there are beyond the first, read from where they are, to have that in the caches.
+    pub(super) fn touch_list(&self) {
+        if self.more > 0 {
+            black_box(self.rest.as_ref().map(|rest| rest.len()));
+        }
+    }
+
+    /// Reads what the next [`OnWire::pop`] takes.
+    pub(super) fn touch_next(&self) {
         if self.more > 0 {
             black_box(self.rest.as_ref().and_then(|rest| rest.front()));
         }
@@ -223,17 +230,20 @@ impl Span {
 /// What a link counts.
 #[derive(Debug, Default)]
 pub(super) struct Books {
-    /// What passed by arithmetic alone and wholly inside the window: packets, which have come and
-    /// been delivered, and their bytes.
+    /// What passed by arithmetic alone: packets and bytes.
     passed: u64,
     passed_bytes: u64,
+    /// What of their time on the wire lies outside the window.
+    outside: Duration,
     /// Sum of waiting times; over the time, the mean queue (Little's law).
     waited: Duration,
-    /// Made with the first packet that it counts.
+    /// Packets that passed and are under way when the run ends.
+    on_wire_at_end: u64,
+    /// Made with the first packet that did not pass.
     rest: Option<Box<Rest>>,
 }
 
-/// What counts all that did not merely pass.
+/// What counts the packets that were looked at.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rest {
     pub(super) arrived: u64,
@@ -256,16 +266,26 @@ impl Books {
         size: u32,
         departure: &Departure,
     ) -> bool {
-        if arrived < window.from || departure.arrival > window.until {
-            self.rest().arrived += 1;
-            return self.enter(window, arrived, size, departure);
-        }
         self.passed += 1;
         self.passed_bytes += u64::from(size);
+        if arrived < window.from || departure.arrival > window.until {
+            return self.pass_partly(window, arrived, departure);
+        }
         if departure.start > arrived {
             self.waited += departure.start.since(arrived);
         }
         true
+    }
+
+    /// As [`Books::pass`] for what may lie outside the window in part.
+    #[inline(never)]
+    fn pass_partly(&mut self, window: Span, arrived: Time, departure: &Departure) -> bool {
+        let Departure { start, end, arrival, .. } = *departure;
+        self.outside += end.since(start) - window.overlap(start, end);
+        self.waited += window.overlap(arrived, start);
+        let seen = arrival <= window.until;
+        self.on_wire_at_end += u64::from(!seen);
+        seen
     }
 
     /// Enters a packet that came at `arrived` and is dropped at `now`.
@@ -296,14 +316,14 @@ impl Books {
         !destroyed
     }
 
-    /// What counts all that did not merely pass.
+    /// What counts the packets that were looked at.
     #[inline]
     pub(super) fn rest(&mut self) -> &mut Rest {
         self.rest.get_or_insert_default()
     }
 
     /// Bytes put on the wire.
-    pub(super) fn sent_bytes(&mut self) -> u64 {
-        self.passed_bytes + self.rest().sent_bytes
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.passed_bytes + self.rest.as_ref().map_or(0, |rest| rest.sent_bytes)
     }
 }

@@ -146,7 +146,11 @@ impl Simulation {
             .zip(&of_flow)
             .map(|(flow, route)| Flow::new(flow, *route, scenario))
             .collect();
-        let transports: Vec<_> = flows.iter().map(|flow| Transport::new(flow, *seed)).collect();
+        let transports: Vec<_> = flows
+            .iter()
+            .zip(&of_flow)
+            .map(|(flow, route)| Transport::new(flow, *route, *seed))
+            .collect();
         if detail == Detail::Fast {
             routes.mark_express(&hops, &of_flow, &transports);
         }
@@ -561,7 +565,7 @@ impl Simulation {
             if !transport.sender.poll_transmit(self.now, &mut self.slab[id].packet) {
                 break;
             }
-            self.slab.claim(id, index, self.flows[index as usize].route.forward);
+            self.slab.claim(id, index, transport.route.forward);
             match &mut transport.outbox {
                 None => self.forward(id, self.now),
                 Some(outbox) => {
@@ -617,7 +621,7 @@ impl Simulation {
         }
         let id = self.slab.vacant();
         if transport.receiver.on_timer(self.now, &mut self.slab[id].packet) {
-            self.slab.claim(id, index, self.flows[index as usize].route.reverse);
+            self.slab.claim(id, index, transport.route.reverse);
             self.forward(id, self.now);
         }
         self.follow_receiver_timer(index);
@@ -670,7 +674,9 @@ impl Simulation {
             flow.datagrams_at_warmup = flow.datagrams;
             flow.sent_at_warmup = flow.source.as_ref().map_or(0, |source| source.sent);
             if let Some(transport) = transport {
-                transport.at_warmup = transport.sender.stats(now);
+                if now > Time::ZERO {
+                    transport.at_warmup = Some(Box::new(transport.sender.stats(now)));
+                }
             }
         }
     }
