@@ -673,10 +673,10 @@ impl Simulation {
         for (flow, transport) in self.flows.iter_mut().zip(&mut self.transports) {
             flow.datagrams_at_warmup = flow.datagrams;
             flow.sent_at_warmup = flow.source.as_ref().map_or(0, |source| source.sent);
-            if let Some(transport) = transport {
-                if now > Time::ZERO {
-                    transport.at_warmup = Some(Box::new(transport.sender.stats(now)));
-                }
+            if let Some(transport) = transport
+                && now > Time::ZERO
+            {
+                transport.at_warmup = Some(Box::new(transport.sender.stats(now)));
             }
         }
     }

@@ -315,7 +315,7 @@ axis! {
     Copa: Box<copa::Copa>,
     Prague: Box<prague::Prague>,
     Bbr1: Box<bbr1::Bbr1>,
-    Highspeed: highspeed::Highspeed,
+    Highspeed: Box<highspeed::Highspeed>,
 }
 
 impl WindowLaw {
