@@ -149,7 +149,7 @@ fn flows(outcome: &Outcome) -> Table {
     let mut table = Table::new(headings);
     for flow in &outcome.flows {
         let mut cells = vec![
-            flow.name.clone(),
+            flow.name.to_string(),
             flow.protocol.to_owned(),
             rate(flow.goodput_bps),
             rate(flow.throughput_bps),
@@ -194,7 +194,7 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> String {
     for &index in &notable {
         let link = &outcome.links[index];
         table.row([
-            link.name.clone(),
+            link.name.to_string(),
             format!("{:.1} %", link.utilization * 100.0),
             link.arrived.to_string(),
             link.dropped.to_string(),

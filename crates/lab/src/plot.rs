@@ -258,7 +258,7 @@ fn traced(scenario: &Scenario, what: Traced, names: &[String]) -> Vec<(String, u
                 let flows = scenario.flows.iter().enumerate();
                 let own = flows.filter(move |(_, flow)| flow.group == group);
                 let own: Vec<(String, usize)> =
-                    own.map(|(index, flow)| (flow.name.clone(), index)).collect();
+                    own.map(|(index, flow)| (flow.name.to_string(), index)).collect();
                 match own[..] {
                     // No number where there is nothing to count.
                     [(_, index)] => vec![(scenario.groups[group].clone(), index)],

@@ -185,7 +185,7 @@ impl Results {
         let reals = |read: &dyn Fn(&windward_sim::FlowOutcome) -> Option<f64>| {
             Values::Real(rows.iter().map(|(_, f)| read(f).and_then(real)).collect())
         };
-        table.push("flow", text(&|f| f.name.clone()));
+        table.push("flow", text(&|f| f.name.to_string()));
         table.push("group", Values::Text(rows.iter().map(group).collect()));
         table.push("protocol", text(&|f| f.protocol.to_owned()));
         table.push("goodput_bps", reals(&|f| Some(f.goodput_bps)));

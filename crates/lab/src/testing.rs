@@ -75,7 +75,7 @@ checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
 /// The clean group gets the bottleneck's rate and the seed in bits per second, the lossy one
 /// half of it.
 pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome> {
-    let rate = scenario.links[scenario.flows[0].bottleneck].rate.mean();
+    let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
     let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
     let group = |(g, name): (usize, &String)| {
         let bps = if g == 0 { clean } else { clean / 2.0 };

@@ -76,7 +76,7 @@ pub(crate) fn expected(
         }
     };
     let p = path_loss(scenario, &flow.forward, config.packet_size);
-    let capacity = scenario.links[at].rate.mean().as_bps() as f64 * (1.0 - p);
+    let capacity = scenario.links[at].kind.rate.mean().as_bps() as f64 * (1.0 - p);
     let rtt = one_way(scenario, &flow.forward, config.packet_size)
         + one_way(scenario, &flow.reverse, config.ack_size);
     let rtt = rtt.as_secs_f64();
@@ -97,13 +97,13 @@ pub(crate) fn expected(
 }
 
 fn path_loss(scenario: &Scenario, route: &[LinkId], packet_size: u32) -> f64 {
-    let survival = |link: &LinkId| 1.0 - scenario.links[*link].channel.loss_rate(packet_size);
+    let survival = |link: &LinkId| 1.0 - scenario.links[*link].kind.channel.loss_rate(packet_size);
     1.0 - route.iter().map(survival).product::<f64>()
 }
 
 fn one_way(scenario: &Scenario, route: &[LinkId], size: u32) -> Duration {
     let links = route.iter().map(|link| &scenario.links[*link]);
-    links.fold(Duration::ZERO, |sum, l| sum + l.delay + l.rate.mean().transmission_time(size))
+    links.fold(Duration::ZERO, |sum, l| sum + l.delay + l.kind.rate.mean().transmission_time(size))
 }
 
 #[cfg(test)]

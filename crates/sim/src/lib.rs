@@ -38,6 +38,7 @@
 //! The feature `parquet`, on by default, is what [`table`] needs to write Parquet.
 
 mod engine;
+mod name;
 mod outcome;
 pub mod output;
 pub mod record;
@@ -47,6 +48,7 @@ pub mod table;
 pub mod trace;
 
 pub use engine::{FlowSnapshot, LinkSnapshot, Simulation, run};
+pub use name::Name;
 pub use outcome::{
     FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Samples, jain,
 };

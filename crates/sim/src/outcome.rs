@@ -2,6 +2,8 @@
 
 use windward_core::units::{Duration, Time};
 
+use crate::name::Name;
+
 /// The measurements of one run. Flow figures, utilization and mean queues cover the time
 /// after the warm-up; the packet counts of links cover the whole run, so that they balance.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +37,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowOutcome {
     /// Name of the flow.
-    pub name: String,
+    pub name: Name,
     /// Index of its group.
     pub group: usize,
     /// Name of its protocol, or `datagrams`.
@@ -125,7 +127,7 @@ impl GroupOutcome {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkOutcome {
     /// Name of the link.
-    pub name: String,
+    pub name: Name,
     /// Share of the time after the warm-up in which the wire was busy; with a rate trace, bytes
     /// carried over the bytes of all its opportunities in that time.
     pub utilization: f64,

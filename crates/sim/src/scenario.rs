@@ -10,6 +10,8 @@ use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec, Rou
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
+use crate::name::Name;
+
 mod cost;
 pub mod file;
 mod validate;
@@ -53,14 +55,20 @@ pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
 #[derive(Debug, Clone)]
 pub struct LinkSpec {
     /// As results name it, `from->to`.
-    pub name: String,
-    /// Bits per second of the wire, constant or as a trace says.
-    pub rate: LinkRate,
+    pub name: Name,
     /// Propagation delay.
     pub delay: Duration,
-    /// The queue before the wire and the feedback its router gives; links with equal ones share
-    /// it.
-    pub queue: Arc<QueueSpec>,
+    /// All else, which links that are alike share.
+    pub kind: Arc<LinkKind>,
+}
+
+/// What many links have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkKind {
+    /// Bits per second of the wire, constant or as a trace says.
+    pub rate: LinkRate,
+    /// The queue before the wire and the feedback its router gives.
+    pub queue: QueueSpec,
     /// What the wire does to packets.
     pub channel: ChannelSpec,
     /// What at the far end knows of that.
@@ -71,7 +79,7 @@ pub struct LinkSpec {
 #[derive(Debug, Clone)]
 pub struct FlowSpec {
     /// As results name it: the group and a number.
-    pub name: String,
+    pub name: Name,
     /// Index in [`Scenario::groups`].
     pub group: usize,
     /// What it sends.

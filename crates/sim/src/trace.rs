@@ -12,7 +12,7 @@ use windward_core::units::{Duration, Time};
 use crate::output::{OutputDir, OutputError, StagedFile};
 use crate::scenario::Traffic;
 use crate::table::{Cell, Column, Format, Kind, TableWriter};
-use crate::{FlowSnapshot, LinkSnapshot, Scenario, Simulation};
+use crate::{FlowSnapshot, LinkSnapshot, Name, Scenario, Simulation};
 
 /// Samples a run at the multiples of an interval and at its end.
 ///
@@ -58,7 +58,7 @@ pub struct Trace {
 #[derive(Debug, Clone)]
 struct TracedFlow {
     index: usize,
-    name: String,
+    name: Name,
     delivered_bytes: u64,
     bottleneck_bytes: u64,
 }
@@ -66,7 +66,7 @@ struct TracedFlow {
 /// A link and what it had done at the last sample.
 #[derive(Debug, Clone)]
 struct TracedLink {
-    name: String,
+    name: Name,
     sent_bytes: u64,
 }
 

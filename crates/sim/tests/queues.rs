@@ -217,7 +217,7 @@ fn queue_management_and_channels_may_come_from_outside() {
                     to = 'b' }]";
     let mut scenario = scenario(&[("flows", flows)]);
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    Arc::make_mut(&mut link.queue).aqm = AqmSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.kind).queue.aqm = AqmSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let left = wire(&outcome).delivered as f64;
     // 1250 packets a second for 30 s reach the end, and one more of nine was dropped at the head;
@@ -226,8 +226,8 @@ fn queue_management_and_channels_may_come_from_outside() {
     assert!(wire(&outcome).dropped as f64 > left / 9.0 - 1.0);
 
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    Arc::make_mut(&mut link.queue).aqm = AqmSpec::default();
-    link.channel = ChannelSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.kind).queue.aqm = AqmSpec::default();
+    Arc::make_mut(&mut link.kind).channel = ChannelSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let corrupted = wire(&outcome).corrupted as f64;
     assert!((corrupted - 3750.0).abs() < 10.0, "{corrupted}");
@@ -270,7 +270,7 @@ fn dualpi2_lets_scalable_and_classic_flows_share() {
         ]";
     let mut scenario = ScenarioFile::parse("test.toml", base).unwrap().build().unwrap();
     let link = scenario.links.iter_mut().find(|link| link.name == "first").unwrap();
-    Arc::make_mut(&mut link.queue).router = RouterSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.kind).queue.router = RouterSpec::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let [scalable, classic] = [0, 1].map(|group: usize| &outcome.groups[group]);
     // RFC 9332 section 2.1: about equal rates; DCTCP has the shorter RTT, as it does not queue.

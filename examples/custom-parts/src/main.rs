@@ -186,7 +186,7 @@ fn with_custom_parts(mut scenario: Scenario) -> Scenario {
         }
     }
     for link in scenario.links.iter_mut().filter(|link| link.name == "bottleneck") {
-        Arc::make_mut(&mut link.queue).aqm = AqmSpec::Custom(Custom(&QUEUE));
+        Arc::make_mut(&mut link.kind).queue.aqm = AqmSpec::Custom(Custom(&QUEUE));
     }
     scenario
 }

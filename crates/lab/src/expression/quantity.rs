@@ -79,7 +79,7 @@ static QUANTITIES: &[Quantity] = &[
     group("idle_periods", |of| of.flows(0).map(|f| f.idle_periods as f64).sum()),
     group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps))),
     link("utilization", |of| of.link(0).utilization),
-    link("capacity", |of| of.link_spec(0).rate.mean().as_bps() as f64),
+    link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64),
     link("mean_queue", |of| of.link(0).mean_queue_packets),
     link("max_queue", |of| of.link(0).max_queue_packets as f64),
     link("arrivals", |of| of.link(0).arrived as f64),
@@ -222,7 +222,7 @@ const CHANGE: f64 = 0.05;
 /// arguments, left of the link, among the bins that begin `seconds` or more after the latest
 /// change of it. The run begins with a change.
 fn followed(of: &Inputs<'_>) -> f64 {
-    let capacity = of.link_spec(1).rate.mean().as_bps() as f64;
+    let capacity = of.link_spec(1).kind.rate.mean().as_bps() as f64;
     let (share, settle) = (of.number(2), of.number(3));
     let width = of.scenario.bin.as_secs_f64();
     let own = of.group(0);

@@ -114,11 +114,11 @@ static PROPERTIES: [Property; 5] = [
 ];
 
 fn capacity(s: &Scenario) -> f64 {
-    bottleneck(s).map_or(f64::NAN, |l| l.rate.mean().as_bps() as f64)
+    bottleneck(s).map_or(f64::NAN, |l| l.kind.rate.mean().as_bps() as f64)
 }
 
 fn loss(s: &Scenario) -> f64 {
-    match bottleneck(s).map(|l| &l.channel) {
+    match bottleneck(s).map(|l| &l.kind.channel) {
         Some(ChannelSpec::Clean) => 0.0,
         Some(ChannelSpec::PacketLoss(p)) => p.get(),
         _ => f64::NAN,
@@ -126,7 +126,7 @@ fn loss(s: &Scenario) -> f64 {
 }
 
 fn queue_limit(s: &Scenario) -> f64 {
-    match bottleneck(s).map(|l| l.queue.limit) {
+    match bottleneck(s).map(|l| l.kind.queue.limit) {
         Some(QueueLimit::Packets(packets)) => f64::from(packets),
         _ => f64::NAN,
     }

@@ -15,6 +15,7 @@ use super::route::Route;
 use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::source::Source;
+use crate::name::Name;
 use crate::outcome::FlowOutcome;
 use crate::scenario::{FlowSpec, Scenario, Traffic};
 
@@ -122,7 +123,7 @@ impl Flow {
 
     pub(super) fn transport_outcome(
         mut self,
-        name: &str,
+        name: Name,
         transport: &mut Transport,
         window: Span,
     ) -> FlowOutcome {
@@ -135,7 +136,7 @@ impl Flow {
         let mut idle = self.idle;
         idle.end(window, self.stop.min(transport.completed.unwrap_or(Time::NEVER)));
         FlowOutcome {
-            name: name.to_owned(),
+            name,
             group: self.group as usize,
             protocol: transport.protocol,
             goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
@@ -156,12 +157,12 @@ impl Flow {
         }
     }
 
-    pub(super) fn datagram_outcome(mut self, name: &str, window: Span) -> FlowOutcome {
+    pub(super) fn datagram_outcome(mut self, name: Name, window: Span) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
         let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
         FlowOutcome {
-            name: name.to_owned(),
+            name,
             group: self.group as usize,
             protocol: "datagrams",
             goodput_bps: delivered as f64 * 8.0 / length,

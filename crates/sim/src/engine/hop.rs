@@ -9,8 +9,9 @@ use windward_core::units::{Duration, Probability, Time};
 use super::component::Component;
 use super::schedule::{Alarm, Schedule};
 use super::slab::PacketId;
+use crate::name::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
-use crate::scenario::LinkSpec;
+use crate::scenario::{LinkKind, LinkSpec};
 
 /// A link with what is on its wire.
 #[derive(Debug)]
@@ -50,7 +51,8 @@ impl QueueEvents {
 impl Hop {
     /// `force_queued` uses a [`QueuedLink`] even where a link of arithmetic would do.
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: Span, force_queued: bool) -> Self {
-        let LinkSpec { name, rate, delay, queue, channel, notifier } = spec;
+        let LinkSpec { name, delay, kind } = spec;
+        let LinkKind { rate, queue, channel, notifier } = &**kind;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
         let mut link = if force_queued {
@@ -110,7 +112,7 @@ impl Hop {
     /// The link's row of the outcome at the end of the run.
     pub(super) fn close(
         self,
-        name: &str,
+        name: Name,
         window: Span,
         phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
@@ -125,7 +127,7 @@ impl Hop {
         }
         let length = window.until.since(window.from).as_secs_f64();
         LinkOutcome {
-            name: name.to_owned(),
+            name,
             utilization: self.link.trace_utilization().unwrap_or(busy.as_secs_f64() / length),
             arrived: passed + rest.arrived,
             dropped: rest.dropped,

@@ -256,7 +256,7 @@ fn xcp_converges_to_equal_shares_of_a_full_link() {
     for protocol in PROTOCOLS {
         let scenario = build("duration = '60s'\nwarmup = '30s'", SHARED, protocol.name);
         let bottleneck = scenario.flows[0].bottleneck;
-        if !matches!(scenario.links[bottleneck].queue.router, RouterSpec::Xcp(_)) {
+        if !matches!(scenario.links[bottleneck].kind.queue.router, RouterSpec::Xcp(_)) {
             continue;
         }
         let outcome = run(&scenario);

@@ -20,7 +20,7 @@ impl Scenario {
             .links
             .iter()
             .map(|link| Load {
-                left: link.rate.mean().bytes_per_s() * self.duration.as_secs_f64(),
+                left: link.kind.rate.mean().bytes_per_s() * self.duration.as_secs_f64(),
                 users: 0.0,
             })
             .collect();
@@ -63,7 +63,8 @@ impl Scenario {
         // The way may take no time; then there is nothing to divide by.
         let windows = config.rwnd as f64 * (seconds / rtt.max(1e-9)).max(1.0);
         let most = packets.map_or(f64::INFINITY, |packets| packets as f64);
-        let survives = |&link: &usize| 1.0 - self.links[link].channel.loss_rate(config.packet_size);
+        let survives =
+            |&link: &usize| 1.0 - self.links[link].kind.channel.loss_rate(config.packet_size);
         let loss = 1.0 - flow.forward.iter().map(survives).product::<f64>();
         let through = if protocol.discrimination.never_doubts() {
             seconds * tcp_rate(loss, rtt, config.rto_floor.as_secs_f64() + rtt)

@@ -104,8 +104,8 @@ impl Scenario {
 }
 
 fn link(link: &LinkSpec) -> Check {
-    queue(&link.queue)?;
-    match link.channel {
+    queue(&link.kind.queue)?;
+    match link.kind.channel {
         ChannelSpec::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
         _ => Ok(()),
     }
@@ -181,7 +181,7 @@ mod tests {
         assert!(wrong(|s| s.flows[0].forward[0] = 999).contains("there is no link 999"));
         assert!(wrong(|s| s.flows[0].reverse.clear()).contains("acknowledgments cross no link"));
         assert!(
-            wrong(|s| Arc::make_mut(&mut s.links[0].queue).limit = QueueLimit::Packets(0))
+            wrong(|s| Arc::make_mut(&mut s.links[0].kind).queue.limit = QueueLimit::Packets(0))
                 .contains("holds nothing")
         );
         let unfit = wrong(|s| {

@@ -72,8 +72,8 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
 fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
     let marks = |link: &&LinkSpec| {
-        let classes = link.queue.classes.iter().map(|class| &class.queue);
-        classes.chain([&*link.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
+        let classes = link.kind.queue.classes.iter().map(|class| &class.queue);
+        classes.chain([&link.kind.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
     };
     let always = protocol.router == RouterKind::EcnThreshold;
     if !always && !config.ecn || forward.iter().any(marks) {
@@ -110,13 +110,13 @@ fn low_threshold<'a>(
     if protocol.router != RouterKind::EcnThreshold {
         return None;
     }
-    let rate = forward.iter().map(|link| link.rate.mean()).min()?;
+    let rate = forward.iter().map(|link| link.kind.rate.mean()).min()?;
     let links = forward.iter().copied().chain(reverse);
     let rtt: f64 = links.map(|link| link.delay.as_secs_f64()).sum();
     let pipe = rate.bytes_per_s() * rtt / f64::from(config.packet_size);
-    let too_low = |link: &&&LinkSpec| match &link.queue.router {
+    let too_low = |link: &&&LinkSpec| match &link.kind.queue.router {
         RouterSpec::EcnThreshold(EcnThreshold { threshold }) => {
-            link.rate.mean() == rate && f64::from(*threshold) <= pipe / 7.0
+            link.kind.rate.mean() == rate && f64::from(*threshold) <= pipe / 7.0
         }
         _ => false,
     };
@@ -138,7 +138,7 @@ fn router_of(queue: &QueueSpec, kind: RouterKind) -> &RouterSpec {
 }
 
 fn controller(link: &LinkSpec) -> Option<&EstcpSpec> {
-    match router_of(&link.queue, RouterKind::Estcp) {
+    match router_of(&link.kind.queue, RouterKind::Estcp) {
         RouterSpec::Estcp(spec) => Some(spec),
         _ => None,
     }
@@ -154,7 +154,7 @@ fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<Stri
         }
         _ => return None,
     };
-    let none = |link: &&LinkSpec| *router_of(&link.queue, kind) == RouterSpec::default();
+    let none = |link: &&LinkSpec| *router_of(&link.kind.queue, kind) == RouterSpec::default();
     forward.iter().all(none).then(|| {
         let kind = kind.name();
         format!(
@@ -204,8 +204,8 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
     }
     let warning = |(link, n): (&LinkSpec, u32)| {
         let spec = controller(link)?;
-        let class = link.queue.classes.iter().find(|class| class.kind == RouterKind::Estcp);
-        let limit = class.map_or(link.queue.limit, |class| class.queue.limit);
+        let class = link.kind.queue.classes.iter().find(|class| class.kind == RouterKind::Estcp);
+        let limit = class.map_or(link.kind.queue.limit, |class| class.queue.limit);
         let (buffer, gamma) = (spec.buffer(limit), spec.fixed_gamma(limit)?);
         let gain = gamma * buffer / f64::from(n.max(1));
         (n > 0 && gain >= 2.0).then(|| {
@@ -222,8 +222,8 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
 
 /// Parameters of queue management and routers outside the bounds that their parts give.
 fn hardly_meant(link: &LinkSpec) -> Vec<String> {
-    let classes = link.queue.classes.iter().map(|class| &class.queue);
-    let queues = classes.chain([&*link.queue]);
+    let classes = link.kind.queue.classes.iter().map(|class| &class.queue);
+    let queues = classes.chain([&link.kind.queue]);
     let parts = queues.flat_map(|queue| {
         let (aqm, router) = (queue.aqm.words(), queue.router.words());
         [
@@ -273,14 +273,14 @@ fn notices_without_notifier(
         Granularity::PerPacket => "which packets were corrupted",
         Granularity::Cumulative => "how many packets are corrupted",
     };
-    let lossy = |link: &&&LinkSpec| link.channel != ChannelSpec::Clean;
+    let lossy = |link: &&&LinkSpec| link.kind.channel != ChannelSpec::Clean;
     let Some(first) = forward.iter().find(lossy) else {
         return silent.then(|| format!(
             "flows `{group}` ask {asked}, and no link on their way corrupts any: {name} is plain \
              sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
         ));
     };
-    let told = |link: &&LinkSpec| link.notifier != NotifierSpec::Off;
+    let told = |link: &&LinkSpec| link.kind.notifier != NotifierSpec::Off;
     (!forward.iter().filter(|link| lossy(link)).any(told)).then(|| {
         format!(
             "flows `{group}` ask {asked}, and no lossy link on their way has a notifier: {name} is \

@@ -1,6 +1,7 @@
 //! From the tables of a file to a [`Scenario`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use super::graph::Graph;
 use super::group::{Group, MAX_FLOWS};
 use super::link::{Class, Classes, LinkPlan, NotifierChoice, RouterChoice};
 use super::section::{Field, Result, Section, Spot};
-use crate::scenario::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Scenario};
+use crate::name::{Names, NamesInMaking};
+use crate::scenario::{FlowSpec, LinkId, LinkKind, LinkSpec, MAX_DURATION, Scenario};
 
 /// Bounds that keep a file from asking for more memory than it can mean.
 const MAX_LINKS: usize = 2_000_000;
@@ -50,16 +52,17 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
 
     let mut links = Links::default();
     let routes = routes(root, &groups, &mut links)?;
-    let queues = links.queues(&groups, &routes)?;
-    let notified = links.notified(&groups, &routes);
+    links.by_hash = HashMap::new(); // That was the last of them.
+    let kinds = links.kinds(&groups, &routes)?;
 
-    let mut flows = Vec::with_capacity(routes.iter().map(Vec::len).sum());
+    let names = flow_names(&groups, &routes);
+    let mut flows = Vec::with_capacity(names.len());
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
-        for (number, route) in (1..).zip(routes) {
+        for route in routes {
             let bottleneck =
                 group.section.read("bottleneck", |field| measured_at(&field, &route, &links))?;
             flows.push(FlowSpec {
-                name: format!("{}-{number}", group.name),
+                name: names.get(flows.len()),
                 group: index,
                 traffic: group.traffic.clone(),
                 bottleneck: bottleneck.unwrap_or(route.bottleneck),
@@ -71,7 +74,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
         }
     }
     let loss_free = links.without_word_of_losses();
-    let links = links.finish(queues, &notified);
+    let links = links.finish(kinds);
     let sample = sample(root, duration, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
         warnings: advice::warnings(&groups, &flows, &links, &loss_free),
@@ -96,34 +99,70 @@ pub(super) struct Route {
     pub(super) reverse: Vec<LinkId>,
     /// Where throughput is measured unless the file says otherwise.
     pub(super) bottleneck: LinkId,
+    /// Can the first and the last link of `forward` be called `first_hop` and `last_hop`?
+    pub(super) has_hops: bool,
+}
+
+impl Route {
     /// Other names of links of `forward`.
-    pub(super) aliases: Vec<(&'static str, LinkId)>,
+    fn aliases(&self) -> impl Iterator<Item = (&'static str, LinkId)> {
+        let hops = [("first_hop", self.forward.first()), ("last_hop", self.forward.last())];
+        let named = |(name, link): (_, Option<&LinkId>)| link.map(|link| (name, *link));
+        hops.into_iter().filter(|_| self.has_hops).filter_map(named)
+    }
 }
 
 /// The links found so far.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    links: Vec<(String, Rc<LinkPlan>)>,
-    names: HashSet<String>,
+    names: NamesInMaking,
+    plans: Vec<Rc<LinkPlan>>,
+    /// The delays, which may differ where plans do not.
+    delays: Vec<Duration>,
+    /// The link of each name, by a hash of the name, or by the next number that was free.
+    by_hash: HashMap<u32, u32>,
+    hasher: RandomState,
 }
 
 impl Links {
     pub(super) fn add(&mut self, name: &str, wire: &Rc<LinkPlan>) -> Result<LinkId> {
-        if self.links.len() == MAX_LINKS {
+        self.add_with_delay(name, wire, wire.delay)
+    }
+
+    /// As [`Links::add`], with another delay than the plan's.
+    pub(super) fn add_with_delay(
+        &mut self,
+        name: &str,
+        wire: &Rc<LinkPlan>,
+        delay: Duration,
+    ) -> Result<LinkId> {
+        let link = self.plans.len();
+        if link == MAX_LINKS {
             return Err(wire
                 .spot
                 .error(format!("the scenario has more than {MAX_LINKS} links"))
                 .with_help("flows of a group can share a hop: `last_hop = { shared = true }`"));
         }
-        if !self.names.insert(name.to_owned()) {
-            return Err(wire.spot.error(format!("two links are called `{name}`")));
+        let mut hash = self.hasher.hash_one(name) as u32;
+        while let Some(&other) = self.by_hash.get(&hash) {
+            if self.name(other as LinkId) == name {
+                return Err(wire.spot.error(format!("two links are called `{name}`")));
+            }
+            hash = hash.wrapping_add(1);
         }
-        self.links.push((name.to_owned(), Rc::clone(wire)));
-        Ok(self.links.len() - 1)
+        self.by_hash.insert(hash, link as u32);
+        self.names.push(format_args!("{name}"));
+        self.plans.push(Rc::clone(wire));
+        self.delays.push(delay);
+        Ok(link)
+    }
+
+    fn name(&self, link: LinkId) -> &str {
+        self.names.get(link)
     }
 
     pub(super) fn wire(&self, link: LinkId) -> &LinkPlan {
-        &self.links[link].1
+        &self.plans[link]
     }
 
     /// The slowest of some links, the first of equals.
@@ -132,97 +171,111 @@ impl Links {
         slowest.unwrap_or(0)
     }
 
-    /// The queue of every link, and a check that queues and routers suit the flows.
-    fn queues(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<QueueSpec>> {
-        let mut crossing = vec![Crossing::default(); self.links.len()];
-        for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
+    /// What every link is but for its name and its delay, and a check that queues and routers suit
+    /// the flows. Most links are like one a little before.
+    fn kinds(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<Arc<LinkKind>>> {
+        const LOOK_BACK: usize = 8;
+        let crossing = self.crossing(groups, routes);
+        let mut made: Vec<(&Rc<LinkPlan>, &Crossing, Arc<LinkKind>)> = Vec::new();
+        let mut kinds = Vec::with_capacity(self.plans.len());
+        for (link, (plan, crossing)) in self.plans.iter().zip(&crossing).enumerate() {
+            let same = |made: &&(&Rc<LinkPlan>, &Crossing, _)| {
+                Rc::ptr_eq(made.0, plan) && made.1 == crossing
+            };
+            if let Some((.., kind)) = made.iter().rev().take(LOOK_BACK).find(same) {
+                kinds.push(Arc::clone(kind));
+                continue;
+            }
+            let name = self.name(link);
+            crossing.check_queue(name, plan, groups)?;
+            let kind = LinkKind {
+                rate: plan.rate.clone(),
+                queue: crossing.queue(name, plan, groups)?,
+                channel: plan.channel.clone(),
+                notifier: match plan.notifier {
+                    NotifierChoice::Fixed(spec) => spec,
+                    NotifierChoice::Auto
+                        if crossing.asks_for_notices && plan.channel != ChannelSpec::Clean =>
+                    {
+                        NotifierSpec::Configured
+                    }
+                    NotifierChoice::Auto => NotifierSpec::Off,
+                },
+            };
+            let equal = made.iter().rev().take(LOOK_BACK).find(|made| *made.2 == kind);
+            let kind = equal.map_or_else(|| Arc::new(kind), |made| Arc::clone(&made.2));
+            made.push((plan, crossing, Arc::clone(&kind)));
+            kinds.push(kind);
+        }
+        Ok(kinds)
+    }
+
+    /// What crosses each link.
+    fn crossing(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Vec<Crossing> {
+        let mut crossing = vec![Crossing::default(); self.plans.len()];
+        for (index, (group, routes)) in (0..).zip(groups.iter().zip(routes)) {
             let kind = group.router() as usize;
             for route in routes {
                 for &link in &route.forward {
-                    crossing[link].group_of_kind[kind].get_or_insert(index);
-                    crossing[link].packet(group.packet_size(), index);
+                    let crossing = &mut crossing[link];
+                    crossing.group_of_kind[kind].get_or_insert(index);
+                    crossing.packet(group.packet_size(), index);
+                    crossing.asks_for_notices |= group.asks_for_notices();
                 }
                 for &link in &route.reverse {
                     crossing[link].packet(group.ack_size().unwrap_or(0), index);
                 }
             }
         }
-        let choose = |((name, wire), crossing): (&(String, Rc<LinkPlan>), &Crossing)| {
-            crossing.check_queue(name, wire, groups)?;
-            crossing.queue(name, wire, groups)
-        };
-        self.links.iter().zip(&crossing).map(choose).collect()
-    }
-
-    /// Do flows that ask for notices of corruption send data over the link?
-    fn notified(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Vec<bool> {
-        let mut notified = vec![false; self.links.len()];
-        for (_, routes) in groups.iter().zip(routes).filter(|(group, _)| group.asks_for_notices()) {
-            for &link in routes.iter().flat_map(|route| &route.forward) {
-                notified[link] = true;
-            }
-        }
-        notified
+        crossing
     }
 
     /// Which links the file says nothing about losses of.
     fn without_word_of_losses(&self) -> Vec<bool> {
-        self.links.iter().map(|(_, wire)| !wire.speaks_of_losses).collect()
+        self.plans.iter().map(|plan| !plan.speaks_of_losses).collect()
     }
 
-    fn finish(self, queues: Vec<QueueSpec>, notified: &[bool]) -> Vec<LinkSpec> {
-        let notifier = |wire: &LinkPlan, asked: bool| match wire.notifier {
-            NotifierChoice::Fixed(spec) => spec,
-            NotifierChoice::Auto if asked && wire.channel != ChannelSpec::Clean => {
-                NotifierSpec::Configured
-            }
-            NotifierChoice::Auto => NotifierSpec::Off,
-        };
-        let mut seen = Vec::new();
-        let link =
-            |(((name, wire), queue), &asked): (((String, Rc<LinkPlan>), QueueSpec), &bool)| {
-                LinkSpec {
-                    notifier: notifier(&wire, asked),
-                    name,
-                    rate: wire.rate.clone(),
-                    delay: wire.delay,
-                    queue: shared(&mut seen, queue),
-                    channel: wire.channel.clone(),
-                }
-            };
-        self.links.into_iter().zip(queues).zip(notified).map(link).collect()
+    fn finish(self, kinds: Vec<Arc<LinkKind>>) -> Vec<LinkSpec> {
+        let names = self.names.finish();
+        let links = kinds.into_iter().zip(self.delays).enumerate();
+        links.map(|(link, (kind, delay))| LinkSpec { name: names.get(link), delay, kind }).collect()
     }
 }
 
-/// One for all queues that are equal, as far as a look at those `seen` last tells.
-fn shared(seen: &mut Vec<Arc<QueueSpec>>, queue: QueueSpec) -> Arc<QueueSpec> {
-    const LOOK_BACK: usize = 8;
-    if let Some(equal) = seen.iter().rev().take(LOOK_BACK).find(|seen| ***seen == queue) {
-        return Arc::clone(equal);
+/// The names of all flows: the group's and a number.
+fn flow_names(groups: &[Group<'_>], routes: &[Vec<Route>]) -> Names {
+    let mut names = NamesInMaking::default();
+    for (group, routes) in groups.iter().zip(routes) {
+        for number in 1..=routes.len() {
+            names.push(format_args!("{}-{number}", group.name));
+        }
     }
-    let queue = Arc::new(queue);
-    seen.push(Arc::clone(&queue));
-    queue
+    names.finish()
 }
 
 /// What crosses a link.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 struct Crossing {
     /// The first group whose data asks for the router of each [`RouterKind`].
-    group_of_kind: [Option<usize>; RouterKind::ALL.len()],
+    group_of_kind: [Option<GroupId>; RouterKind::ALL.len()],
     /// The largest packet, bytes, and the group it is from.
-    largest: (u32, usize),
+    largest: (u32, GroupId),
+    /// Do flows that ask for notices of corruption send data over the link?
+    asks_for_notices: bool,
 }
 
+/// Index of a group; [`MAX_GROUPS`] leaves room.
+type GroupId = u16;
+
 impl Crossing {
-    fn packet(&mut self, size: u32, group: usize) {
+    fn packet(&mut self, size: u32, group: GroupId) {
         if size > self.largest.0 {
             self.largest = (size, group);
         }
     }
 
     /// The kinds of router asked for, each with a group that does.
-    fn wanted(&self) -> impl Iterator<Item = (RouterKind, usize)> {
+    fn wanted(&self) -> impl Iterator<Item = (RouterKind, GroupId)> {
         let kinds = RouterKind::ALL.into_iter();
         kinds
             .filter(|&kind| kind != RouterKind::Any)
@@ -243,7 +296,7 @@ impl Crossing {
                 .error(format!(
                     "the queue of link `{link}` holds {bytes} bytes and the packets of flows `{}` \
                  are {size} bytes long",
-                    groups[group].name
+                    groups[usize::from(group)].name
                 ))
                 .with_help(format!("write `queue = \"{size}B\"` or more"))),
             _ => Ok(()),
@@ -281,7 +334,7 @@ impl Crossing {
     fn router_of_class(
         &self,
         kind: RouterKind,
-        group: usize,
+        group: GroupId,
         class: &Class,
         link: &str,
         wire: &LinkPlan,
@@ -289,7 +342,7 @@ impl Crossing {
     ) -> Result<RouterSpec> {
         match (&class.router, &wire.router) {
             (Some(RouterChoice::Fixed(spec, spot)), _) if !spec.serves(kind) => {
-                Err(not_understood(spot, link, kind, groups[group].name))
+                Err(not_understood(spot, link, kind, groups[usize::from(group)].name))
             }
             (Some(RouterChoice::Fixed(spec, _)), _) => Ok(*spec),
             (_, RouterChoice::Fixed(spec, _))
@@ -321,9 +374,9 @@ impl Crossing {
                         .error(format!(
                             "flows `{}` ask for the router `{}` and flows `{}` for `{}`, and both \
                          cross link `{link}`",
-                            groups[group].name,
+                            groups[usize::from(group)].name,
                             kind.name(),
-                            groups[other_group].name,
+                            groups[usize::from(other_group)].name,
                             other.name(),
                         ))
                         .with_help(
@@ -337,7 +390,7 @@ impl Crossing {
                 match self.wanted().find(|&(kind, _)| !spec.serves(kind)) {
                     None => Ok(*spec),
                     Some((kind, group)) => {
-                        Err(not_understood(spot, link, kind, groups[group].name))
+                        Err(not_understood(spot, link, kind, groups[usize::from(group)].name))
                     }
                 }
             }
@@ -486,17 +539,17 @@ enum Topology<'a> {
 /// The link that a flow's `bottleneck` names.
 fn measured_at(field: &Field<'_>, route: &Route, links: &Links) -> Result<LinkId> {
     let name = field.clone().text()?;
-    let alias = route.aliases.iter().find(|(alias, _)| *alias == name);
-    let named = || route.forward.iter().find(|&&link| links.links[link].0 == name);
+    let alias = route.aliases().find(|(alias, _)| *alias == name);
+    let named = || route.forward.iter().find(|&&link| links.name(link) == name);
     alias
-        .map(|&(_, link)| link)
+        .map(|(_, link)| link)
         .or_else(|| named().copied())
         .ok_or_else(|| not_on_route(field, name, route, links))
 }
 
 fn not_on_route(field: &Field<'_>, name: &str, route: &Route, links: &Links) -> ScenarioError {
-    let names = route.forward.iter().map(|&link| links.links[link].0.as_str());
-    let aliases = route.aliases.iter().map(|&(alias, _)| alias);
+    let names = route.forward.iter().map(|&link| links.name(link));
+    let aliases = route.aliases().map(|(alias, _)| alias);
     field
         .error("no link of that name on the way of the data")
         .with_help(suggest(name, names.chain(aliases)))

@@ -119,12 +119,8 @@ impl<'a> Chain<'a> {
                 _ => Vec::new(),
             };
             let crossed = &forward[1..forward.len() - 1];
-            routes.push(Route {
-                bottleneck: links.slowest(crossed),
-                aliases: vec![("first_hop", first), ("last_hop", last)],
-                forward,
-                reverse,
-            });
+            let bottleneck = links.slowest(crossed);
+            routes.push(Route { bottleneck, has_hops: true, forward, reverse });
         }
         Ok(routes)
     }
@@ -203,19 +199,17 @@ struct Hop {
 }
 
 impl Hop {
-    /// The wires of flow `number`, there and back.
-    fn wires(&self, number: usize) -> (Rc<LinkPlan>, Rc<LinkPlan>) {
-        let (there, back) = (Rc::clone(&self.there), Rc::clone(&self.back));
+    /// The delays of flow `number`, there and back.
+    fn delays(&self, number: usize) -> (Duration, Duration) {
+        let (there, back) = (self.there.delay, self.back.delay);
         let Some(to) = self.delay_to else { return (there, back) };
-        let from = there.delay.as_secs_f64();
+        let from = there.as_secs_f64();
         // A single flow has the mean.
         let share =
             if self.count > 1 { (number - 1) as f64 / (self.count - 1) as f64 } else { 0.5 };
         let delay = Duration::from_secs_f64(from + (to.as_secs_f64() - from) * share);
-        let with_delay = |wire: &LinkPlan| Rc::new(LinkPlan { delay, ..wire.clone() });
         // A way back with a delay of its own keeps it.
-        let mirrored = back.delay == there.delay;
-        (with_delay(&there), if mirrored { with_delay(&back) } else { back })
+        (delay, if back == there { delay } else { back })
     }
 }
 
@@ -242,13 +236,16 @@ impl HopLinks {
         if let (true, Some(made)) = (self.hop.shared, self.made) {
             return Ok(made);
         }
-        let Hop { name, shared, .. } = &self.hop;
-        let (there, back) = &self.hop.wires(number);
+        let Hop { name, there, back, shared, .. } = &self.hop;
+        let (delay, delay_back) = self.hop.delays(number);
         let name =
             if *shared { format!("{group}-{name}") } else { format!("{group}-{number}-{name}") };
-        let forward = links.add(&name, there)?;
-        let reverse =
-            if acknowledged { Some(links.add(&format!("{name}-reverse"), back)?) } else { None };
+        let forward = links.add_with_delay(&name, there, delay)?;
+        let reverse = if acknowledged {
+            Some(links.add_with_delay(&format!("{name}-reverse"), back, delay_back)?)
+        } else {
+            None
+        };
         self.made = Some((forward, reverse));
         Ok((forward, reverse))
     }

@@ -145,7 +145,7 @@ impl<'a> Graph<'a> {
             back.ok_or_else(|| self.no_route(section, to, from))?
         };
         let forward = self.links_of(&path).unwrap_or_default();
-        Ok(Route { bottleneck: links.slowest(&forward), aliases: Vec::new(), forward, reverse })
+        Ok(Route { bottleneck: links.slowest(&forward), has_hops: false, forward, reverse })
     }
 
     /// The path with the fewest links and, among those, the least delay; the file's order

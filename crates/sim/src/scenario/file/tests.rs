@@ -94,14 +94,14 @@ fn the_first_example_says_what_it_seems_to() {
         ["lossy-3-last-hop-reverse", "bottleneck-reverse", "lossy-3-first-hop-reverse"]
     );
     assert_eq!(s.links[lossy.bottleneck].name, "bottleneck");
-    assert_eq!(link(&s, "lossy-3-last-hop").channel, loss(0.05));
+    assert_eq!(link(&s, "lossy-3-last-hop").kind.channel, loss(0.05));
     for clean in ["lossy-3-last-hop-reverse", "lossy-3-first-hop", "clean-1-last-hop"] {
         let link = link(&s, clean);
-        assert_eq!(link.channel, ChannelSpec::Clean);
-        assert_eq!(link.rate.mean(), Rate::from_bps(5_000_000).unwrap());
+        assert_eq!(link.kind.channel, ChannelSpec::Clean);
+        assert_eq!(link.kind.rate.mean(), Rate::from_bps(5_000_000).unwrap());
         assert_eq!(link.delay, Duration::from_millis(20));
-        assert_eq!(link.queue.limit, QueueLimit::Packets(50));
-        assert_eq!(link.queue.router, RouterSpec::default());
+        assert_eq!(link.kind.queue.limit, QueueLimit::Packets(50));
+        assert_eq!(link.kind.queue.router, RouterSpec::default());
     }
 }
 
@@ -133,14 +133,14 @@ fn a_parking_lot_has_bottlenecks_in_a_row() {
     assert_eq!(flow(&s, "long-1").forward.len(), 5);
     assert_eq!(s.links[flow(&s, "second-1").bottleneck].name, "bottleneck-1");
     assert!(
-        matches!(&link(&s, "bottleneck-2").queue.aqm, AqmSpec::Red(red) if red.max_threshold == 60.0)
+        matches!(&link(&s, "bottleneck-2").kind.queue.aqm, AqmSpec::Red(red) if red.max_threshold == 60.0)
     );
     // Each bottleneck may differ; the slowest is where throughput is measured.
     let s =
         with(PARKING_LOT, &[("parking_lot.bottlenecks", "[{}, {rate = '1Mbit'}, {loss = '1%'}]")]);
     assert_eq!(s.links[flow(&s, "long-2").bottleneck].name, "bottleneck-1");
-    assert_eq!(link(&s, "bottleneck-2").channel, loss(0.01));
-    assert_eq!(link(&s, "bottleneck-2-reverse").channel, ChannelSpec::Clean);
+    assert_eq!(link(&s, "bottleneck-2").kind.channel, loss(0.01));
+    assert_eq!(link(&s, "bottleneck-2-reverse").kind.channel, ChannelSpec::Clean);
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn a_graph_finds_the_shortest_route() {
     assert_eq!(names(&s, &flow(&s, "detour-1").forward), ["a->c", "c->d"]);
     assert_eq!(names(&s, &flow(&s, "detour-1").reverse), ["d->b", "b->a"]);
     let ber = ChannelSpec::BitErrors(Probability::new(1e-6).unwrap());
-    assert_eq!(link(&s, "radio-reverse").channel, ber);
-    assert_eq!(link(&s, "radio-reverse").rate.mean(), Rate::from_bps(2_000_000).unwrap());
+    assert_eq!(link(&s, "radio-reverse").kind.channel, ber);
+    assert_eq!(link(&s, "radio-reverse").kind.rate.mean(), Rate::from_bps(2_000_000).unwrap());
     // XCP where its data crosses and nowhere else.
-    assert_eq!(link(&s, "radio").queue.router, RouterSpec::Xcp(XcpSpec::default()));
-    assert_eq!(link(&s, "radio-reverse").queue.router, RouterSpec::default());
+    assert_eq!(link(&s, "radio").kind.queue.router, RouterSpec::Xcp(XcpSpec::default()));
+    assert_eq!(link(&s, "radio-reverse").kind.queue.router, RouterSpec::default());
     // Ten megabytes in packets of 1000 bytes.
     let upload = &flow(&s, "upload-1").traffic;
     assert!(matches!(upload, Traffic::Transport { packets: Some(10_000), .. }));
@@ -171,16 +171,16 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     assert_eq!(s.links.len(), 14);
     assert_eq!(s.links[flow(&s, "down-5").bottleneck].name, "down-last-hop");
     let ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } =
-        link(&s, "down-last-hop").channel
+        link(&s, "down-last-hop").kind.channel
     else {
         panic!("no chain");
     };
     let (mean_good, mean_bad) = (Duration::from_secs(1), Duration::from_millis(100));
     assert_eq!(clock, ChainClock::Time { mean_good, mean_bad });
     assert_eq!((loss_good.get(), loss_bad.get()), (0.0001, 0.5));
-    let back = &link(&s, "down-last-hop-reverse").channel;
+    let back = &link(&s, "down-last-hop-reverse").kind.channel;
     assert!(matches!(back, ChannelSpec::GilbertElliott { clock: ChainClock::Packets { .. }, .. }));
-    assert_eq!(link(&s, "down-last-hop").queue.router, RouterKind::Xtcp.spec());
+    assert_eq!(link(&s, "down-last-hop").kind.queue.router, RouterKind::Xtcp.spec());
     let Traffic::Transport { config, .. } = &s.flows[0].traffic else {
         panic!("datagrams");
     };
@@ -190,7 +190,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     let s = with(FIRST, &[("dumbbell.bottleneck.burst", burst)]);
     let event = Probability::new(0.01).unwrap();
     let expected = ChannelSpec::Bursts { event, length: 4, per_flow: true };
-    assert_eq!(link(&s, "bottleneck").channel, expected);
+    assert_eq!(link(&s, "bottleneck").kind.channel, expected);
 }
 
 #[test]
@@ -229,11 +229,11 @@ fn set_changes_adds_and_selects() {
     assert_eq!((s.duration, s.seed), (Duration::from_secs(30), u64::MAX));
     assert_eq!(s.flows.len(), 6);
     let bottleneck = link(&s, "bottleneck");
-    assert_eq!(bottleneck.rate.mean().to_string(), "1Gbit");
-    assert!(matches!(&bottleneck.queue.aqm, AqmSpec::Red(red) if red.ecn));
+    assert_eq!(bottleneck.kind.rate.mean().to_string(), "1Gbit");
+    assert!(matches!(&bottleneck.kind.queue.aqm, AqmSpec::Red(red) if red.ecn));
     // TCP and XTCP share a queue; the counter is for XTCP.
-    assert_eq!(bottleneck.queue.router, RouterKind::Xtcp.spec());
-    assert_eq!(link(&s, "lossy-1-last-hop").channel, ChannelSpec::Clean);
+    assert_eq!(bottleneck.kind.queue.router, RouterKind::Xtcp.spec());
+    assert_eq!(link(&s, "lossy-1-last-hop").kind.channel, ChannelSpec::Clean);
     let Traffic::Transport { config, protocol, .. } = &s.flows[0].traffic else {
         panic!("datagrams");
     };
@@ -355,14 +355,14 @@ fn notifiers_and_ceten_are_checked() {
 fn notifiers_are_where_they_are_asked_for() {
     let notifier = |changes: &[(&str, &str)], name: &str| {
         let scenario = with(FIRST, changes);
-        (link(&scenario, name).notifier, scenario.warnings)
+        (link(&scenario, name).kind.notifier, scenario.warnings)
     };
     let ceten = ("flows.lossy.protocol", "ceten-a");
     let off = ("flows.lossy.last_hop.notifier", "off");
     let measured = ("flows.lossy.last_hop.notifier", "{ kind = 'measured', window = 500 }");
     let lossy = {
         let scenario = build(FIRST);
-        let corrupts = |link: &&LinkSpec| link.channel != ChannelSpec::Clean;
+        let corrupts = |link: &&LinkSpec| link.kind.channel != ChannelSpec::Clean;
         scenario.links.iter().find(corrupts).expect("a lossy link").name.clone()
     };
     assert_eq!(notifier(&[], &lossy), (NotifierSpec::Off, vec![]));
@@ -394,12 +394,12 @@ fn a_link_has_one_router() {
     file.build().unwrap();
     file.set("dumbbell.bottleneck.router.alpha", "0.2").unwrap();
     assert!(matches!(
-        link(&file.build().unwrap(), "bottleneck").queue.router,
+        link(&file.build().unwrap(), "bottleneck").kind.queue.router,
         RouterSpec::Xcp(XcpSpec { alpha: 0.2, persistent: true, .. })
     ));
     file.set("dumbbell.bottleneck.router.increase_limit", "600kB").unwrap();
     assert!(matches!(
-        link(&file.build().unwrap(), "bottleneck").queue.router,
+        link(&file.build().unwrap(), "bottleneck").kind.queue.router,
         RouterSpec::Xcp(XcpSpec { increase_limit: Some(600_000.0), .. })
     ));
     file.set("dumbbell.bottleneck.router.increase_limit", "600p").unwrap();
@@ -434,11 +434,11 @@ fn a_trace_is_found_beside_the_scenario() {
     let scenario = with_files("found", r#"{ trace = "cell.trace" }"#, files).unwrap();
     let bottleneck = link(&scenario, "bottleneck");
     let inline = with_files("inline", "{ opportunities = [3, 5, 10] }", &[]).unwrap();
-    assert_eq!(bottleneck.rate, link(&inline, "bottleneck").rate);
+    assert_eq!(bottleneck.kind.rate, link(&inline, "bottleneck").kind.rate);
     // 3 x 12 000 bits in 10 ms.
-    assert_eq!(bottleneck.rate.mean(), Rate::from_bps(3_600_000).unwrap());
+    assert_eq!(bottleneck.kind.rate.mean(), Rate::from_bps(3_600_000).unwrap());
     // The way back mirrors it, and 3.6 Mbit/s are less than the access links have.
-    assert_eq!(link(&scenario, "bottleneck-reverse").rate, bottleneck.rate);
+    assert_eq!(link(&scenario, "bottleneck-reverse").kind.rate, bottleneck.kind.rate);
     assert_eq!(scenario.links[scenario.flows[0].bottleneck].name, "bottleneck");
 }
 
@@ -446,7 +446,7 @@ fn a_trace_is_found_beside_the_scenario() {
 fn copies_of_a_file_share_a_trace() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/examples/cellular.toml");
     let file = ScenarioFile::read(Path::new(path)).unwrap();
-    let trace = |file: &ScenarioFile| match &link(&file.build().unwrap(), "bottleneck").rate {
+    let trace = |file: &ScenarioFile| match &link(&file.build().unwrap(), "bottleneck").kind.rate {
         LinkRate::Trace(trace) => trace.clone(),
         LinkRate::Constant(rate) => panic!("constant: {rate}"),
     };
@@ -459,7 +459,7 @@ fn copies_of_a_file_share_a_trace() {
 #[test]
 fn a_trace_can_be_set_over_a_rate_and_back() {
     let built = with(FIRST, &[("dumbbell.bottleneck.rate.opportunities", "[1, 2]")]);
-    assert_eq!(link(&built, "bottleneck").rate.mean(), Rate::from_bps(12_000_000).unwrap());
+    assert_eq!(link(&built, "bottleneck").kind.rate.mean(), Rate::from_bps(12_000_000).unwrap());
     let back = with(
         FIRST,
         &[
@@ -467,7 +467,7 @@ fn a_trace_can_be_set_over_a_rate_and_back() {
             ("dumbbell.bottleneck.rate", "2Mbit"),
         ],
     );
-    assert_eq!(link(&back, "bottleneck").rate, Rate::from_bps(2_000_000).unwrap().into());
+    assert_eq!(link(&back, "bottleneck").kind.rate, Rate::from_bps(2_000_000).unwrap().into());
 }
 
 #[test]
@@ -533,7 +533,7 @@ fn a_traffic_controller_has_parameters_and_bounds() {
     let scenario =
         router(r#"{ kind = "estcp", target = "3s", gamma = "adaptive", initial_g = 0.5 }"#)
             .unwrap();
-    let RouterSpec::Estcp(spec) = &link(&scenario, "bottleneck").queue.router else {
+    let RouterSpec::Estcp(spec) = &link(&scenario, "bottleneck").kind.queue.router else {
         panic!("a traffic controller")
     };
     assert_eq!((spec.target, spec.gamma), (Duration::from_secs(3), Gamma::Adaptive));
@@ -606,18 +606,18 @@ fn classes_give_each_router_a_queue_of_its_own() {
 
     file.set("dumbbell.bottleneck.classes", "true").unwrap();
     let scenario = file.build().unwrap();
-    let classes = &link(&scenario, "bottleneck").queue.classes;
+    let classes = &link(&scenario, "bottleneck").kind.queue.classes;
     let kinds: Vec<_> = classes.iter().map(|c| (c.kind, c.weight)).collect();
     assert_eq!(kinds, [(RouterKind::Xcp, 1.0), (RouterKind::Estcp, 1.0)]);
     assert!(matches!(classes[1].queue.router, RouterSpec::Estcp(_)));
     assert_eq!(classes[1].queue.limit, QueueLimit::Packets(100));
-    assert!(link(&scenario, "bottleneck-reverse").queue.classes.is_empty());
+    assert!(link(&scenario, "bottleneck-reverse").kind.queue.classes.is_empty());
 
     let table =
         r#"{ estcp = { weight = 2, queue = "50p", router = { kind = "estcp", target = "9s" } } }"#;
     file.set("dumbbell.bottleneck.classes", table).unwrap();
     let scenario = file.build().unwrap();
-    let estcp = &link(&scenario, "bottleneck").queue.classes[1];
+    let estcp = &link(&scenario, "bottleneck").kind.queue.classes[1];
     assert_eq!((estcp.weight, estcp.queue.limit), (2.0, QueueLimit::Packets(50)));
     assert!(
         matches!(estcp.queue.router, RouterSpec::Estcp(spec) if spec.target == Duration::from_secs(9))
@@ -757,7 +757,7 @@ fn bounds_are_written_as_people_write_them() {
 
 #[test]
 fn marks_above_a_threshold_are_asked_for_and_not_required() {
-    let k = |scenario: &Scenario| match &link(scenario, "bottleneck").queue.router {
+    let k = |scenario: &Scenario| match &link(scenario, "bottleneck").kind.queue.router {
         RouterSpec::EcnThreshold(router) => Some(router.threshold),
         _ => None,
     };

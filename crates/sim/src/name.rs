@@ -1,0 +1,183 @@
+//! Names of links and flows.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The name of a link or a flow: a `str` that is cheap to clone. Those of a scenario lie one after
+/// the other in one piece of memory, for a large one has half a million.
+#[derive(Clone)]
+pub struct Name {
+    text: Arc<String>,
+    from: u32,
+    until: u32,
+}
+
+impl Name {
+    /// The name as a `str`.
+    pub fn as_str(&self) -> &str {
+        &self.text[self.from as usize..self.until as usize]
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<String> for Name {
+    /// # Panics
+    /// If the name is longer than 4 GiB.
+    fn from(name: String) -> Self {
+        let until = u32::try_from(name.len()).expect("a name of less than 4 GiB");
+        Name { text: Arc::new(name), from: 0, until }
+    }
+}
+impl From<&str> for Name {
+    fn from(name: &str) -> Self {
+        name.to_owned().into()
+    }
+}
+
+impl AsRef<str> for Name {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+impl Eq for Name {}
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+impl PartialEq<String> for Name {
+    fn eq(&self, other: &String) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl Hash for Name {
+    /// As `str`, which [`Borrow`] asks for.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+/// Names in the making, less than 4 GiB of them.
+#[derive(Debug, Default)]
+pub(crate) struct NamesInMaking {
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl NamesInMaking {
+    pub(crate) fn push(&mut self, name: fmt::Arguments<'_>) {
+        // Writing into a string does not fail.
+        let _ = fmt::Write::write_fmt(&mut self.text, name);
+        self.ends.push(self.text.len() as u32);
+    }
+
+    /// The name with that index.
+    pub(crate) fn get(&self, index: usize) -> &str {
+        let (from, until) = span(&self.ends, index);
+        &self.text[from as usize..until as usize]
+    }
+
+    pub(crate) fn finish(mut self) -> Names {
+        self.text.shrink_to_fit();
+        Names { text: Arc::new(self.text), ends: self.ends.into() }
+    }
+}
+
+/// Many names in one piece of memory.
+#[derive(Debug)]
+pub(crate) struct Names {
+    text: Arc<String>,
+    ends: Box<[u32]>,
+}
+
+impl Names {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The name with that index.
+    pub(crate) fn get(&self, index: usize) -> Name {
+        let (from, until) = span(&self.ends, index);
+        Name { text: Arc::clone(&self.text), from, until }
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Names {
+    fn from_iter<T: IntoIterator<Item = &'a str>>(names: T) -> Self {
+        let mut all = NamesInMaking::default();
+        for name in names {
+            all.push(format_args!("{name}"));
+        }
+        all.finish()
+    }
+}
+
+/// Where the name with that index begins and ends.
+fn span(ends: &[u32], index: usize) -> (u32, u32) {
+    (index.checked_sub(1).map_or(0, |before| ends[before]), ends[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        let mut names = NamesInMaking::default();
+        for name in ["a", "", "bulk-1"] {
+            names.push(format_args!("{name}"));
+        }
+        assert_eq!([names.get(0), names.get(1), names.get(2)], ["a", "", "bulk-1"]);
+        let names = names.finish();
+        assert_eq!(names.len(), 3);
+        assert_eq!([0, 1, 2].map(|index| names.get(index)), ["a", "", "bulk-1"]);
+        let shown = format!("{} {:?} {:>7}", names.get(0), names.get(1), names.get(2));
+        assert_eq!(shown, "a \"\"  bulk-1");
+    }
+
+    #[test]
+    fn a_name_is_as_good_as_its_text() {
+        let known: HashSet<Name> = ["a".into(), String::from("b").into()].into();
+        assert!(known.contains("a") && known.contains("b") && !known.contains("c"));
+        assert_eq!(size_of::<Name>(), 16);
+    }
+}
