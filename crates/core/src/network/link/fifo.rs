@@ -1,6 +1,7 @@
 //! The link that is arithmetic: what leaves when is known when it comes.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 use super::wire::Wire;
 use super::{Departure, fits, passes};
@@ -17,9 +18,7 @@ use crate::units::{Duration, Time};
 #[derive(Debug)]
 pub struct FifoLink {
     pub(super) wire: Wire,
-    /// Picoseconds that a byte takes, where that and the queue decide everything; else 0.
-    plain_byte_time: u64,
-    limit: QueueLimit,
+    limit: Limit,
     waiting_packets: u32,
     /// The longest queue that an arrival found or made, packets.
     longest_queue: u32,
@@ -28,6 +27,34 @@ pub struct FifoLink {
     /// Unless there is neither.
     managed: Option<Box<Managed>>,
 }
+
+/// A [`QueueLimit`] in a word, never zero so that an enum around it takes no more.
+#[derive(Debug, Clone, Copy)]
+struct Limit(NonZeroU64);
+
+impl Limit {
+    const BYTES: NonZeroU64 = NonZeroU64::new(1 << 63).unwrap();
+    const PACKETS: NonZeroU64 = NonZeroU64::new(1 << 32).unwrap();
+
+    fn new(limit: QueueLimit) -> Self {
+        Limit(match limit {
+            QueueLimit::Packets(packets) => Self::PACKETS | u64::from(packets),
+            // Half the bytes that an integer can count are no limit either.
+            QueueLimit::Bytes(bytes) => Self::BYTES | bytes.min(Self::BYTES.get() - 1),
+        })
+    }
+
+    #[inline]
+    fn get(self) -> QueueLimit {
+        match self.0.get().checked_sub(Self::BYTES.get()) {
+            Some(bytes) => QueueLimit::Bytes(bytes),
+            None => QueueLimit::Packets(self.0.get() as u32),
+        }
+    }
+}
+
+/// Room for so many packets is kept when none waits any longer.
+const ROOM_KEPT: usize = 4;
 
 /// The packets that wait.
 #[derive(Debug, Default)]
@@ -76,8 +103,7 @@ impl FifoLink {
         });
         let mut link = FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
-            plain_byte_time: 0,
-            limit: queue.limit,
+            limit: Limit::new(queue.limit),
             waiting_packets: 0,
             longest_queue: 0,
             waiting: None,
@@ -89,7 +115,7 @@ impl FifoLink {
 
     pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
         self.wire.set_notifier(notifier);
-        self.plain_byte_time = if self.managed.is_none() { self.wire.plain_byte_time() } else { 0 };
+        self.wire.find_plain_byte_time(self.managed.is_some());
     }
 
     /// A packet of `size` bytes reaches the queue at `now`, which must not be earlier than at the
@@ -97,22 +123,20 @@ impl FifoLink {
     /// packet is still to be [offered](FifoLink::offer).
     #[inline(always)]
     pub fn pass(&mut self, now: Time, size: u32) -> Option<Departure> {
-        if self.plain_byte_time == 0 {
+        let byte_time = u64::from(self.wire.plain_byte_time);
+        if byte_time == 0 {
             return None;
         }
         let start = self.wire.busy_until.max(now);
         if start == now {
             // Whatever waited has started by now.
             if self.waiting_packets > 0 {
-                let waiting = self.waiting.get_or_insert_default();
-                waiting.starts.clear();
-                (self.waiting_packets, waiting.bytes) = (0, 0);
+                self.clear();
             }
         } else if !self.join(now, start, size) {
             return None;
         }
-        // Cannot overflow: see LONGEST_BYTE_TIME.
-        let end = start + Duration::from_ps(self.plain_byte_time * u64::from(size));
+        let end = start + Duration::from_ps(byte_time * u64::from(size));
         self.wire.busy_until = end;
         Some(Departure { start, end, arrival: end + self.wire.delay, destroyed: false })
     }
@@ -120,7 +144,7 @@ impl FifoLink {
     /// How long the wire takes for packets of so many bytes in all that have
     /// [passed](FifoLink::pass).
     pub fn passing_time(&self, bytes: u64) -> Duration {
-        Duration::from_ps(self.plain_byte_time).saturating_mul(bytes)
+        Duration::from_ps(self.wire.plain_byte_time.into()).saturating_mul(bytes)
     }
 
     /// A packet of `size` bytes that will start at `start` joins what waits at `now`, if it fits.
@@ -128,7 +152,7 @@ impl FifoLink {
     fn join(&mut self, now: Time, start: Time, size: u32) -> bool {
         self.expire(now);
         let waiting = self.waiting.get_or_insert_default();
-        if !fits(self.limit, self.waiting_packets as usize, waiting.bytes, size) {
+        if !fits(self.limit.get(), self.waiting_packets as usize, waiting.bytes, size) {
             return false;
         }
         waiting.starts.push_back((start, size));
@@ -176,7 +200,7 @@ impl FifoLink {
         Backlog {
             packets: self.waiting_packets as usize,
             bytes: self.waiting.as_ref().map_or(0, |waiting| waiting.bytes),
-            limit: self.limit,
+            limit: self.limit.get(),
             idle_since,
             empty_since: idle_since,
             lanes: &[],
@@ -199,6 +223,20 @@ impl FifoLink {
         self.longest_queue as usize
     }
 
+    /// Forgets what waited.
+    fn clear(&mut self) {
+        self.waiting_packets = 0;
+        if let Some(waiting) = &mut self.waiting {
+            if waiting.starts.capacity() > ROOM_KEPT {
+                // Bursts are rare on most links of a large topology, and bursts of all at once too.
+                self.waiting = None;
+            } else {
+                waiting.starts.clear();
+                waiting.bytes = 0;
+            }
+        }
+    }
+
     #[inline]
     fn expire(&mut self, now: Time) {
         let Some(waiting) = &mut self.waiting else { return };
@@ -209,5 +247,22 @@ impl FifoLink {
             waiting.bytes -= u64::from(size);
             self.waiting_packets -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_fit_into_a_word() {
+        for limit in [0, 1, u32::MAX].map(QueueLimit::Packets) {
+            assert_eq!(Limit::new(limit).get(), limit);
+        }
+        for limit in [0, 1, 1 << 62].map(QueueLimit::Bytes) {
+            assert_eq!(Limit::new(limit).get(), limit);
+        }
+        let endless = Limit::new(QueueLimit::Bytes(u64::MAX)).get();
+        assert_eq!(endless, QueueLimit::Bytes((1 << 63) - 1));
     }
 }

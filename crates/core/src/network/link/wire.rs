@@ -14,25 +14,24 @@ use crate::units::{Duration, Rate, Time};
 pub(super) struct Wire {
     pub(super) busy_until: Time,
     pub(super) delay: Duration,
-    /// Picoseconds that a byte takes, if that is a whole number, else 0.
-    byte_time: u64,
-    /// Nothing if that and the delay say all.
+    /// Nothing if the byte time and the delay say all.
     special: Option<Box<Special>>,
+    /// Picoseconds that a byte takes, if that is a whole number of so many bits, else 0. A packet of
+    /// any size does not overflow a product of 64 bits.
+    byte_time: u32,
+    /// The same where nothing else decides when a packet arrives, else 0.
+    pub(super) plain_byte_time: u32,
 }
 
 /// What most wires have not.
 #[derive(Debug, Default)]
 struct Special {
-    /// The rate, where no byte takes a whole number of picoseconds.
+    /// The rate, where there is no byte time.
     rate: Option<Rate>,
     trace: Option<TraceWire>,
     channel: Option<Channel>,
     notifier: Option<Notifier>,
 }
-
-/// The longest that a byte may take for [`Wire::plain_byte_time`], picoseconds: so that a packet of
-/// any size does not overflow. 3.7 kbit/s.
-const LONGEST_BYTE_TIME: u64 = 1 << 31;
 
 impl Wire {
     pub(super) fn new(
@@ -42,11 +41,13 @@ impl Wire {
         seed: u64,
         name: &str,
     ) -> Self {
+        let byte_time = rate.mean().byte_time().and_then(|time| u32::try_from(time.as_ps()).ok());
         let mut wire = Wire {
             busy_until: Time::ZERO,
             delay,
-            byte_time: rate.mean().byte_time().map_or(0, Duration::as_ps),
             special: None,
+            byte_time: byte_time.unwrap_or(0),
+            plain_byte_time: 0,
         };
         if wire.byte_time == 0 {
             wire.special().rate = Some(rate.mean());
@@ -65,18 +66,15 @@ impl Wire {
         self.special.get_or_insert_default()
     }
 
-    /// Picoseconds that a byte takes, where nothing else decides when a packet arrives; else 0.
-    pub(super) fn plain_byte_time(&self) -> u64 {
-        if self.special.is_none() && self.byte_time < LONGEST_BYTE_TIME {
-            self.byte_time
-        } else {
-            0
-        }
+    /// Sets the plain byte time; `elsewhere` something decides too.
+    pub(super) fn find_plain_byte_time(&mut self, elsewhere: bool) {
+        let plain = self.special.is_none() && !elsewhere;
+        self.plain_byte_time = if plain { self.byte_time } else { 0 };
     }
 
     #[inline]
     fn transmission_time(&self, size: u32) -> Duration {
-        Duration::from_ps(self.byte_time).saturating_mul(u64::from(size))
+        Duration::from_ps(u64::from(self.byte_time) * u64::from(size))
     }
 
     /// Sends a packet that came at `arrived` and can start at `start`.
