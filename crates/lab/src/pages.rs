@@ -194,7 +194,7 @@ impl Pages {
 fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> {
     let mut names = Vec::new();
     for flow in experiment.plan(&Effort::Quick)?.scenarios.iter().flat_map(|s| &s.flows) {
-        match &flow.traffic {
+        match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } if !names.contains(&protocol.name) => {
                 names.push(protocol.name);
             }

@@ -58,14 +58,14 @@ pub(crate) fn expected(
     group: Option<&str>,
     link: Option<&str>,
 ) -> Result<f64, String> {
-    let connection = |f: &&FlowSpec| matches!(f.traffic, Traffic::Transport { .. });
+    let connection = |f: &&FlowSpec| matches!(f.kind.traffic, Traffic::Transport { .. });
     let named = |f: &&FlowSpec| group.is_none_or(|name| scenario.groups[f.group] == name);
     let flow = scenario.flows.iter().filter(connection).find(named);
     let flow = flow.ok_or_else(|| match group {
         Some(name) => format!("no group `{name}` of connections"),
         None => "no connection".to_owned(),
     })?;
-    let Traffic::Transport { config, .. } = &flow.traffic else {
+    let Traffic::Transport { config, .. } = &flow.kind.traffic else {
         return Err("no connection".to_owned());
     };
     let at = match link {

@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (index, flow) in scenario.flows.iter().enumerate() {
             // Datagrams have no state to look at.
             let (Some(state), Traffic::Transport { protocol, .. }) =
-                (sim.flow(index), &flow.traffic)
+                (sim.flow(index), &flow.kind.traffic)
             else {
                 continue;
             };

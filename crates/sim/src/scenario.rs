@@ -82,8 +82,6 @@ pub struct FlowSpec {
     pub name: Name,
     /// Index in [`Scenario::groups`].
     pub group: usize,
-    /// What it sends.
-    pub traffic: Traffic,
     /// The links data packets cross, in order; never empty.
     pub forward: Vec<LinkId>,
     /// The links acknowledgments cross; empty for datagrams.
@@ -91,7 +89,16 @@ pub struct FlowSpec {
     /// Where the flow's throughput is measured: the slowest link of `forward` unless the
     /// scenario names another.
     pub bottleneck: LinkId,
-    /// The flow starts at an instant drawn uniformly from this range, ends included.
+    /// All else, which the flows of a group share.
+    pub kind: Arc<FlowKind>,
+}
+
+/// What many flows have in common.
+#[derive(Debug, Clone)]
+pub struct FlowKind {
+    /// What a flow sends.
+    pub traffic: Traffic,
+    /// It starts at an instant drawn uniformly from this range, ends included.
     pub start: (Time, Time),
     /// The application stops offering data at this instant.
     pub stop: Option<Time>,

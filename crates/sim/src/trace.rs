@@ -135,7 +135,8 @@ impl Trace {
         IntervalError::check(scenario, interval)?;
         let end = Time::ZERO + scenario.duration;
         let flows = scenario.flows.iter().enumerate();
-        let flows = flows.filter(|(_, flow)| matches!(flow.traffic, Traffic::Transport { .. }));
+        let flows =
+            flows.filter(|(_, flow)| matches!(flow.kind.traffic, Traffic::Transport { .. }));
         let flows = flows.map(|(index, flow)| TracedFlow {
             index,
             name: flow.name.clone(),

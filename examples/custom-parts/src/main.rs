@@ -181,7 +181,9 @@ fn with_custom_parts(mut scenario: Scenario) -> Scenario {
         ..*protocols::plain()
     });
     for flow in &mut scenario.flows {
-        if let Traffic::Transport { protocol: of_flow, .. } = &mut flow.traffic {
+        if let Traffic::Transport { protocol: of_flow, .. } =
+            &mut Arc::make_mut(&mut flow.kind).traffic
+        {
             *of_flow = Arc::clone(&protocol);
         }
     }
@@ -281,7 +283,9 @@ mod tests {
             scenario.warmup = Duration::from_secs(1);
             let law = WindowLaw::Custom(Custom(maker));
             for flow in &mut scenario.flows {
-                let Traffic::Transport { protocol, config, .. } = &mut flow.traffic else {
+                let Traffic::Transport { protocol, config, .. } =
+                    &mut Arc::make_mut(&mut flow.kind).traffic
+                else {
                     panic!("connections only")
                 };
                 *protocol = Arc::new(Protocol { window: law, ..*protocols::plain() });

@@ -266,7 +266,7 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
                 "the throughput of `{name}` is measured at `{at}`; give its flows `bottleneck`"
             ));
         }
-        if n > 0 && flows().any(|f| matches!(f.traffic, Traffic::Transport { .. })) {
+        if n > 0 && flows().any(|f| matches!(f.kind.traffic, Traffic::Transport { .. })) {
             return Err(format!("`{name}` adapts to others: only datagrams take bandwidth away"));
         }
     }

@@ -17,7 +17,7 @@ use super::slab::PacketId;
 use super::source::Source;
 use crate::name::Name;
 use crate::outcome::FlowOutcome;
-use crate::scenario::{FlowSpec, Scenario, Traffic};
+use crate::scenario::{FlowKind, FlowSpec, Scenario, Traffic};
 
 /// What every flow has.
 #[derive(Debug)]
@@ -46,7 +46,8 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(spec: &FlowSpec, route: Route, scenario: &Scenario) -> Self {
         let seed = scenario.seed;
-        let FlowSpec { name, group, traffic, start, stop, .. } = spec;
+        let FlowSpec { name, group, kind, .. } = spec;
+        let FlowKind { traffic, start, stop } = &**kind;
         let mut stream = Stream::new(seed, "start", name);
         let start = {
             let (low, high) = (start.0.since(Time::ZERO), start.1.since(Time::ZERO));
@@ -248,7 +249,7 @@ impl Transport {
     }
 
     pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64) -> Option<Self> {
-        let Traffic::Transport { protocol, config, packets } = &spec.traffic else {
+        let Traffic::Transport { protocol, config, packets } = &spec.kind.traffic else {
             return None;
         };
         let sender = Sender::new(protocol, config, seed, &spec.name);

@@ -27,7 +27,7 @@ impl Scenario {
         let mut packet_hops = 1.0;
         for flow in &self.flows {
             let seconds = seconds_on(flow, end);
-            match &flow.traffic {
+            match &flow.kind.traffic {
                 Traffic::Datagrams { packet_size, pattern } => {
                     let bytes = pattern.bytes(seconds, end);
                     packet_hops += bytes / f64::from(*packet_size) * flow.forward.len() as f64;
@@ -48,7 +48,7 @@ impl Scenario {
 
     /// The packet-hops of a connection, with its acknowledgments; 0 for datagrams.
     fn of_connection(&self, flow: &FlowSpec, links: &[Load], end: Time) -> f64 {
-        let Traffic::Transport { config, packets, protocol } = &flow.traffic else {
+        let Traffic::Transport { config, packets, protocol } = &flow.kind.traffic else {
             return 0.0;
         };
         let seconds = seconds_on(flow, end);
@@ -94,8 +94,8 @@ fn tcp_rate(p: f64, rtt: f64, rto: f64) -> f64 {
 
 /// How long a flow may send, from the middle of the range in which it starts.
 fn seconds_on(flow: &FlowSpec, end: Time) -> f64 {
-    let start = f64::midpoint(flow.start.0.as_secs_f64(), flow.start.1.as_secs_f64());
-    let stop = flow.stop.map_or(end, |stop| stop.min(end));
+    let start = f64::midpoint(flow.kind.start.0.as_secs_f64(), flow.kind.start.1.as_secs_f64());
+    let stop = flow.kind.stop.map_or(end, |stop| stop.min(end));
     (stop.as_secs_f64() - start).max(0.0)
 }
 

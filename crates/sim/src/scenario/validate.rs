@@ -8,7 +8,7 @@ use windward_core::network::{ChannelSpec, QueueLimit, QueueSpec};
 use windward_core::part::Parameters;
 use windward_core::units::{Duration, Time};
 
-use super::{FlowSpec, LinkId, LinkSpec, MAX_DURATION, Pattern, Scenario, Traffic};
+use super::{FlowKind, FlowSpec, LinkId, LinkSpec, MAX_DURATION, Pattern, Scenario, Traffic};
 
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Scenario {
     }
 
     fn flow(&self, flow: &FlowSpec) -> Check {
-        let FlowSpec { group, traffic, forward, reverse, bottleneck, start, stop, .. } = flow;
+        let FlowSpec { group, forward, reverse, bottleneck, kind, .. } = flow;
+        let FlowKind { traffic, start, stop } = &**kind;
         check(*group < self.groups.len(), || format!("there is no group {group}"))?;
         check(!forward.is_empty(), || "its data crosses no link".to_owned())?;
         self.route(forward)?;
@@ -185,12 +186,20 @@ mod tests {
                 .contains("holds nothing")
         );
         let unfit = wrong(|s| {
-            let Traffic::Transport { protocol, .. } = &mut s.flows[0].traffic else { panic!() };
+            let Traffic::Transport { protocol, .. } =
+                &mut Arc::make_mut(&mut s.flows[0].kind).traffic
+            else {
+                panic!()
+            };
             *protocol = Arc::new(Protocol { window: WindowLaw::XcpR(Plain), ..**protocol });
         });
         assert!(unfit.contains("window `xcp-r` needs"), "{unfit}");
         let config = wrong(|s| {
-            let Traffic::Transport { config, .. } = &mut s.flows[0].traffic else { panic!() };
+            let Traffic::Transport { config, .. } =
+                &mut Arc::make_mut(&mut s.flows[0].kind).traffic
+            else {
+                panic!()
+            };
             *config = Arc::new(EndpointConfig { initial_window: f64::NAN, ..**config });
         });
         assert!(config.contains("initial_window = NaN: must be 1 to 1000000"), "{config}");

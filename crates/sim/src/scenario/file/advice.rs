@@ -70,7 +70,7 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
 
 /// ECN that no queue answers is a plain TCP.
 fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
-    let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
+    let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     let marks = |link: &&LinkSpec| {
         let classes = link.kind.queue.classes.iter().map(|class| &class.queue);
         classes.chain([&link.kind.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
@@ -89,7 +89,7 @@ fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Opt
 
 /// BBR's draft leaves the response to marks open.
 fn ecn_of_rate_based(group: &str, flow: &FlowSpec) -> Option<String> {
-    let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
+    let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     (config.ecn && protocol.window.paces() && !protocol.window.answers_ecn()).then(|| {
         format!(
             "flows `{group}` of `{}` do not negotiate ECN, whatever `ecn` says: the protocol \
@@ -106,7 +106,7 @@ fn low_threshold<'a>(
     forward: &[&'a LinkSpec],
     reverse: impl Iterator<Item = &'a LinkSpec>,
 ) -> Option<String> {
-    let Traffic::Transport { config, protocol, .. } = &flow.traffic else { return None };
+    let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     if protocol.router != RouterKind::EcnThreshold {
         return None;
     }
@@ -146,7 +146,7 @@ fn controller(link: &LinkSpec) -> Option<&EstcpSpec> {
 
 /// Protocols that live without their router are not what their name says.
 fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
-    let kind = flow.traffic.router();
+    let kind = flow.kind.traffic.router();
     let consequence = match kind {
         RouterKind::Estcp => "without a traffic controller they are TCP with alpha = 1, beta = 1/2",
         RouterKind::CongestionWarning => {
@@ -191,7 +191,7 @@ fn short_phases(
 }
 
 fn is_estcp(flow: &FlowSpec) -> bool {
-    flow.traffic.router() == RouterKind::Estcp
+    flow.kind.traffic.router() == RouterKind::Estcp
 }
 
 /// estcp2010 with I = g B/N: stable for 0 < gamma B/N < 2.
@@ -266,7 +266,7 @@ fn notices_without_notifier(
     forward: &[&LinkSpec],
     silent: bool,
 ) -> Option<String> {
-    let Traffic::Transport { protocol, .. } = &flow.traffic else { return None };
+    let Traffic::Transport { protocol, .. } = &flow.kind.traffic else { return None };
     let granularity = protocol.feedback.notification()?.granularity;
     let name = protocol.name;
     let asked = match granularity {

@@ -20,7 +20,7 @@ use super::group::{Group, MAX_FLOWS};
 use super::link::{Class, Classes, LinkPlan, NotifierChoice, RouterChoice};
 use super::section::{Field, Result, Section, Spot};
 use crate::name::{Names, NamesInMaking};
-use crate::scenario::{FlowSpec, LinkId, LinkKind, LinkSpec, MAX_DURATION, Scenario};
+use crate::scenario::{FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_DURATION, Scenario};
 
 /// Bounds that keep a file from asking for more memory than it can mean.
 const MAX_LINKS: usize = 2_000_000;
@@ -58,18 +58,18 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let names = flow_names(&groups, &routes);
     let mut flows = Vec::with_capacity(names.len());
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
+        let (traffic, start, stop) = (group.traffic.clone(), group.start, group.stop);
+        let kind = Arc::new(FlowKind { traffic, start, stop });
         for route in routes {
             let bottleneck =
                 group.section.read("bottleneck", |field| measured_at(&field, &route, &links))?;
             flows.push(FlowSpec {
                 name: names.get(flows.len()),
                 group: index,
-                traffic: group.traffic.clone(),
                 bottleneck: bottleneck.unwrap_or(route.bottleneck),
                 forward: route.forward,
                 reverse: route.reverse,
-                start: group.start,
-                stop: group.stop,
+                kind: Arc::clone(&kind),
             });
         }
     }

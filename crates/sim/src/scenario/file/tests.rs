@@ -112,7 +112,7 @@ fn every_example_is_a_scenario() {
         for flow in &s.flows {
             assert!(!flow.forward.is_empty());
             assert!(flow.forward.contains(&flow.bottleneck));
-            let datagrams = matches!(flow.traffic, Traffic::Datagrams { .. });
+            let datagrams = matches!(flow.kind.traffic, Traffic::Datagrams { .. });
             assert_eq!(flow.reverse.is_empty(), datagrams);
         }
     }
@@ -127,7 +127,7 @@ fn a_parking_lot_has_bottlenecks_in_a_row() {
         ["rest-1-first-hop", "bottleneck-1", "bottleneck-2", "rest-1-last-hop"]
     );
     assert_eq!(
-        rest.start,
+        rest.kind.start,
         (Time::ZERO + Duration::from_secs(5), Time::ZERO + Duration::from_secs(5))
     );
     assert_eq!(flow(&s, "long-1").forward.len(), 5);
@@ -157,7 +157,7 @@ fn a_graph_finds_the_shortest_route() {
     assert_eq!(link(&s, "radio").kind.queue.router, RouterSpec::Xcp(XcpSpec::default()));
     assert_eq!(link(&s, "radio-reverse").kind.queue.router, RouterSpec::default());
     // Ten megabytes in packets of 1000 bytes.
-    let upload = &flow(&s, "upload-1").traffic;
+    let upload = &flow(&s, "upload-1").kind.traffic;
     assert!(matches!(upload, Traffic::Transport { packets: Some(10_000), .. }));
     // The one with less delay among equally many links.
     let s = with(GRAPH, &[("links.b->d.delay", "1h")]);
@@ -181,7 +181,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     let back = &link(&s, "down-last-hop-reverse").kind.channel;
     assert!(matches!(back, ChannelSpec::GilbertElliott { clock: ChainClock::Packets { .. }, .. }));
     assert_eq!(link(&s, "down-last-hop").kind.queue.router, RouterKind::Xtcp.spec());
-    let Traffic::Transport { config, .. } = &s.flows[0].traffic else {
+    let Traffic::Transport { config, .. } = &s.flows[0].kind.traffic else {
         panic!("datagrams");
     };
     assert_eq!((config.rwnd, config.delayed_acks), (2000, Some(Duration::from_millis(200))));
@@ -196,7 +196,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
 #[test]
 fn datagrams_need_no_way_back() {
     let s = build(DATAGRAMS);
-    let size = |name| match &flow(&s, name).traffic {
+    let size = |name| match &flow(&s, name).kind.traffic {
         Traffic::Datagrams { packet_size, pattern } => (*packet_size, pattern.clone()),
         Traffic::Transport { .. } => panic!("a transport"),
     };
@@ -206,7 +206,7 @@ fn datagrams_need_no_way_back() {
         matches!(size("burst-1"), (1500, Pattern::Schedule { intervals }) if intervals.len() == 2)
     );
     assert!(!s.links.iter().any(|link| link.name == "voice-1-last-hop-reverse"));
-    assert_eq!(flow(&s, "web-1").stop, Some(Time::ZERO + Duration::from_secs(50)));
+    assert_eq!(flow(&s, "web-1").kind.stop, Some(Time::ZERO + Duration::from_secs(50)));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn set_changes_adds_and_selects() {
     // TCP and XTCP share a queue; the counter is for XTCP.
     assert_eq!(bottleneck.kind.queue.router, RouterKind::Xtcp.spec());
     assert_eq!(link(&s, "lossy-1-last-hop").kind.channel, ChannelSpec::Clean);
-    let Traffic::Transport { config, protocol, .. } = &s.flows[0].traffic else {
+    let Traffic::Transport { config, protocol, .. } = &s.flows[0].kind.traffic else {
         panic!("datagrams");
     };
     assert_eq!((protocol.name, config.dupack_threshold, config.packet_size), ("lr-xtcp", 5, 500));
@@ -659,7 +659,7 @@ fn parameters_of_protocols_are_read_and_refused() {
         file.set("flows.*.protocol", protocol).unwrap();
         file.set("dumbbell.bottleneck.router", "auto").unwrap();
         let scenario = file.build().unwrap();
-        assert_eq!(settings(&scenario.flows[0].traffic), expected, "{protocol}");
+        assert_eq!(settings(&scenario.flows[0].kind.traffic), expected, "{protocol}");
     }
     for (key, value, says) in [
         ("flows.*.veno.threshold", "-1", "must lie between 0 and"),
@@ -698,7 +698,7 @@ fn parameters_that_do_nothing_are_warned_of() {
 #[test]
 fn a_preset_gives_way_to_keys_beside_it() {
     let changes = [("endpoint.preset", "linux"), ("endpoint.rto_floor", "300ms")];
-    let of = |scenario: &Scenario, name| match &flow(scenario, name).traffic {
+    let of = |scenario: &Scenario, name| match &flow(scenario, name).kind.traffic {
         Traffic::Transport { config, protocol, .. } => (**config, **protocol),
         Traffic::Datagrams { .. } => panic!("{name} is a transport"),
     };
@@ -799,7 +799,7 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
 fn pacing_is_a_yes_or_a_no_and_bbr_has_no_ecn() {
     let paced = with(FIRST, &[("flows.*.pacing", "true")]);
     assert!(matches!(
-        &flow(&paced, "clean-1").traffic,
+        &flow(&paced, "clean-1").kind.traffic,
         Traffic::Transport { config, .. } if config.pacing
     ));
     let message = error_of_set("endpoint.pacing", "1.25");
@@ -834,7 +834,7 @@ fn parameters_of_xcp_r() {
     let config = |changes: &[(&str, &str)]| {
         let changes: Vec<_> =
             [("flows.*.protocol", "xcp-r")].iter().chain(changes).copied().collect();
-        match &flow(&with(FIRST, &changes), "clean-1").traffic {
+        match &flow(&with(FIRST, &changes), "clean-1").kind.traffic {
             Traffic::Transport { protocol, .. } => match protocol.feedback {
                 Feedback::XcpR(config) => config,
                 _ => panic!("not xcp-r"),
@@ -957,7 +957,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
             ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
         ],
     );
-    let (clean, lossy) = (&flow(&s, "clean-1").traffic, &flow(&s, "lossy-1").traffic);
+    let (clean, lossy) = (&flow(&s, "clean-1").kind.traffic, &flow(&s, "lossy-1").kind.traffic);
     assert_eq!(
         settings(clean),
         [
@@ -989,7 +989,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
 
 /// The composition of the flows of group `clean`.
 fn composed(value: &str) -> windward_core::protocols::Protocol {
-    match &flow(&with(FIRST, &[("flows.clean.protocol", value)]), "clean-1").traffic {
+    match &flow(&with(FIRST, &[("flows.clean.protocol", value)]), "clean-1").kind.traffic {
         Traffic::Transport { protocol, .. } => **protocol,
         Traffic::Datagrams { .. } => panic!("no connection"),
     }
@@ -1019,7 +1019,7 @@ fn protocols_are_put_together_by_the_names_of_parts() {
             ("flows.clean.veno.threshold", "7"),
         ],
     );
-    let clean = &flow(&scenario, "clean-1").traffic;
+    let clean = &flow(&scenario, "clean-1").kind.traffic;
     assert_eq!(settings(clean)[0], "veno.threshold = 7", "--set reaches inside a composition");
 }
 
