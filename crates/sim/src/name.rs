@@ -128,6 +128,24 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// These names. Where they lie one after the other already, as those of a scenario file do, they
+    /// stay there.
+    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a Name> + Clone) -> Self {
+        let mut end = 0;
+        let mut follows = |name: &Name| name.from == std::mem::replace(&mut end, name.until);
+        if let Some(Name { text, .. }) = names.clone().next()
+            && names.clone().all(|name| Arc::ptr_eq(&name.text, text) && follows(name))
+        {
+            let ends = names.map(|name| name.until).collect();
+            return Names { text: Arc::clone(text), ends };
+        }
+        let mut all = NamesInMaking::default();
+        for name in names {
+            all.push(format_args!("{name}"));
+        }
+        all.finish()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -136,16 +154,6 @@ impl Names {
     pub(crate) fn get(&self, index: usize) -> Name {
         let (from, until) = span(&self.ends, index);
         Name { text: Arc::clone(&self.text), from, until }
-    }
-}
-
-impl<'a> FromIterator<&'a str> for Names {
-    fn from_iter<T: IntoIterator<Item = &'a str>>(names: T) -> Self {
-        let mut all = NamesInMaking::default();
-        for name in names {
-            all.push(format_args!("{name}"));
-        }
-        all.finish()
     }
 }
 
@@ -172,6 +180,23 @@ mod tests {
         assert_eq!([0, 1, 2].map(|index| names.get(index)), ["a", "", "bulk-1"]);
         let shown = format!("{} {:?} {:>7}", names.get(0), names.get(1), names.get(2));
         assert_eq!(shown, "a \"\"  bulk-1");
+    }
+
+    #[test]
+    fn names_stay_where_they_lie_in_order() {
+        let mut names = NamesInMaking::default();
+        for name in ["a", "bc", "d"] {
+            names.push(format_args!("{name}"));
+        }
+        let made = names.finish();
+        let mut names = [made.get(0), made.get(1), made.get(2)];
+        let kept = Names::of(names.iter());
+        assert!(Arc::ptr_eq(&kept.text, &made.text));
+        assert_eq!([0, 1, 2].map(|index| kept.get(index)), names);
+        // Not those that a program has put in another order.
+        names.swap(1, 2);
+        assert_eq!([0, 1, 2].map(|index| Names::of(names.iter()).get(index)), names);
+        assert_eq!(Names::of([].iter()).len(), 0);
     }
 
     #[test]

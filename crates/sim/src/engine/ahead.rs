@@ -41,8 +41,7 @@ impl Simulation {
         if let Component::Arrival(link) = Component::from(id)
             && let Some(packet) = self.hops[link as usize].wire.first()
         {
-            black_box(self.slab[packet].step);
-            self.hops[link as usize].wire.touch_list();
+            black_box((self.slab[packet].step, self.slab.next(packet).1));
         }
     }
 
@@ -50,7 +49,6 @@ impl Simulation {
         if let Component::Arrival(link) = Component::from(id)
             && let Some(packet) = self.hops[link as usize].wire.first()
         {
-            self.hops[link as usize].wire.touch_next();
             let slot = &self.slab[packet];
             black_box(self.routes.step(slot.step - 1).link());
             black_box(self.flows[slot.flow as usize].bottleneck_bytes);

@@ -1,6 +1,5 @@
 //! One directed link in the engine: its state machine, what it carries, and its books.
 
-use std::collections::VecDeque;
 use std::hint::black_box;
 
 use windward_core::network::{Departure, Link, Notifier, QueuedLink};
@@ -8,7 +7,7 @@ use windward_core::units::{Duration, Probability, Time};
 
 use super::component::Component;
 use super::schedule::{Alarm, Schedule};
-use super::slab::PacketId;
+use super::slab::{PacketId, Slab};
 use crate::name::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::{LinkKind, LinkSpec};
@@ -142,43 +141,35 @@ impl Hop {
     }
 }
 
-/// Packets that will reach the far end, in order, unless the next link took them already. Most
-/// links of a large topology carry one at a time, which lies here.
+/// Packets that will reach the far end, in order, unless the next link took them already: a list
+/// through the [`Slab`], for a packet is on one wire at a time.
 #[derive(Debug)]
 pub(super) struct OnWire {
+    /// When the first arrives.
     at: Time,
     first: PacketId,
-    /// How many there are beyond the first.
-    more: u32,
-    #[expect(
-        clippy::box_collection,
-        reason = "most wires have none, and a word is enough for that"
-    )]
-    rest: Option<Box<VecDeque<(Time, PacketId)>>>,
+    last: PacketId,
 }
-
-/// Room for so many packets beyond the first is kept when there are none any longer.
-const ROOM_KEPT: usize = 4;
 
 /// In place of a packet: the wire is empty.
 const NOBODY: PacketId = PacketId::MAX;
 
 impl Default for OnWire {
     fn default() -> Self {
-        OnWire { at: Time::NEVER, first: NOBODY, more: 0, rest: None }
+        OnWire { at: Time::NEVER, first: NOBODY, last: NOBODY }
     }
 }
 
 impl OnWire {
     /// Adds a packet that arrives at `at`, after all others. Is it the first?
     #[inline]
-    pub(super) fn push(&mut self, at: Time, packet: PacketId) -> bool {
+    pub(super) fn push(&mut self, slab: &mut Slab, at: Time, packet: PacketId) -> bool {
+        let last = std::mem::replace(&mut self.last, packet);
         if self.first == NOBODY {
             (self.at, self.first) = (at, packet);
             return true;
         }
-        self.more += 1;
-        self.rest.get_or_insert_default().push_back((at, packet));
+        slab.set_next(last, (at, packet));
         false
     }
 
@@ -190,34 +181,12 @@ impl OnWire {
 
     /// Takes the first packet off; when the next one arrives, or never.
     #[inline]
-    pub(super) fn pop(&mut self) -> (PacketId, Time) {
+    pub(super) fn pop(&mut self, slab: &Slab) -> (PacketId, Time) {
         let packet = self.first;
         debug_assert_ne!(packet, NOBODY, "an empty wire");
-        let mut next = (Time::NEVER, NOBODY);
-        if self.more > 0 {
-            self.more -= 1;
-            next = self.rest.as_mut().and_then(|rest| rest.pop_front()).unwrap_or(next);
-            // Bursts come seldom, and not on all wires of a large topology at once.
-            if self.more == 0 && self.rest.as_ref().is_some_and(|r| r.capacity() > ROOM_KEPT) {
-                self.rest = None;
-            }
-        }
-        (self.at, self.first) = next;
+        let only = packet == self.last;
+        (self.at, self.first) = if only { (Time::NEVER, NOBODY) } else { slab.next(packet) };
         (packet, self.at)
-    }
-
-    /// How many there are beyond the first, read from where they are, to have that in the caches.
-    pub(super) fn touch_list(&self) {
-        if self.more > 0 {
-            black_box(self.rest.as_ref().map(|rest| rest.len()));
-        }
-    }
-
-    /// Reads what the next [`OnWire::pop`] takes.
-    pub(super) fn touch_next(&self) {
-        if self.more > 0 {
-            black_box(self.rest.as_ref().and_then(|rest| rest.front()));
-        }
     }
 }
 
@@ -343,6 +312,6 @@ mod tests {
 
     #[test]
     fn a_link_is_small() {
-        assert!(size_of::<Hop>() <= 144, "{}", size_of::<Hop>());
+        assert!(size_of::<Hop>() <= 136, "{}", size_of::<Hop>());
     }
 }

@@ -175,8 +175,8 @@ impl Simulation {
                 .collect(),
             hops,
             departed: VecDeque::new(),
-            link_names: links.iter().map(|link| link.name.as_str()).collect(),
-            flow_names: flows.iter().map(|flow| flow.name.as_str()).collect(),
+            link_names: Names::of(links.iter().map(|link| &link.name)),
+            flow_names: Names::of(flows.iter().map(|flow| &flow.name)),
             routes,
             flows: flow_states,
             transports,
@@ -287,7 +287,7 @@ impl Simulation {
     #[inline]
     fn on_arrival(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
-        let (id, next) = hop.wire.pop();
+        let (id, next) = hop.wire.pop(&self.slab);
         if next != Time::NEVER {
             self.schedule.push(Component::Arrival(link).id(), next);
         }
@@ -436,7 +436,7 @@ impl Simulation {
     #[inline(always)]
     fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
         let hop = &mut self.hops[link as usize];
-        if hop.wire.push(arrival, id) {
+        if hop.wire.push(&mut self.slab, arrival, id) {
             self.schedule.push(Component::Arrival(link).id(), arrival);
         }
     }

@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use windward_core::network::Packets;
 use windward_core::packet::Packet;
+use windward_core::units::Time;
 
 /// Index of a packet in the slab.
 pub(super) type PacketId = u32;
@@ -23,6 +24,9 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     slots: Vec<Slot>,
+    /// When the packet behind that in each slot arrives, and which it is, if one is behind it on a
+    /// wire.
+    next: Vec<(Time, PacketId)>,
     free: Vec<PacketId>,
 }
 
@@ -35,6 +39,7 @@ impl Slab {
             return *id;
         }
         self.slots.push(Slot::default());
+        self.next.push((Time::NEVER, 0));
         let id = (self.slots.len() - 1) as PacketId;
         self.free.push(id);
         id
@@ -48,6 +53,17 @@ impl Slab {
         let slot = &mut self[id];
         slot.flow = flow;
         slot.step = step;
+    }
+
+    /// The packet behind one on a wire, and when it arrives; it must have been set.
+    #[inline]
+    pub(super) fn next(&self, id: PacketId) -> (Time, PacketId) {
+        self.next[id as usize]
+    }
+
+    #[inline]
+    pub(super) fn set_next(&mut self, id: PacketId, next: (Time, PacketId)) {
+        self.next[id as usize] = next;
     }
 
     /// Gives a slot back.
