@@ -695,12 +695,13 @@ impl Simulation {
             })
             .collect();
         let is_connection: Vec<bool> = self.transports.iter().map(Option::is_some).collect();
+        // The first of the two has room for the rows: they are written over it.
         let flows: Vec<FlowOutcome> = self
-            .flows
+            .transports
             .into_iter()
-            .zip(self.transports)
+            .zip(self.flows)
             .enumerate()
-            .map(|(index, (flow, transport))| {
+            .map(|(index, (transport, flow))| {
                 let name = self.flow_names.get(index);
                 match transport {
                     Some(mut transport) => flow.transport_outcome(name, &mut transport, window),
