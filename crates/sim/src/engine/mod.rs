@@ -6,10 +6,11 @@
 //!
 //! What keeps it fast is what it leaves out. A DropTail or RED queue without router feedback is
 //! arithmetic: the departure of a packet is known when it arrives, so no event serves the
-//! queue. A link whose packets all come over one other link, in order, is passed through at
-//! once, and so is a receiver that acknowledges at once: no event brings them there. Packets on
-//! one wire arrive in order, so only the first of them is in the event queue. Timers move their
-//! deadline without touching the queue unless it becomes earlier.
+//! queue. A queue in which packets wait makes up for what was due when it is next needed. A link
+//! whose packets all come over one other link, in order, is passed through at once, and so is a
+//! receiver that acknowledges at once: no event brings them there. Packets on one wire arrive in
+//! order, so only the first of them is in the event queue. Timers move their deadline without
+//! touching the queue unless it becomes earlier.
 
 mod ahead;
 mod component;
