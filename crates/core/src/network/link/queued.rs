@@ -511,6 +511,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_late_happens_when_it_was_due() {
+        // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when the
+        // one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms away.
+        let rate = Rate::from_bps(8_000_000).unwrap().into();
+        let (delay, clean) = (Duration::from_millis(5), ChannelSpec::Clean);
+        let spec = queue(100, RouterSpec::Xcp(XcpSpec::default()));
+        let mut link = QueuedLink::new(&rate, delay, &spec, &clean, 1, "test");
+        let ms = |time| Time::ZERO + Duration::from_millis(time);
+        let mut packets = vec![packet(1000); 5];
+        let mut starts = Vec::new();
+        let mut note = |fate: Option<Fate<usize>>| match fate {
+            Some(Fate::Sent { handle, departure, .. }) => starts.push((handle, departure.start)),
+            Some(Fate::Dropped { .. }) => panic!("there is room"),
+            None => {}
+        };
+        for (handle, packet) in packets[..4].iter_mut().enumerate() {
+            note(link.offer(ms(0), label(RouterKind::Xcp), packet, handle));
+        }
+        // The second, which leaves next, starts at 1 ms, and is not at the far end before 6.
+        assert_eq!((link.next_event(), link.latest_advance()), (ms(1), ms(6)));
+        while let Some(fate) = link.advance(ms(10), &mut packets[..]) {
+            note(Some(fate));
+        }
+        assert_eq!(link.latest_advance(), Time::NEVER);
+        note(link.offer(ms(10), label(RouterKind::Xcp), &mut packets[4], 4));
+        assert_eq!(starts, [(0, ms(0)), (1, ms(1)), (2, ms(2)), (3, ms(3)), (4, ms(10))]);
+    }
+
+    #[test]
     fn a_class_that_is_full_drops_its_own_packets_only() {
         let mut link = link([1.0, 1.0]);
         let now = Time::ZERO;
