@@ -372,6 +372,7 @@ impl Schedule {
             let asked = (pending / BLOCK).next_power_of_two();
             let larger = (blocks * 4).max(asked).min(MOST_BLOCKS);
             let blocks = if more { larger } else { blocks };
+            self.wheel = Vec::new(); // The old one first: both at once may be the peak of memory.
             self.wheel = vec![NO_EVENTS; blocks];
             self.occupied = vec![0; blocks.div_ceil(64)];
             self.cursor = self.now >> shift;
