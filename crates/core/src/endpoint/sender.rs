@@ -90,14 +90,6 @@ impl Sizes {
             }
         }
     }
-
-    /// Bytes of the packets `from..to`.
-    fn bytes(&self, from: u64, to: u64, usual: u32) -> u64 {
-        if self.before.is_empty() && self.last.is_none() {
-            return (to - from) * u64::from(usual);
-        }
-        (from..to).map(|seq| u64::from(self.of(seq, usual))).sum()
-    }
 }
 
 /// What is counted as it happens.
@@ -222,12 +214,13 @@ impl Sender {
         if ack.sack_len > 0 {
             self.counters.duplicates += u64::from(reports_duplicate(ack));
         }
-        if ack.seq < self.seqs.una || ack.seq > self.seqs.high {
+        let before = self.seqs.una;
+        // What lies below wraps, and is beyond all that is outstanding too.
+        let newly = ack.seq.wrapping_sub(before);
+        if newly > self.seqs.high - before {
             return; // Overtaken by a later one, or for what was never sent.
         }
         self.integrate(now);
-        let before = self.seqs.una;
-        let newly = ack.seq - before;
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
             if self.estimators.times_by_timestamp() {
@@ -242,15 +235,17 @@ impl Sender {
         } else if self.recovery.samples_rtt(ack.packet_seq) {
             self.sample_rtt(now, ack.timestamp);
         }
-        self.estimators.estimate_bandwidth(now, newly, self.window.cwnd());
+        let cwnd = self.window.cwnd();
+        let bandwidth = self.estimators.estimate_bandwidth(now, newly, cwnd);
+        let counted = if self.byte_counting { newly } else { 1 };
 
+        // All that takes a decision is known by now: what follows is written down at once.
         let mut event = AckEvent {
-            path: self.path(now, outstanding),
+            path: self.estimators.path(now, outstanding, cwnd, bandwidth),
             newly_acked: newly,
-            newly_acked_bytes: self.bytes(before, ack.seq),
             delivered: newly,
             lost: 0,
-            growth: if self.byte_counting { newly as i64 as f64 } else { 1.0 },
+            growth: counted as i64 as f64,
             in_recovery: self.report.in_recovery,
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
@@ -260,10 +255,10 @@ impl Sender {
             flags: ack.flags,
             header: ack.header,
         };
-        if self.discriminates {
-            self.discriminator.on_ack(&event);
-        }
-        self.recover(&event, ack);
+        let error = self.discriminates && self.discriminate(&event);
+        let acked = Acked { event: &event, rtt: &self.estimators.rtt, packet: ack, error };
+        self.report.clear();
+        self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
         if self.report.finding == Finding::Loss {
             self.on_loss(event.path, ack.timestamp);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
@@ -294,31 +289,19 @@ impl Sender {
         }
     }
 
-    /// Bytes on the wire of the packets `from..to`.
-    #[inline]
-    fn bytes(&self, from: u64, to: u64) -> u64 {
-        match &self.extras {
-            None => (to - from) * u64::from(self.packet_size),
-            Some(extras) => extras.sizes.bytes(from, to, self.packet_size),
-        }
-    }
-
     /// The path now, of whose packets `outstanding` were not acknowledged before.
-    #[inline]
     fn path(&self, now: Time, outstanding: u64) -> Path {
-        self.estimators.path(now, outstanding, self.window.cwnd())
+        let bandwidth = self.estimators.bandwidth();
+        self.estimators.path(now, outstanding, self.window.cwnd(), bandwidth)
     }
 
-    /// Recovery takes an acknowledgment in and writes its report.
-    #[inline]
-    fn recover(&mut self, event: &AckEvent, ack: &Packet) {
-        let error = self.discriminates
-            && self.recovery.asks_for_cause(event.newly_acked)
-            && self.takes_losses_for_errors(event.path, LossSign::Acknowledgments);
-        let (rtt, trigger_seq) = (&self.estimators.rtt, ack.trigger_seq);
-        let acked = Acked { event, rtt, trigger_seq, sack: ack.sack_blocks(), error };
-        self.report.clear();
-        self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
+    /// Discrimination hears of an acknowledgment. Does it take losses for errors now, where recovery
+    /// must know?
+    #[inline(never)]
+    fn discriminate(&mut self, event: &AckEvent) -> bool {
+        self.discriminator.on_ack(event);
+        self.recovery.asks_for_cause(event.newly_acked)
+            && self.takes_losses_for_errors(event.path, LossSign::Acknowledgments)
     }
 
     /// The loss of the first packet that is missing.
@@ -661,7 +644,9 @@ impl Sender {
 
     #[inline]
     fn integrate(&mut self, now: Time) {
-        let passed = now.since(self.counters.integrated_to).as_secs_f64();
+        // Signed, as that is one instruction and no connection lasts for a hundred days.
+        let passed = now.as_ps().wrapping_sub(self.counters.integrated_to.as_ps()) as i64;
+        let passed = passed as f64 / Duration::from_secs(1).as_ps() as f64;
         self.counters.cwnd_seconds += self.window.cwnd() * passed;
         self.counters.integrated_to = now;
     }

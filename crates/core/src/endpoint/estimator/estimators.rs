@@ -84,17 +84,16 @@ impl Estimators {
         }
     }
 
-    /// An acknowledgment of `newly` packets, zero for a duplicate, arrived.
+    /// An acknowledgment of `newly` packets, zero for a duplicate, arrived: the bandwidth since, as
+    /// a [`Path`] has it.
     #[inline]
-    pub fn estimate_bandwidth(&mut self, now: Time, newly: u64, cwnd: f64) {
-        if self.bandwidth.is_some() {
-            self.estimate(now, newly, cwnd);
-        }
+    pub fn estimate_bandwidth(&mut self, now: Time, newly: u64, cwnd: f64) -> f64 {
+        if self.bandwidth.is_some() { self.estimate(now, newly, cwnd) } else { 0.0 }
     }
 
     #[inline(never)]
-    fn estimate(&mut self, now: Time, newly: u64, cwnd: f64) {
-        let Some(bandwidth) = &mut self.bandwidth else { return };
+    fn estimate(&mut self, now: Time, newly: u64, cwnd: f64) -> f64 {
+        let Some(bandwidth) = &mut self.bandwidth else { return 0.0 };
         bandwidth.estimate.on_ack(&BandwidthSample {
             now,
             arrived: bandwidth.arrivals.on_ack(newly),
@@ -103,6 +102,7 @@ impl Estimators {
             srtt: self.rtt.srtt(),
             cwnd,
         });
+        bandwidth.estimate.rate()
     }
 
     /// No acknowledgment came since the latest, and now a timer has expired.
@@ -119,9 +119,14 @@ impl Estimators {
         }
     }
 
+    /// The bandwidth estimate, as a [`Path`] has it.
+    pub fn bandwidth(&self) -> f64 {
+        self.bandwidth.as_ref().map_or(0.0, |bandwidth| bandwidth.estimate.rate())
+    }
+
     /// The path now, of whose packets `outstanding` were not acknowledged before.
     #[inline]
-    pub fn path(&self, now: Time, outstanding: u64, cwnd: f64) -> Path {
+    pub fn path(&self, now: Time, outstanding: u64, cwnd: f64, bandwidth: f64) -> Path {
         // By way of a signed number: a single instruction, and no flight is that large.
         let outstanding = outstanding as i64 as f64;
         Path {
@@ -131,7 +136,7 @@ impl Estimators {
             rtt: self.rtt.latest(),
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
-            bandwidth: self.bandwidth.as_ref().map_or(0.0, |b| b.estimate.rate()),
+            bandwidth,
         }
     }
 }

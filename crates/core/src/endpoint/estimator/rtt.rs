@@ -13,9 +13,11 @@ pub struct RttEstimator {
     granularity: Duration,
     floor: Duration,
     ceiling: Duration,
-    initial: Duration,
     srtt: Duration,
     rttvar: Duration,
+    /// The timeout without its floor, by what is known: it is asked for more often than that
+    /// changes.
+    probe_timeout: Duration,
     latest: Duration,
     min_rtt: Duration,
     /// The ticks of the latest sample's two instants.
@@ -54,9 +56,9 @@ impl RttEstimator {
             granularity,
             floor,
             ceiling,
-            initial,
             srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
+            probe_timeout: initial,
             latest: Duration::ZERO,
             min_rtt: Duration::ZERO,
             ticks: [Tick::default(); 2],
@@ -89,6 +91,7 @@ impl RttEstimator {
             self.rttvar = ps(r / 2);
             self.srtt = sample;
         }
+        self.probe_timeout = self.srtt + self.granularity.max(self.rttvar.saturating_mul(4));
     }
 
     /// The smoothed RTT; zero before the first sample.
@@ -110,7 +113,7 @@ impl RttEstimator {
     /// The timeout before any back-off.
     #[inline]
     pub fn base_rto(&self) -> Duration {
-        self.probe_timeout().max(self.floor).min(self.ceiling)
+        self.probe_timeout.max(self.floor).min(self.ceiling)
     }
 
     /// The bound that back-off does not pass.
@@ -129,11 +132,7 @@ impl RttEstimator {
     /// timeout without its floor.
     #[inline]
     pub fn probe_timeout(&self) -> Duration {
-        if self.sampled {
-            self.srtt + self.granularity.max(self.rttvar.saturating_mul(4))
-        } else {
-            self.initial
-        }
+        self.probe_timeout
     }
 
     /// `timeout`, doubled as often as timers have expired since the last sample.

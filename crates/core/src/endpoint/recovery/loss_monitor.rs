@@ -132,7 +132,7 @@ impl Scheme for LossMonitor {
             self.base += 1;
         }
         self.counted_below = self.counted_below.max(seqs.una);
-        self.mark_received(acked.trigger_seq);
+        self.mark_received(acked.trigger_seq());
         // A retransmission that pacing holds back may become needless.
         let missing = |seq: &u64| *seq >= seqs.una && self.segment(*seq) != Segment::Received;
         self.retransmit = self.retransmit.filter(missing);

@@ -29,7 +29,7 @@ use std::fmt::Debug;
 use super::EndpointConfig;
 use super::estimator::RttEstimator;
 use super::event::AckEvent;
-use crate::packet::SackBlock;
+use crate::packet::{Packet, SackBlock};
 use crate::part::{Part, axis};
 use crate::units::Time;
 
@@ -77,10 +77,8 @@ pub struct Acked<'a> {
     pub event: &'a AckEvent,
     /// The RTT estimator, this acknowledgment included.
     pub rtt: &'a RttEstimator,
-    /// The data whose arrival triggered it.
-    pub trigger_seq: u64,
-    /// What arrived out of order.
-    pub sack: &'a [SackBlock],
+    /// The packet itself: what triggered it, what arrived out of order.
+    pub packet: &'a Packet,
     /// Are losses taken for errors now? Known where [`LossRecovery::asks_for_cause`] asks, else
     /// false.
     pub error: bool,
@@ -101,6 +99,21 @@ impl Acked<'_> {
     #[inline]
     fn packet_seq(&self) -> u64 {
         self.event.packet_seq
+    }
+    /// The data whose arrival triggered it.
+    #[inline]
+    fn trigger_seq(&self) -> u64 {
+        self.packet.trigger_seq
+    }
+    /// Does it say nothing of what arrived out of order?
+    #[inline]
+    fn is_cumulative(&self) -> bool {
+        self.packet.sack_len == 0
+    }
+    /// What arrived out of order.
+    #[inline]
+    fn sack(&self) -> &[SackBlock] {
+        self.packet.sack_blocks()
     }
 }
 
@@ -191,16 +204,19 @@ impl Report {
         Report { numbers: numbered.then(Box::default), ..Report::default() }
     }
 
-    /// Nothing learned yet.
+    /// Nothing learned yet. What is said by number is up to the schemes that number.
     #[inline]
     pub fn clear(&mut self) {
         self.finding = Finding::Nothing;
         self.timed_out = false;
         self.delivered = 0;
         self.lost = 0;
-        if let Some(numbers) = &mut self.numbers {
-            numbers.clear();
-        }
+    }
+
+    /// For schemes that number transmissions: nothing learned yet of any.
+    #[inline]
+    pub fn clear_numbers(&mut self) {
+        self.numbers().clear();
     }
 
     /// For schemes that number transmissions.

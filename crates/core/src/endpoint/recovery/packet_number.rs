@@ -121,6 +121,7 @@ impl Recover for PacketNumber {
 
 impl LossRecovery for PacketNumber {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        report.clear_numbers();
         self.largest_acked = self.largest_acked.max(acked.packet_seq());
         if self.first_sample == Time::NEVER {
             self.first_sample = acked.now();
@@ -132,7 +133,7 @@ impl LossRecovery for PacketNumber {
             self.on_arrival(latest, acked.packet_seq(), report);
         }
         self.arrived.remove_below(seqs.una);
-        for block in acked.sack {
+        for block in acked.sack() {
             if block.start >= block.end || block.end > seqs.high || block.start < seqs.una {
                 continue;
             }
@@ -153,6 +154,7 @@ impl LossRecovery for PacketNumber {
     /// The timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
     fn on_timer(&mut self, _: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
         let Expired { now, rtt, .. } = expired;
+        report.clear_numbers();
         self.last_sent = now; // What is found lost, and probes, leave at once.
         if self.loss_time <= now {
             self.detect(now, rtt, report);

@@ -215,12 +215,13 @@ impl Recover for Rack {
 
 impl LossRecovery for Rack {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        report.clear_numbers();
         let advances = acked.newly() > 0;
         if advances {
             self.timeouts_in_a_row = 0;
         }
         self.cwnd = acked.event.path.cwnd;
-        self.widen(seqs, acked.sack);
+        self.widen(seqs, acked.sack());
         let delivery = self.deliver(seqs, acked, report);
         self.end_phase(seqs);
         let tail_lost = self.end_probe(seqs, advances, &delivery);
@@ -246,6 +247,7 @@ impl LossRecovery for Rack {
     }
 
     fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+        report.clear_numbers();
         let Expired { now, rtt, .. } = expired;
         if self.reordering_due <= now {
             self.reordering_due = Time::NEVER;
@@ -415,7 +417,7 @@ impl Rack {
         }
         self.data_base = self.data_base.max(seqs.una);
         self.arrived.remove_below(seqs.una);
-        for block in acked.sack {
+        for block in acked.sack() {
             if block.start >= block.end || block.end > seqs.high || block.start < seqs.una {
                 continue;
             }

@@ -104,7 +104,7 @@ impl Sack {
             report.delivered = 0;
         }
         let mut news = false;
-        for block in acked.sack {
+        for block in acked.sack() {
             // Nothing beyond what was sent can have arrived. A duplicate reported below una
             // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
             if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
@@ -160,7 +160,7 @@ impl Scheme for Sack {
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         let is_plain = self.phase == Phase::Open && self.arrived.is_empty();
-        if acked.newly() > 0 && is_plain && acked.sack.is_empty() {
+        if acked.newly() > 0 && is_plain && acked.is_cumulative() {
             self.dupacks = 0;
         } else {
             self.on_news(seqs, acked, report);

@@ -105,7 +105,7 @@ impl Part for SendOutWindow {
 impl SendOutWindow {
     #[inline(never)]
     fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.trigger_seq < seqs.una || seqs.una < self.reset_point {
+        if acked.trigger_seq() < seqs.una || seqs.una < self.reset_point {
             return Finding::Nothing;
         }
         self.dupacks += 1;

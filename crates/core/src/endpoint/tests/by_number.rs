@@ -7,7 +7,7 @@ use super::path::TestPath;
 use super::*;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::event::{AckEvent, Path};
-use crate::packet::SackBlock;
+use crate::packet::{Packet, SackBlock};
 use crate::part::Plain;
 
 /// A scheme by itself, with a path whose round trips all take 100 ms.
@@ -65,12 +65,14 @@ impl Scheme {
     pub(super) fn ack(&mut self, at: u64, number: u64, una: u64, sack: &[(u64, u64)]) -> Finding {
         let newly = una - self.seqs.una;
         self.seqs.una = una;
-        let sack: Vec<_> = sack.iter().map(|&(start, end)| SackBlock { start, end }).collect();
+        let mut packet = Packet { sack_len: sack.len() as u8, ..Packet::default() };
+        for (block, &(start, end)) in packet.sack.iter_mut().zip(sack) {
+            *block = SackBlock { start, end };
+        }
         let path = Path { now: ms(at), cwnd: self.cwnd, ..Path::default() };
         let event =
             AckEvent { path, newly_acked: newly, packet_seq: number, ..AckEvent::default() };
-        let rtt = &self.rtt;
-        let acked = Acked { event: &event, rtt, trigger_seq: 0, sack: &sack, error: false };
+        let acked = Acked { event: &event, rtt: &self.rtt, packet: &packet, error: false };
         self.report.clear();
         self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
         self.report.finding
