@@ -182,5 +182,18 @@ impl EndpointConfig {
     }
 }
 
+/// A count as a floating-point number. By way of a signed one, as that is a single instruction, and
+/// nothing is counted as far as its end.
+#[inline]
+fn real(count: u64) -> f64 {
+    count as i64 as f64
+}
+
+/// [`Duration::as_secs_f64`] of less than a hundred days, in the same way.
+#[inline]
+fn seconds(time: Duration) -> f64 {
+    real(time.as_ps()) / real(Duration::from_secs(1).as_ps())
+}
+
 #[cfg(test)]
 pub(crate) mod tests;

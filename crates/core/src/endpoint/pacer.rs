@@ -15,6 +15,10 @@ const CREDIT: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
     next_send: Time,
+    /// The rate of the latest packet, and the time to the next at it: most leave at the pace of
+    /// the one before.
+    rate: f64,
+    gap: Duration,
     /// Was a packet asked for too early?
     waiting: bool,
     /// Did the packet that waited leave after its time, and those after it have not caught up? Not
@@ -47,15 +51,17 @@ impl Pacer {
 
     /// A packet left, at a rate of that many packets per second; none is no limit.
     pub(super) fn on_sent(&mut self, now: Time, rate: Option<f64>) {
-        let gap = match rate {
-            Some(rate) if rate > 0.0 => Duration::from_secs_f64(1.0 / rate),
-            _ => Duration::ZERO,
-        };
+        let rate = rate.unwrap_or(0.0);
+        if rate != self.rate {
+            self.rate = rate;
+            self.gap =
+                if rate > 0.0 { Duration::from_secs_f64(1.0 / rate) } else { Duration::ZERO };
+        }
         // Who was late counts from when the packet should have left; who had nothing to send has
         // saved up nothing.
         let credit = if self.late { CREDIT } else { Duration::ZERO };
         let earliest = Time::ZERO + now.since(Time::ZERO + credit);
-        self.next_send = self.next_send.max(earliest) + gap;
+        self.next_send = self.next_send.max(earliest) + self.gap;
     }
 
     /// When to ask again.

@@ -12,6 +12,7 @@ use super::pacer::{Pacer, WINDOW_GAIN};
 use super::recovery::{
     Acked, Expired, Finding, LossRecovery, Numbers, Recovery, Report, Sent, Sequences,
 };
+use super::seconds;
 use super::window::{self, CongestionControl, PhaseCut, Window};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind, SackBlock};
 use crate::part::Ability;
@@ -359,7 +360,7 @@ impl Sender {
     #[inline(never)]
     fn tell_of_news(&mut self, now: Time) {
         let Some(numbers) = &self.report.numbers else { return };
-        let Numbers { spurious, persistent_congestion, .. } = **numbers;
+        let Numbers { spurious, persistent_congestion, in_flight, oldest, .. } = **numbers;
         if let Some(rate) = &mut self.estimators.delivery_rate {
             for _ in 0..numbers.unattributed {
                 rate.on_unattributed_delivery(now);
@@ -376,7 +377,6 @@ impl Sender {
         if spurious {
             self.window.on_spurious_losses();
         }
-        let in_flight = self.recovery.in_flight(&self.seqs);
         if persistent_congestion {
             let mut path = self.path(now, self.seqs.outstanding());
             path.in_flight = in_flight as f64;
@@ -385,7 +385,7 @@ impl Sender {
         }
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
         let in_recovery = self.report.in_recovery;
-        let sample = rate.finish(now, self.recovery.oldest(), in_flight, in_recovery);
+        let sample = rate.finish(now, oldest, in_flight, in_recovery);
         if let Some(sample) = sample
             && self.window.on_rate_sample(&sample)
         {
@@ -644,9 +644,7 @@ impl Sender {
 
     #[inline]
     fn integrate(&mut self, now: Time) {
-        // Signed, as that is one instruction and no connection lasts for a hundred days.
-        let passed = now.as_ps().wrapping_sub(self.counters.integrated_to.as_ps()) as i64;
-        let passed = passed as f64 / Duration::from_secs(1).as_ps() as f64;
+        let passed = seconds(now.since(self.counters.integrated_to));
         self.counters.cwnd_seconds += self.window.cwnd() * passed;
         self.counters.integrated_to = now;
     }

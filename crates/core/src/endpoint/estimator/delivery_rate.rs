@@ -25,6 +25,7 @@
 
 use std::collections::VecDeque;
 
+use crate::endpoint::{real, seconds};
 use crate::units::{Duration, Time};
 
 /// What the state of the connection was when a packet was sent (the draft's P).
@@ -206,7 +207,7 @@ impl DeliveryRate {
             total_delivered: self.delivered,
             prior_delivered: packet.delivered,
             delivered,
-            rate: if interval.is_zero() { 0.0 } else { delivered as f64 / interval.as_secs_f64() },
+            rate: if interval.is_zero() { 0.0 } else { real(delivered) / seconds(interval) },
             is_app_limited: packet.is_app_limited,
             tx_in_flight: packet.tx_in_flight,
             lost: self.lost - packet.lost,

@@ -138,7 +138,9 @@ impl RttEstimator {
     /// `timeout`, doubled as often as timers have expired since the last sample.
     #[inline]
     pub fn backed_off(&self, timeout: Duration) -> Duration {
-        timeout.saturating_mul(1 << self.backoff).min(self.ceiling)
+        let doubled =
+            if self.backoff == 0 { timeout } else { timeout.saturating_mul(1 << self.backoff) };
+        doubled.min(self.ceiling)
     }
 
     /// A timer expired: double the timeout until the next sample.

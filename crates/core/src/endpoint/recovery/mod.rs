@@ -186,6 +186,10 @@ pub struct Report {
 /// The transmissions that a [`Report`] is about.
 #[derive(Debug, Default)]
 pub struct Numbers {
+    /// How many are in flight since.
+    pub in_flight: u64,
+    /// The oldest of these, or the next one.
+    pub oldest: u64,
     /// Those delivered, in no order.
     pub delivered: Vec<u64>,
     /// Packets delivered by a transmission that cannot be told.
@@ -227,6 +231,13 @@ impl Report {
 }
 
 impl Numbers {
+    /// Says how many transmissions are in flight since, and which is the oldest.
+    #[inline]
+    fn count(&mut self, in_flight: u64, oldest: u64) {
+        self.in_flight = in_flight;
+        self.oldest = oldest;
+    }
+
     #[inline]
     fn clear(&mut self) {
         self.delivered.clear();
@@ -293,10 +304,6 @@ pub trait LossRecovery: Debug + Send + Sync {
     fn has_repaired_all(&self) -> bool {
         true
     }
-    /// The number of the oldest transmission in flight, or of the next one, where numbers count.
-    fn oldest(&self) -> u64 {
-        0
-    }
 }
 
 /// What is boxed is large: a copy of it in every dispatch would slow down all the others.
@@ -346,9 +353,6 @@ impl<T: LossRecovery> LossRecovery for Box<T> {
     }
     fn has_repaired_all(&self) -> bool {
         (**self).has_repaired_all()
-    }
-    fn oldest(&self) -> u64 {
-        (**self).oldest()
     }
 }
 
@@ -448,8 +452,5 @@ impl LossRecovery for Recovery {
     }
     fn has_repaired_all(&self) -> bool {
         each!(self, scheme => scheme.has_repaired_all())
-    }
-    fn oldest(&self) -> u64 {
-        each!(self, scheme => scheme.oldest())
     }
 }

@@ -122,6 +122,10 @@ impl Recover for PacketNumber {
 impl LossRecovery for PacketNumber {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         report.clear_numbers();
+        if self.is_as_expected(seqs, acked) {
+            self.on_expected(acked, report);
+            return;
+        }
         self.largest_acked = self.largest_acked.max(acked.packet_seq());
         if self.first_sample == Time::NEVER {
             self.first_sample = acked.now();
@@ -148,6 +152,7 @@ impl LossRecovery for PacketNumber {
         }
         report.delivered = report.numbers().delivered();
         self.detect(acked.now(), acked.rtt, report);
+        report.numbers().count(self.in_flight, self.base);
         self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
     }
 
@@ -165,6 +170,7 @@ impl LossRecovery for PacketNumber {
             rtt.back_off();
             self.timeout = rtt.backed_off(self.probe_timeout(rtt));
         }
+        report.numbers().count(self.in_flight, self.base);
     }
 
     /// RFC 9002 appendix A.8.
@@ -232,12 +238,54 @@ impl LossRecovery for PacketNumber {
     fn has_repaired_all(&self) -> bool {
         self.lost.is_empty()
     }
-    fn oldest(&self) -> u64 {
-        self.base
-    }
 }
 
 impl PacketNumber {
+    /// Does an acknowledgment tell of the oldest transmission in flight and of its data, which is all
+    /// that was missing before the next, and of nothing else? Most do.
+    #[inline]
+    fn is_as_expected(&self, seqs: &Sequences, acked: &Acked<'_>) -> bool {
+        acked.packet_seq() == self.base
+            && self.largest_acked < self.base
+            && acked.newly() == 1
+            && acked.is_cumulative()
+            && self.data_base + 1 == seqs.una
+            && self.data.front() == Some(&self.base)
+            && self.sent.front().is_some_and(|oldest| oldest.earlier == 0)
+            && self.arrived.is_empty()
+    }
+
+    /// As [`LossRecovery::on_ack`] does, where there is no loss to detect and nothing to withdraw.
+    #[inline]
+    fn on_expected(&mut self, acked: &Acked<'_>, report: &mut Report) {
+        let number = self.base;
+        self.largest_acked = number;
+        if self.first_sample == Time::NEVER {
+            self.first_sample = acked.now();
+        }
+        self.data.pop_front();
+        self.data_base += 1;
+        self.in_flight -= 1;
+        self.sent.pop_front();
+        self.base += 1;
+        self.forget_resolved();
+        self.loss_time = Time::NEVER;
+        let numbers = report.numbers();
+        numbers.delivered.push(number);
+        numbers.count(self.in_flight, self.base);
+        report.delivered = 1;
+        self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
+    }
+
+    /// The first transmission that is remembered is in flight.
+    #[inline]
+    fn forget_resolved(&mut self) {
+        while self.sent.front().is_some_and(|t| !t.in_flight) {
+            self.sent.pop_front();
+            self.base += 1;
+        }
+    }
+
     /// RFC 9002 section 6.2.1, without back-off.
     fn probe_timeout(&self, rtt: &RttEstimator) -> Duration {
         rtt.probe_timeout().max(rtt.srtt() + GRANULARITY) + self.max_ack_delay
@@ -335,10 +383,7 @@ impl PacketNumber {
                 self.lost.push_back(transmission.seq);
             }
         }
-        while self.sent.front().is_some_and(|t| !t.in_flight) {
-            self.sent.pop_front();
-            self.base += 1;
-        }
+        self.forget_resolved();
         let last = report.numbers().lost.last().copied();
         let reduces = last.is_some_and(|last| last >= self.recovery_start);
         if reduces {

@@ -244,6 +244,7 @@ impl LossRecovery for Rack {
             self.reduction.hear(report.delivered, advances && report.lost == 0);
         }
         self.set_timers(seqs, acked, &delivery, delay);
+        report.numbers().count(self.in_flight, self.base);
     }
 
     fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
@@ -269,6 +270,7 @@ impl LossRecovery for Rack {
         } else if self.timeout_due <= now {
             self.time_out(seqs, now, rtt, report);
         }
+        report.numbers().count(self.in_flight, self.base);
     }
 
     #[inline]
@@ -355,9 +357,6 @@ impl LossRecovery for Rack {
     }
     fn has_repaired_all(&self) -> bool {
         self.lost.is_empty()
-    }
-    fn oldest(&self) -> u64 {
-        self.base
     }
 }
 

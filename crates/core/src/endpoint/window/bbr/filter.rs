@@ -6,27 +6,41 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Default)]
 pub(in crate::endpoint::window) struct WindowedMax {
     candidates: VecDeque<(u64, f64)>,
+    /// The last and the first of them, at hand.
+    newest: (u64, f64),
+    oldest: (u64, f64),
 }
 
 impl WindowedMax {
     /// `value` was seen in round `round`; the window covers that round and the `length - 1`
     /// before it.
+    #[inline]
     pub(in crate::endpoint::window) fn update(&mut self, round: u64, value: f64, length: u64) {
+        // Of a later and smaller value of one round nobody will ever hear.
+        if round != self.newest.0 || value >= self.newest.1 || self.oldest.0 + length <= round {
+            self.renew(round, value, length);
+        }
+    }
+
+    #[inline(never)]
+    fn renew(&mut self, round: u64, value: f64, length: u64) {
         while self.candidates.back().is_some_and(|candidate| candidate.1 <= value) {
             self.candidates.pop_back();
         }
-        // Of a later and smaller value of one round nobody will ever hear.
         if self.candidates.back().is_none_or(|candidate| candidate.0 < round) {
             self.candidates.push_back((round, value));
         }
         while self.candidates.front().is_some_and(|candidate| candidate.0 + length <= round) {
             self.candidates.pop_front();
         }
+        self.newest = self.candidates.back().copied().unwrap_or_default();
+        self.oldest = self.candidates.front().copied().unwrap_or_default();
     }
 
     /// The maximum; zero before the first value.
+    #[inline]
     pub(in crate::endpoint::window) fn max(&self) -> f64 {
-        self.candidates.front().map_or(0.0, |candidate| candidate.1)
+        self.oldest.1
     }
 }
 

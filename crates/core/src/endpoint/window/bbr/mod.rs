@@ -47,6 +47,7 @@ use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::{real, seconds};
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
@@ -314,7 +315,7 @@ impl Bbr {
 
     /// BDPMultiple with `bw`.
     fn bdp_multiple(&self, bw: f64, gain: f64) -> f64 {
-        self.min_rtt.map_or(self.initial_window, |min_rtt| gain * bw * min_rtt.as_secs_f64())
+        self.min_rtt.map_or(self.initial_window, |min_rtt| gain * bw * seconds(min_rtt))
     }
 
     fn quantization_budget(&self, inflight: f64) -> f64 {
@@ -330,10 +331,10 @@ impl Bbr {
     fn set_cwnd(&mut self, rs: &RateSample) {
         let pipe = self.bdp_multiple(self.bw, self.state.cwnd_gain());
         let max_inflight = self.quantization_budget(pipe + self.extra_acked_filter.max());
-        let acked = rs.newly_acked as f64;
+        let acked = real(rs.newly_acked);
         if self.full_bw_reached {
             self.cwnd = smaller(self.cwnd + acked, max_inflight);
-        } else if self.cwnd < max_inflight || (rs.total_delivered as f64) < self.initial_window {
+        } else if self.cwnd < max_inflight || real(rs.total_delivered) < self.initial_window {
             self.cwnd += acked;
         }
         self.cwnd = larger(self.cwnd, MIN_PIPE_CWND);
@@ -383,7 +384,7 @@ impl CongestionControl for Bbr {
         }
         self.in_recovery = rs.in_recovery;
         // At least the whole packets of cwnd.
-        self.was_cwnd_limited[1] |= (rs.prior_in_flight + 1) as f64 > self.cwnd;
+        self.was_cwnd_limited[1] |= real(rs.prior_in_flight + 1) > self.cwnd;
         self.init_pacing_rate(rs.rtt);
 
         // UpdateModelAndState

@@ -1,6 +1,7 @@
 //! BBR's model of the path (section "Updating Network Path Model Parameters").
 
 use super::{BETA, Bbr, LOSS_THRESHOLD, LostPacket, RateSample, larger, smaller};
+use crate::endpoint::{real, seconds};
 
 /// BBR.ExtraAckedFilterLen, round trips.
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
@@ -50,14 +51,14 @@ impl Bbr {
     // "BBR.extra_acked"
 
     pub(super) fn update_ack_aggregation(&mut self, rs: &RateSample) {
-        let interval = rs.now.since(self.extra_acked_interval_start).as_secs_f64();
+        let interval = seconds(rs.now.since(self.extra_acked_interval_start));
         let mut expected = self.bw * interval;
         if self.extra_acked_delivered <= expected {
             self.extra_acked_delivered = 0.0;
             self.extra_acked_interval_start = rs.now;
             expected = 0.0;
         }
-        self.extra_acked_delivered += rs.newly_acked as f64;
+        self.extra_acked_delivered += real(rs.newly_acked);
         let extra = smaller(self.extra_acked_delivered - expected, self.cwnd);
         let length = if self.full_bw_reached { EXTRA_ACKED_FILTER_LEN } else { 1 };
         self.extra_acked_filter.update(self.round_count, extra, length);
@@ -68,7 +69,7 @@ impl Bbr {
     pub(super) fn update_latest_delivery_signals(&mut self, rs: &RateSample) {
         self.loss_round_start = false;
         self.bw_latest = larger(self.bw_latest, rs.rate);
-        self.inflight_latest = larger(self.inflight_latest, rs.delivered as f64);
+        self.inflight_latest = larger(self.inflight_latest, real(rs.delivered));
         if rs.prior_delivered >= self.loss_round_delivered {
             self.loss_round_delivered = rs.total_delivered;
             self.loss_round_start = true;
@@ -78,7 +79,7 @@ impl Bbr {
     pub(super) fn advance_latest_delivery_signals(&mut self, rs: &RateSample) {
         if self.loss_round_start {
             self.bw_latest = rs.rate;
-            self.inflight_latest = rs.delivered as f64;
+            self.inflight_latest = real(rs.delivered);
         }
     }
 
@@ -131,13 +132,13 @@ impl Bbr {
 
 /// IsInflightTooHigh: were more than 2 % of a flight lost?
 pub(super) fn is_inflight_too_high(lost: u64, tx_in_flight: u64) -> bool {
-    lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
+    real(lost) > real(tx_in_flight) * LOSS_THRESHOLD
 }
 
 /// InflightAtLoss: with how many packets in flight did losses cross the threshold?
 pub(super) fn inflight_at_loss(packet: &LostPacket) -> f64 {
-    let inflight_prev = packet.tx_in_flight as f64 - 1.0;
-    let lost_prev = packet.lost as f64 - 1.0;
+    let inflight_prev = real(packet.tx_in_flight) - 1.0;
+    let lost_prev = real(packet.lost) - 1.0;
     let lost_prefix = (LOSS_THRESHOLD * inflight_prev - lost_prev) / (1.0 - LOSS_THRESHOLD);
     inflight_prev + lost_prefix
 }

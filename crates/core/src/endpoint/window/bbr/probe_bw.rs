@@ -4,6 +4,7 @@ use super::model::{inflight_at_loss, is_inflight_too_high};
 use super::{
     AckPhase, BETA, Bbr, HEADROOM, LostPacket, MIN_PIPE_CWND, RateSample, State, larger, smaller,
 };
+use crate::endpoint::real;
 use crate::units::{Duration, Time};
 
 /// Bound on the round trips between two probes, so that Reno and CUBIC flows can live beside.
@@ -87,8 +88,7 @@ impl Bbr {
     fn is_time_to_probe_bw(&self, now: Time) -> bool {
         // HasElapsedInPhase or IsRenoCoexistenceProbeTime
         now > self.cycle_stamp + self.bw_probe_wait
-            || self.rounds_since_probe_up as f64
-                >= smaller(self.target_inflight(), MOST_RENO_ROUNDS)
+            || real(self.rounds_since_probe_up) >= smaller(self.target_inflight(), MOST_RENO_ROUNDS)
     }
 
     fn target_inflight(&self) -> f64 {
@@ -96,12 +96,12 @@ impl Bbr {
     }
 
     fn is_time_to_cruise(&self, rs: &RateSample) -> bool {
-        let in_flight = rs.in_flight as f64;
+        let in_flight = real(rs.in_flight);
         in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.max_bw(), 1.0)
     }
 
     pub(super) fn is_time_to_go_down(&mut self, rs: &RateSample) -> bool {
-        if self.prev_probe_too_high && rs.in_flight as f64 >= self.inflight_longterm {
+        if self.prev_probe_too_high && real(rs.in_flight) >= self.inflight_longterm {
             self.prev_probe_precautionary = true;
             return true;
         }
@@ -132,7 +132,7 @@ impl Bbr {
         if !self.is_cwnd_limited() || self.cwnd < self.inflight_longterm {
             return;
         }
-        self.bw_probe_up_acked += rs.newly_acked as f64;
+        self.bw_probe_up_acked += real(rs.newly_acked);
         if self.bw_probe_up_acked >= self.probe_up_acked_per_inc {
             let delta = libm::floor(self.bw_probe_up_acked / self.probe_up_acked_per_inc);
             self.bw_probe_up_acked -= delta * self.probe_up_acked_per_inc;
@@ -166,7 +166,7 @@ impl Bbr {
             if self.inflight_longterm.is_infinite() {
                 return false;
             }
-            self.inflight_longterm = larger(self.inflight_longterm, rs.tx_in_flight as f64);
+            self.inflight_longterm = larger(self.inflight_longterm, real(rs.tx_in_flight));
             if self.state == State::ProbeBwUp {
                 self.probe_inflight_longterm_upward(rs);
             }

@@ -1,6 +1,7 @@
 //! ProbeRTT and the smallest round-trip time (section "ProbeRTT").
 
 use super::{AckPhase, Bbr, MIN_PIPE_CWND, RateSample, State};
+use crate::endpoint::real;
 use crate::units::{Duration, Time};
 
 /// BBR.MinRTTFilterLen.
@@ -46,7 +47,7 @@ impl Bbr {
 
     fn handle_probe_rtt(&mut self, rs: &RateSample) {
         if self.probe_rtt_done_stamp.is_none() {
-            if rs.in_flight as f64 <= self.probe_rtt_cwnd() {
+            if real(rs.in_flight) <= self.probe_rtt_cwnd() {
                 self.probe_rtt_done_stamp = Some(rs.now + PROBE_RTT_DURATION);
                 self.probe_rtt_round_done = false;
                 self.start_round();

@@ -2,6 +2,7 @@
 
 use super::model::is_inflight_too_high;
 use super::{Bbr, RateSample, State};
+use crate::endpoint::real;
 
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
@@ -65,7 +66,7 @@ impl Bbr {
 
     pub(super) fn check_drain_done(&mut self, rs: &RateSample) {
         if self.state == State::Drain
-            && (rs.in_flight as f64 <= self.inflight(self.bw, 1.0)
+            && (real(rs.in_flight) <= self.inflight(self.bw, 1.0)
                 || self.round_count > self.drain_start_round + DRAIN_ROUNDS)
         {
             self.start_probe_bw_down(rs.now); // EnterProbeBW
