@@ -36,8 +36,7 @@ pub struct Sender {
     byte_counting: bool,
     /// Does discrimination hear of acknowledgments, or recovery ask it whether losses are errors?
     discriminates: bool,
-    /// Do packets carry something of feedback or of the law?
-    stamps: bool,
+    leaving: Leaving,
     extras: Option<Box<Extras>>,
     window: Window,
     recovery: Recovery,
@@ -46,6 +45,17 @@ pub struct Sender {
     counters: Counters,
     discriminator: Discriminator,
     feedback: Feedback,
+}
+
+/// What there is to a packet that leaves, beside its number and recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// Nothing.
+    Plain,
+    /// A size, a pace or a timing of its own.
+    Attended,
+    /// That, perhaps, and something of feedback or of the law.
+    Stamped,
 }
 
 /// What most connections have no use for.
@@ -142,6 +152,15 @@ impl Sender {
         let pacer = (law.paces() || config.pacing).then(Pacer::default);
         let ecn = uses_ecn.then(EcnState::default);
         let has_extras = pacer.is_some() || ecn.is_some();
+        let stamps = protocol.feedback.stamps() || law.announces();
+        let estimators = Estimators::new(config, asked);
+        let leaving = if stamps {
+            Leaving::Stamped
+        } else if has_extras || !estimators.times_by_timestamp() {
+            Leaving::Attended
+        } else {
+            Leaving::Plain
+        };
         Sender {
             seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
@@ -150,7 +169,7 @@ impl Sender {
             byte_counting: config.byte_counting,
             discriminates: protocol.discrimination.hears_acks()
                 || protocol.recovery.asks_for_cause(),
-            stamps: protocol.feedback.stamps() || law.announces(),
+            leaving,
             extras: has_extras.then(|| Box::new(Extras { pacer, ecn, ..Extras::default() })),
             window: Window::new(
                 &law,
@@ -162,7 +181,7 @@ impl Sender {
             ),
             recovery: protocol.recovery.make(config),
             report: Report::new(numbered),
-            estimators: Estimators::new(config, asked),
+            estimators,
             counters: Counters::default(),
             discriminator: protocol.discrimination.make(discrimination::Setup {
                 endpoint: config,
@@ -205,6 +224,9 @@ impl Sender {
     }
 
     fn extras(&mut self) -> &mut Extras {
+        if self.leaving == Leaving::Plain {
+            self.leaving = Leaving::Attended;
+        }
         self.extras.get_or_insert_default()
     }
 
@@ -477,7 +499,13 @@ impl Sender {
             }
         }
         let cwnd = self.window.cwnd();
-        let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) else {
+        let at_rest = self.report.at_rest;
+        let seq = if at_rest {
+            self.seqs.next_within(cwnd)
+        } else {
+            self.recovery.next_to_send(&mut self.seqs, cwnd)
+        };
+        let Some(seq) = seq else {
             self.pause();
             return false;
         };
@@ -487,10 +515,9 @@ impl Sender {
         }
         let packet_seq = self.next_packet_seq;
         self.next_packet_seq += 1;
-        self.note_state_at(now, packet_seq);
-        let sent = Sent { seq, packet_seq, now, again, rtt: &self.estimators.rtt };
-        self.recovery.on_sent(&self.seqs, &sent);
-        self.estimators.on_sent(now, seq, again);
+        if !at_rest {
+            self.tell_recovery(now, seq, packet_seq, again);
+        }
         if seq == self.seqs.next {
             self.seqs.next += 1;
             self.seqs.high = self.seqs.high.max(self.seqs.next);
@@ -504,13 +531,19 @@ impl Sender {
         packet.timestamp = now;
         packet.size = self.packet_size;
         packet.header = CongestionHeader::None;
-        if self.extras.is_some() {
-            self.complete(now, packet);
-        }
-        if self.stamps {
-            self.stamp(packet);
+        if self.leaving != Leaving::Plain {
+            self.attend(now, packet);
         }
         true
+    }
+
+    /// Recovery hears of a packet that leaves, once the state before it is noted. Where rates are
+    /// sampled recovery is never at rest.
+    #[inline(never)]
+    fn tell_recovery(&mut self, now: Time, seq: u64, packet_seq: u64, again: bool) {
+        self.note_state_at(now, packet_seq);
+        let sent = Sent { seq, packet_seq, now, again, rtt: &self.estimators.rtt };
+        self.recovery.on_sent(&self.seqs, &sent);
     }
 
     /// Nothing may be sent now: was it the window that kept it back?
@@ -535,8 +568,19 @@ impl Sender {
         self.counters.retransmissions += 1; // What is judged does not count itself.
     }
 
-    /// What a packet carries of ECN, its size if that is not the usual one, and its pace.
+    /// What follows from a packet that leaves, and what it carries, where that is more than usual.
     #[inline(never)]
+    fn attend(&mut self, now: Time, packet: &mut Packet) {
+        let again = packet.flags.contains(Flags::RETRANSMISSION);
+        self.estimators.on_sent(now, packet.seq, again);
+        self.complete(now, packet);
+        if self.leaving == Leaving::Stamped {
+            self.stamp(packet);
+        }
+    }
+
+    /// What a packet carries of ECN, its size if that is not the usual one, and its pace.
+    #[inline]
     fn complete(&mut self, now: Time, packet: &mut Packet) {
         let Some(extras) = &mut self.extras else { return };
         packet.size = extras.sizes.of(packet.seq, self.packet_size);
@@ -552,7 +596,7 @@ impl Sender {
     }
 
     /// What a packet carries of feedback and of the law.
-    #[inline(never)]
+    #[inline]
     fn stamp(&mut self, packet: &mut Packet) {
         let window = self.window.cwnd().min(self.seqs.rwnd as f64);
         self.feedback.stamp(packet, self.estimators.rtt.srtt(), window);

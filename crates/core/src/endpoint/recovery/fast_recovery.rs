@@ -50,6 +50,11 @@ impl FastRecovery {
     pub(super) fn in_recovery(&self) -> bool {
         self.recovery_point.is_some()
     }
+    /// Is there nothing to send again, and has nothing left the network but what is acknowledged?
+    #[inline]
+    fn is_at_rest(&self) -> bool {
+        self.inflation == 0 && self.retransmit.is_none()
+    }
 
     /// One past the last packet that is being repaired, while there is something to repair.
     pub(super) fn recovery_point(&self) -> Option<u64> {
@@ -195,6 +200,10 @@ macro_rules! scheme {
             #[inline]
             fn in_recovery(&self) -> bool {
                 self.0.in_recovery()
+            }
+            #[inline]
+            fn is_at_rest(&self) -> bool {
+                self.0.is_at_rest()
             }
         }
     };

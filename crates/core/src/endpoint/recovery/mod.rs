@@ -54,6 +54,12 @@ impl Sequences {
     pub fn outstanding(&self) -> u64 {
         self.next - self.una
     }
+    /// The next packet in order, if a window of `cwnd`, the receiver and the application let it go
+    /// where nothing outstanding has left the network.
+    #[inline]
+    pub fn next_within(&self, cwnd: f64) -> Option<u64> {
+        (fits(self.outstanding(), cwnd) && self.allows_next()).then_some(self.next)
+    }
     /// May `next` be sent as far as application and receiver go?
     #[inline]
     fn allows_next(&self) -> bool {
@@ -171,6 +177,8 @@ pub struct Report {
     pub finding: Finding,
     /// [`LossRecovery::in_recovery`] as it is since: only what is reported changes it.
     pub in_recovery: bool,
+    /// [`LossRecovery::is_at_rest`] as it is since.
+    pub at_rest: bool,
     /// Did a recovery timer expire: a retransmission timeout, or a probe timeout?
     pub timed_out: bool,
     /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out of
@@ -278,6 +286,11 @@ pub trait LossRecovery: Debug + Send + Sync {
     fn in_recovery(&self) -> bool {
         false
     }
+    /// Is nothing missing, and are the timers set? Then the next packet is
+    /// [`Sequences::next_within`] the window, recovery need not be asked, nor told that it leaves.
+    fn is_at_rest(&self) -> bool {
+        false
+    }
     /// Is `seq`, which is being sent again, deemed lost? SACK also sends again what it merely has
     /// not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
     fn deems_lost(&self, _seq: u64) -> bool {
@@ -334,6 +347,9 @@ impl<T: LossRecovery> LossRecovery for Box<T> {
     }
     fn in_recovery(&self) -> bool {
         (**self).in_recovery()
+    }
+    fn is_at_rest(&self) -> bool {
+        (**self).is_at_rest()
     }
     fn deems_lost(&self, seq: u64) -> bool {
         (**self).deems_lost(seq)
@@ -398,15 +414,17 @@ impl<R: Recover> Recover for Box<R> {
 impl LossRecovery for Recovery {
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        report.in_recovery = each!(self, scheme => {
+        each!(self, scheme => {
             scheme.on_ack(seqs, acked, report);
-            scheme.in_recovery()
+            report.in_recovery = scheme.in_recovery();
+            report.at_rest = scheme.is_at_rest();
         });
     }
     fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
-        report.in_recovery = each!(self, scheme => {
+        each!(self, scheme => {
             scheme.on_timer(seqs, expired, report);
-            scheme.in_recovery()
+            report.in_recovery = scheme.in_recovery();
+            report.at_rest = scheme.is_at_rest();
         });
     }
     #[inline]
@@ -431,6 +449,9 @@ impl LossRecovery for Recovery {
     #[inline]
     fn in_recovery(&self) -> bool {
         each!(self, scheme => scheme.in_recovery())
+    }
+    fn is_at_rest(&self) -> bool {
+        each!(self, scheme => scheme.is_at_rest())
     }
     fn deems_lost(&self, seq: u64) -> bool {
         each!(self, scheme => scheme.deems_lost(seq))

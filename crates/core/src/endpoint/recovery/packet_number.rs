@@ -124,38 +124,11 @@ impl LossRecovery for PacketNumber {
         report.clear_numbers();
         if self.is_as_expected(seqs, acked) {
             self.on_expected(acked, report);
-            return;
+        } else {
+            self.on_other(seqs, acked, report);
         }
-        self.largest_acked = self.largest_acked.max(acked.packet_seq());
-        if self.first_sample == Time::NEVER {
-            self.first_sample = acked.now();
-        }
-        self.deliver_echoed(acked.packet_seq(), report);
-        while self.data_base < seqs.una {
-            let latest = self.data.pop_front().unwrap_or(ARRIVED);
-            self.data_base += 1;
-            self.on_arrival(latest, acked.packet_seq(), report);
-        }
-        self.arrived.remove_below(seqs.una);
-        for block in acked.sack() {
-            if block.start >= block.end || block.end > seqs.high || block.start < seqs.una {
-                continue;
-            }
-            let mut seq = self.arrived.next_missing(block.start);
-            while seq < block.end {
-                let slot = (seq - self.data_base) as usize;
-                let latest = std::mem::replace(&mut self.data[slot], ARRIVED);
-                self.on_arrival(latest, acked.packet_seq(), report);
-                seq = self.arrived.next_missing(seq + 1);
-            }
-            self.arrived.insert(*block, 0);
-        }
-        report.delivered = report.numbers().delivered();
-        self.detect(acked.now(), acked.rtt, report);
-        report.numbers().count(self.in_flight, self.base);
         self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
     }
-
     /// The timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
     fn on_timer(&mut self, _: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
         let Expired { now, rtt, .. } = expired;
@@ -274,7 +247,38 @@ impl PacketNumber {
         numbers.delivered.push(number);
         numbers.count(self.in_flight, self.base);
         report.delivered = 1;
-        self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
+    }
+
+    /// Any other acknowledgment.
+    #[inline(never)]
+    fn on_other(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+        self.largest_acked = self.largest_acked.max(acked.packet_seq());
+        if self.first_sample == Time::NEVER {
+            self.first_sample = acked.now();
+        }
+        self.deliver_echoed(acked.packet_seq(), report);
+        while self.data_base < seqs.una {
+            let latest = self.data.pop_front().unwrap_or(ARRIVED);
+            self.data_base += 1;
+            self.on_arrival(latest, acked.packet_seq(), report);
+        }
+        self.arrived.remove_below(seqs.una);
+        for block in acked.sack() {
+            if block.start >= block.end || block.end > seqs.high || block.start < seqs.una {
+                continue;
+            }
+            let mut seq = self.arrived.next_missing(block.start);
+            while seq < block.end {
+                let slot = (seq - self.data_base) as usize;
+                let latest = std::mem::replace(&mut self.data[slot], ARRIVED);
+                self.on_arrival(latest, acked.packet_seq(), report);
+                seq = self.arrived.next_missing(seq + 1);
+            }
+            self.arrived.insert(*block, 0);
+        }
+        report.delivered = report.numbers().delivered();
+        self.detect(acked.now(), acked.rtt, report);
+        report.numbers().count(self.in_flight, self.base);
     }
 
     /// The first transmission that is remembered is in flight.

@@ -234,6 +234,10 @@ impl Scheme for Sack {
     fn in_recovery(&self) -> bool {
         matches!(self.phase, Phase::Recovery { .. })
     }
+    #[inline]
+    fn is_at_rest(&self) -> bool {
+        self.phase == Phase::Open && self.arrived.is_empty()
+    }
     /// RFC 6675: IsLost, as far as the scoreboard goes.
     fn deems_lost(&self, seq: u64) -> bool {
         seq < self.lost_below

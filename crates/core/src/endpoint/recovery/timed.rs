@@ -43,6 +43,11 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn in_recovery(&self) -> bool {
         false
     }
+    /// Is nothing missing, so that what is outstanding is what is in the network, and what leaves
+    /// need not be told?
+    fn is_at_rest(&self) -> bool {
+        false
+    }
     /// See [`LossRecovery::deems_lost`].
     fn deems_lost(&self, _seq: u64) -> bool {
         true
@@ -221,6 +226,12 @@ impl<S: Scheme> LossRecovery for Timed<S> {
     #[inline]
     fn in_recovery(&self) -> bool {
         self.scheme.in_recovery()
+    }
+    #[inline]
+    fn is_at_rest(&self) -> bool {
+        self.scheme.is_at_rest()
+            && self.recovery_timer != Time::NEVER
+            && self.retransmission.is_none()
     }
     fn deems_lost(&self, seq: u64) -> bool {
         self.scheme.deems_lost(seq)
