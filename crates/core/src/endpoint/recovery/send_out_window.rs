@@ -187,4 +187,9 @@ impl Scheme for SendOutWindow {
     fn in_flight(&self, seqs: &Sequences) -> u64 {
         seqs.outstanding().saturating_sub(self.inflation)
     }
+    /// After a reset what is sent again must be told.
+    #[inline]
+    fn is_at_rest(&self) -> bool {
+        self.inflation == 0 && self.retransmit.is_none() && self.reset_point == 0
+    }
 }
