@@ -43,6 +43,8 @@ pub struct AckEvent {
     pub path: Path,
     /// Packets it acknowledged for the first time; 0 for a duplicate.
     pub newly_acked: u64,
+    /// The same in bytes on the wire.
+    pub newly_acked_bytes: u64,
     /// Packets that it acknowledged cumulatively or showed to have arrived out of order, where
     /// recovery reads SACK blocks; else [`AckEvent::newly_acked`], or 1 for a duplicate.
     pub delivered: u64,

@@ -101,6 +101,14 @@ impl Sizes {
             }
         }
     }
+
+    /// Bytes of the packets `from..to`.
+    fn bytes(&self, from: u64, to: u64, usual: u32) -> u64 {
+        if self.before.is_empty() && self.last.is_none() {
+            return (to - from) * u64::from(usual);
+        }
+        (from..to).map(|seq| u64::from(self.of(seq, usual))).sum()
+    }
 }
 
 /// What is counted as it happens.
@@ -266,6 +274,10 @@ impl Sender {
         let mut event = AckEvent {
             path: self.estimators.path(now, outstanding, cwnd, bandwidth),
             newly_acked: newly,
+            newly_acked_bytes: match &self.extras {
+                None => newly * u64::from(self.packet_size),
+                Some(extras) => extras.sizes.bytes(before, ack.seq, self.packet_size),
+            },
             delivered: newly,
             lost: 0,
             growth: counted as i64 as f64,

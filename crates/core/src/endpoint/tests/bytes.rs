@@ -1,6 +1,13 @@
 //! Real packets: sizes that differ, and sockets that are full.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::window::{CongestionControl, CustomLaw, Setup, WindowLaw};
+use crate::part::{Custom, CustomPart, Words};
+use crate::protocols::Protocol;
 use crate::units::Duration;
 
 /// All that may leave now.
@@ -65,4 +72,53 @@ fn what_a_full_socket_refused_comes_next_and_once() {
     assert_eq!(leave(&mut s, 5), [(1, 1000), (2, 1000)]);
     assert_eq!(leave(&mut s, 5), []);
     assert_eq!(s.stats(ms(5)).sent, 3);
+}
+
+/// A law with a window of ten that adds up the bytes that are acknowledged to it.
+struct BytesHeard(Arc<AtomicU64>);
+
+impl CustomPart for BytesHeard {
+    fn words(&self) -> Words {
+        Words { name: "bytes-heard", what: "adds up bytes", source: "a test" }
+    }
+}
+
+impl CustomLaw for BytesHeard {
+    fn make(&self, _: Setup<'_>) -> Box<dyn CongestionControl> {
+        Box::new(BytesHeardState(self.0.clone()))
+    }
+}
+
+#[derive(Debug)]
+struct BytesHeardState(Arc<AtomicU64>);
+
+impl CongestionControl for BytesHeardState {
+    fn cwnd(&self) -> f64 {
+        10.0
+    }
+    fn on_ack(&mut self, ack: &AckEvent) {
+        self.0.fetch_add(ack.newly_acked_bytes, Ordering::Relaxed);
+    }
+    fn on_congestion(&mut self, _: &CongestionEvent) {}
+    fn on_reset(&mut self, _: &ResetEvent) {}
+}
+
+#[test]
+fn laws_hear_of_bytes_too() {
+    let heard = Arc::default();
+    let law = Box::leak(Box::new(BytesHeard(Arc::clone(&heard))));
+    let row = protocols::find("sack").expect("a row of the table");
+    let outside = Protocol { window: WindowLaw::Custom(Custom(law)), ..*row };
+    let mut s = Sender::new(&outside, &window(10.0), 1, "test");
+    // Two of 1000 bytes, one of 1400 and the rest of 300.
+    s.offer_until(2);
+    leave(&mut s, 0);
+    s.set_packet_size(1400);
+    s.offer_bytes(1700);
+    assert_eq!(leave(&mut s, 0), [(2, 1400), (3, 300)]);
+    let total = || heard.load(Ordering::Relaxed);
+    for (seq, bytes) in [(1, 1000), (3, 3400), (4, 3700)] {
+        s.on_ack(ms(100), &Packet { kind: PacketKind::Ack, seq, ..Packet::default() });
+        assert_eq!(total(), bytes);
+    }
 }
