@@ -12,7 +12,7 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT = 760, 340
 LEFT, RIGHT, TOP, BOTTOM, GAP = 56, 32, 60, 48, 56
-COLOURS = {"before": "#9a9a9a", "now": "#1f6fb4"}
+COLOUR = "#1f6fb4"
 
 
 def line(points):
@@ -47,20 +47,12 @@ def main():
                        f'text-anchor="middle">{label}</text>')
         out.append(f'<text x="{left + panel / 2:.1f}" y="{HEIGHT - 10}" '
                    'text-anchor="middle">flows</text>')
-        for version, colour in COLOURS.items():
-            points = [(x_of(int(row["flows"])), y_of(float(row["ns_per_packet_hop"])))
-                      for row in rows
-                      if row["topology"] == topology and row["version"] == version]
-            out.append(f'<polyline points="{line(points)}" fill="none" stroke="{colour}" '
-                       'stroke-width="2"/>')
-            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
-                    for x, y in points]
-    out.append(f'<text x="{LEFT}" y="14">CPU nanoseconds per packet-hop</text>')
-    for number, (version, colour) in enumerate(COLOURS.items()):
-        x = WIDTH - 170 + number * 90
-        out.append(f'<line x1="{x}" x2="{x + 22}" y1="10" y2="10" stroke="{colour}" '
+        points = [(x_of(int(row["flows"])), y_of(float(row["ns_per_packet_hop"])))
+                  for row in rows if row["topology"] == topology]
+        out.append(f'<polyline points="{line(points)}" fill="none" stroke="{COLOUR}" '
                    'stroke-width="2"/>')
-        out.append(f'<text x="{x + 28}" y="14">{version}</text>')
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{COLOUR}"/>' for x, y in points]
+    out.append(f'<text x="{LEFT}" y="14">CPU nanoseconds per packet-hop</text>')
     out.append("</svg>")
     (ROOT / "docs" / "img" / "growth.svg").write_text("\n".join(out) + "\n")
 
