@@ -236,11 +236,13 @@ impl Scheme for BulkRepeat {
             return false;
         }
         self.after_timeout = true;
-        if self.config.timeout_window == TimeoutWindow::Repeated {
-            self.begin_bulk(seqs);
-        } else {
+        if self.config.timeout_window != TimeoutWindow::Repeated {
             self.newreno.repair(seqs, Some(seqs.una));
+        } else if seqs.outstanding() > 0 {
+            self.begin_bulk(seqs);
         }
+        // Else a reset just before has sent nothing yet: there is no window to repeat, and it goes
+        // on.
         true
     }
 
@@ -263,5 +265,26 @@ impl Scheme for BulkRepeat {
     }
     fn asks_for_cause_of_timeout(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_before_a_reset_has_sent_anything_does_not_end_the_transfer() {
+        let config = BulkRepeatConfig {
+            timeout_window: TimeoutWindow::Repeated,
+            ..BulkRepeatConfig::DEFAULT
+        };
+        let mut scheme = BulkRepeat::new(&config, &EndpointConfig::default());
+        let mut seqs = Sequences { una: 3, next: 5, high: 5, limit: 9, rwnd: 31 };
+        assert!(!scheme.on_reset(&mut seqs, false), "congestion");
+        assert_eq!(seqs.next, 3);
+        // Pacing holds 3 back until the timer expires again, by an error now: there is nothing to
+        // repeat.
+        assert!(scheme.on_reset(&mut seqs, true));
+        assert_eq!(scheme.next_to_send(&mut seqs, 2.0), Some(3));
     }
 }
