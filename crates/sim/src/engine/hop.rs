@@ -115,8 +115,8 @@ impl Hop {
         window: Span,
         phases: Option<Box<PhaseOutcome>>,
     ) -> LinkOutcome {
-        let Books { passed, passed_bytes, outside, mut waited, on_wire_at_end, rest } = self.books;
-        let rest = rest.map_or_else(Rest::default, |rest| *rest);
+        let rest = self.books.so_far();
+        let Books { passed, passed_bytes, outside, mut waited, on_wire_at_end, .. } = self.books;
         let busy = rest.busy + (self.link.passing_time(passed_bytes) - outside);
         let mut in_flight = on_wire_at_end + rest.on_wire_at_end;
         // What still waits has not been entered yet.
@@ -300,9 +300,14 @@ impl Books {
         self.rest.get_or_insert_default()
     }
 
+    /// The counts of these packets so far.
+    pub(super) fn so_far(&self) -> Rest {
+        self.rest.as_deref().copied().unwrap_or_default()
+    }
+
     /// Bytes put on the wire.
     pub(super) fn sent_bytes(&self) -> u64 {
-        self.passed_bytes + self.rest.as_ref().map_or(0, |rest| rest.sent_bytes)
+        self.passed_bytes + self.so_far().sent_bytes
     }
 }
 

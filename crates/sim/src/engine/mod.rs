@@ -249,10 +249,11 @@ impl Simulation {
     /// The link with that index. `queue_packets` is exact with [`Simulation::traced`] only.
     pub fn link(&mut self, index: usize) -> LinkSnapshot {
         let hop = &mut self.hops[index];
+        let looked_at = hop.books.so_far();
         LinkSnapshot {
             queue_packets: hop.waiting(self.now),
-            dropped: hop.books.rest().dropped,
-            corrupted: hop.books.rest().corrupted,
+            dropped: looked_at.dropped,
+            corrupted: looked_at.corrupted,
             sent_bytes: hop.books.sent_bytes(),
             signal: match &hop.link {
                 Link::Fifo(_) => None,
