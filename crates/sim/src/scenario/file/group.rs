@@ -8,6 +8,7 @@ use windward_core::units::{Duration, Rate, Time};
 
 use super::composition;
 use super::endpoint::{self, MAX_PACKET_SIZE};
+use super::schema;
 use super::section::{Amount, Field, Result, Section};
 use crate::scenario::{MAX_DURATION, Pattern, Traffic};
 
@@ -115,8 +116,8 @@ fn traffic(
     config: EndpointConfig,
     common: Option<&Section<'_>>,
 ) -> Result<Traffic> {
-    const KINDS: [&str; 4] = ["protocol", "cbr", "on_off", "schedule"];
-    let mut given = KINDS.iter().filter_map(|key| section.get(key).map(|field| (key, field)));
+    let kinds = ["protocol"].into_iter().chain(schema::DATAGRAMS);
+    let mut given = kinds.filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((kind, field)) = given.next() else {
         return Err(section.error("`protocol` is missing").with_help(
             "write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off` or \
@@ -126,7 +127,7 @@ fn traffic(
     if let Some((_, second)) = given.next() {
         return Err(second.error(format!("the flows already have `{kind}`")));
     }
-    if *kind == "protocol" {
+    if kind == "protocol" {
         let preset = match (endpoint::preset(section)?, common) {
             (None, Some(common)) => endpoint::preset(common)?,
             (own, _) => own,

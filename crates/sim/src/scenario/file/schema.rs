@@ -373,6 +373,9 @@ const GILBERT_ELLIOTT: &[Key] = &[
     key("loss_bad", "1", "loss probability in the bad state (netem's 1-h)"),
 ];
 
+/// The keys of `[[flows]]` that make a group one of datagrams.
+pub(super) const DATAGRAMS: [&str; 3] = ["cbr", "on_off", "schedule"];
+
 const FLOW: &[Key] = &[
     key("group", "", "unique name of the group"),
     key("count", "1", "number of flows, 1 to 100000 in all groups"),

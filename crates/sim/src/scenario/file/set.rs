@@ -103,7 +103,14 @@ impl Change<'_> {
         let name = |node: &Node| schema::name_of(node, by).map(Cow::into_owned);
         let named = |item: &Node| name(item).as_deref() == Some(wanted);
         let matched: Vec<usize> = match wanted {
-            "*" => (0..items.len()).collect(),
+            "*" => {
+                let all = 0..items.len();
+                let concerned: Vec<_> = all.filter(|&i| concerns(&items[i], rest)).collect();
+                if concerned.is_empty() && !items.is_empty() {
+                    return Err(self.error("no group is of connections, all send datagrams"));
+                }
+                concerned
+            }
             _ => match items.iter().position(named) {
                 Some(index) => vec![index],
                 None => {
@@ -139,6 +146,14 @@ impl Change<'_> {
     fn error(&self, message: impl Display) -> ScenarioError {
         ScenarioError::new(self.place.clone(), message.to_string()).with_key(shorten(self.key))
     }
+}
+
+/// Does a key under `*` concern this item? What connections have and datagrams cannot have passes
+/// over groups of datagrams; no other array has these keys.
+fn concerns(item: &Node, rest: &str) -> bool {
+    let Value::Table(table) = &item.value else { return true };
+    let datagrams = schema::DATAGRAMS.iter().any(|kind| table.get(kind).is_some());
+    !(datagrams && matches!(split(rest).0, "protocol" | "size"))
 }
 
 /// The first part of a dotted key and the rest.

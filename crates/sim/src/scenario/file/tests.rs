@@ -241,6 +241,44 @@ fn set_changes_adds_and_selects() {
 }
 
 #[test]
+fn keys_of_connections_for_all_flows_pass_over_datagrams() {
+    // A connection beside voice, web and burst, which send datagrams.
+    let changes = [
+        ("flows.*.protocol", "tcpw-br"),
+        ("flows.*.protocol.recovery", "sack"),
+        ("flows.*.size", "10MB"),
+        ("flows.*.rwnd", "20"),
+        ("flows.*.timestamps", "false"),
+        ("flows.*.clock_granularity", "100ms"),
+        ("flows.*.rto_floor", "1s"),
+        ("flows.*.delayed_acks", "true"),
+        ("flows.*.initial_window", "1"),
+        ("flows.*.overhead", "1us"),
+        ("flows.*.westwood.estimator", "ere"),
+    ];
+    let s = with(DATAGRAMS, &changes);
+    let Traffic::Transport { protocol, config, packets } = &flow(&s, "tcp-1").kind.traffic else {
+        panic!("no connection");
+    };
+    assert_eq!((protocol.name, config.rwnd, config.timestamps), ("tcpw-br+sack", 20, false));
+    assert_eq!(*packets, Some(10_000));
+    let plain = build(DATAGRAMS);
+    for name in ["voice-1", "web-1", "burst-1"] {
+        let traffic = |s| format!("{:?}", flow(s, name).kind.traffic);
+        assert_eq!(traffic(&s), traffic(&plain), "{name}");
+    }
+    // By name it is an error, as it was.
+    let mut file = ScenarioFile::parse("s.toml", DATAGRAMS).unwrap();
+    file.set("flows.voice.protocol", "reno").unwrap();
+    assert!(file.build().unwrap_err().to_string().contains("the flows already have `protocol`"));
+    // Where there is no connection, the key would be lost without a word.
+    let udp = DATAGRAMS.replacen("protocol = \"cubic\"", "cbr = { rate = \"1Mbit\" }", 1);
+    let mut file = ScenarioFile::parse("s.toml", &udp).unwrap();
+    let none = file.set("flows.*.protocol", "reno").unwrap_err().to_string();
+    assert!(none.contains("flows.*.protocol: no group is of connections"), "{none}");
+}
+
+#[test]
 fn a_failed_set_changes_nothing() {
     let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
     for key in ["flows.*.nonsense", "flows.none.count", "duration.x", "", ".", "experiment.x"] {
