@@ -116,6 +116,8 @@ pub enum CongestionHeader {
         g: f64,
         /// How long ago the controller that wrote g last shifted its phase, seconds.
         age: f64,
+        /// How full its queue has been since then, or since the start: a share of its limit.
+        filled: f32,
     },
     /// ESTCP's two ECN bits, on data packets and echoed (estcp2010, Fig. 4).
     EstcpBits {

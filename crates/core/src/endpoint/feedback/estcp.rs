@@ -75,7 +75,8 @@ impl Signal for Field {
     }
     #[inline]
     fn stamp(_: &Plain, packet: &mut Packet, _: Duration, _: f64) {
-        packet.header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
+        packet.header =
+            CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
     }
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Field { latest: CongestionHeader::None }

@@ -308,7 +308,7 @@ impl<'a> Run<'a> {
         // A traffic controller that shifts its phase and changes its mind as often as others flag.
         self.phase += u64::from(self.chance(self.chaos.flags));
         match &mut packet.header {
-            CongestionHeader::Estcp { phase, g, age } => {
+            CongestionHeader::Estcp { phase, g, age, .. } => {
                 *phase = self.phase;
                 *g = 1e-6 + self.stream.uniform();
                 *age = 0.0;

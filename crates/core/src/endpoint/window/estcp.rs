@@ -258,7 +258,7 @@ mod tests {
             high: at + 100,
             sent,
             packet_seq: at,
-            header: CongestionHeader::Estcp { phase, g, age: 0.0 },
+            header: CongestionHeader::Estcp { phase, g, age: 0.0, filled: 1.0 },
             ..AckEvent::default()
         }
     }

@@ -30,8 +30,10 @@
 //! Packets are written as they leave the queue, so that the shift overtakes what waits. With
 //! several controllers on a path the ideal field adds their phases up, so that no shift is lost,
 //! and carries the g of the one that shifted last: a link that is no bottleneck does not shift.
-//! The two bits of Fig. 4 have room for one bottleneck; a controller whose queue has never been
-//! half full leaves them alone.
+//! Before any has shifted it is the g of the one whose queue has come nearest to its limit, and
+//! one before which nothing ever waited leaves the field to the others; of equals the slower
+//! counts. The two bits of Fig. 4 have room for one bottleneck; a controller whose queue has never
+//! been half full leaves them alone.
 
 use super::{Feedback, RouterKind, RouterPart};
 use crate::network::QueueLimit;
@@ -329,11 +331,14 @@ impl TrafficController {
         self.shortest = self.shortest.min(filled);
         self.drained |= 2 * filled <= self.full();
         match &mut packet.header {
-            CongestionHeader::Estcp { phase, g, age } => {
+            CongestionHeader::Estcp { phase, g, age, filled } => {
                 let own = self.shifted.map_or(f64::INFINITY, |at| now.since(at).as_secs_f64());
-                if *phase == 0 || own < *age || (own == *age && self.g > *g) {
+                let longest = self.longest as f32 / self.full().max(1) as f32;
+                let nearer = longest > *filled || (longest == *filled && self.g > *g);
+                if *phase == 0 || own < *age || (own == *age && nearer) {
                     *g = self.g;
                     *age = own;
+                    *filled = longest;
                 }
                 *phase += self.phase;
             }
@@ -363,7 +368,7 @@ mod tests {
     }
 
     fn ideal() -> Packet {
-        let header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY };
+        let header = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
         Packet { header, ..Packet::default() }
     }
 
@@ -482,6 +487,40 @@ mod tests {
         assert_eq!(read(&mut near, &mut far, 20), (3, 0.02));
         far.overflow(ms(30), 100, 0);
         assert_eq!(read(&mut near, &mut far, 40), (4, 3.0));
+    }
+
+    #[test]
+    fn before_a_shift_the_controller_nearest_to_one_gives_g() {
+        // estcp2010, Fig. 3(b): hops of 10 000 packets around a bottleneck of 1250, whose g of 4 ms
+        // is 25 packets an RTT of 100 ms: alpha = RTTmin / g. With the 0.1 s of the hops it is 1.
+        let make = |initial_g, packets| {
+            let spec = EstcpSpec { initial_g, ..EstcpSpec::default() };
+            let marks = Stream::new(1, "estcp", "test");
+            TrafficController::with_marks(spec, QueueLimit::Packets(packets), marks)
+        };
+        let mut path = [make(0.1, 10_000), make(0.004, 1250), make(0.1, 10_000)];
+        let read = |path: &mut [TrafficController; 3]| {
+            let mut packet = ideal();
+            path.iter_mut().for_each(|link| link.write(ms(1), &mut packet, 0, 0));
+            match packet.header {
+                CongestionHeader::Estcp { phase, g, .. } => (phase, g),
+                _ => (0, f64::NAN),
+            }
+        };
+        assert_eq!(read(&mut path), (3, 0.1), "nothing waited anywhere: the slowest");
+        // Two packets sent at once: the second waits at the first hop, and at the bottleneck.
+        path[0].note(1, 1000);
+        assert_eq!(read(&mut path), (3, 0.1));
+        path[1].note(1, 1000);
+        assert_eq!(read(&mut path), (3, 0.004), "1/1250 is nearer than 1/10 000");
+        // Bursts of 100: 800/10 000 is nearer than 50/1250.
+        path[1].note(50, 50_000);
+        assert_eq!(read(&mut path), (3, 0.004));
+        path[0].note(800, 800_000);
+        assert_eq!(read(&mut path), (3, 0.1));
+        // An overflow says more than any of this.
+        path[1].overflow(ms(1), 1250, 1_250_000);
+        assert_eq!(read(&mut path), (4, 0.004));
     }
 
     #[test]
