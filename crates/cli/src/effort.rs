@@ -1,10 +1,14 @@
 //! What `sweep` and `reproduce` share: how much to run, on how many threads, the progress
 //! bar, and verdicts as text.
 
-use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
-use windward_lab::{Effort, Experiment, LabError, RunOptions};
+use std::path::Path;
 
+use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
+use windward_lab::{Effort, Experiment, LabError, Provenance, RunOptions};
+
+use crate::clock;
 use crate::failure::Failure;
+use crate::output::{self, Table};
 use crate::progress::Progress;
 use crate::scenario_args::parse_seed;
 use crate::signals;
@@ -23,6 +27,18 @@ pub(crate) struct EffortArgs {
     /// Seed of the first repetition, instead of the file's; the next ones count up from it
     #[arg(long, value_name = "N", value_parser = parse_seed, allow_hyphen_values = true)]
     seed: Option<u64>,
+
+    /// Go on where an earlier attempt into the same folder was interrupted
+    #[arg(long)]
+    pub(crate) resume: bool,
+
+    /// Say what would run, and about how long it takes, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Exit with status 1 if a claim is not held
+    #[arg(long)]
+    pub(crate) strict: bool,
 
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -49,37 +65,50 @@ impl EffortArgs {
     }
 }
 
-/// Does work of the lab with a progress bar, until Ctrl-C.
+/// Does work of the lab with a progress bar, until Ctrl-C; says then how to go on.
 pub(crate) fn with_progress<T>(
     quiet: bool,
     threads: usize,
+    out: &Path,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
 ) -> Result<T, Failure> {
     let bar = Progress::new(quiet);
     let progress = |progress: windward_lab::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));
     };
-    Ok(work(&RunOptions { threads, cancel: signals::flag(), progress: &progress })?)
+    let done = work(&RunOptions { threads, cancel: signals::flag(), progress: &progress });
+    drop(bar);
+    if matches!(done, Err(LabError::Cancelled)) && out.exists() {
+        eprintln!(
+            "what is done is kept in {}; the same command with --resume goes on",
+            out.display()
+        );
+    }
+    Ok(done?)
 }
 
 /// More checks of a claim than these are only counted.
-const MAX_CHECKS: usize = 4;
+const MAX_CHECKS: usize = 3;
 
-/// Each claim with its verdict and its numbers; of many checks those that decide.
+/// Each claim with its verdict, its readings and its numbers; of many checks those that decide.
 pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
     let mut text = String::new();
     for claim in claims {
-        text += &format!(
-            "{:<4} {:<12}  {}\n",
-            claim.claim.id,
-            claim.verdict.to_string(),
-            claim.claim.claim
-        );
+        text += &format!("{:<4} {:<12}  {}\n", claim.id, claim.verdict, claim.claim);
+        let indent = " ".repeat(18);
+        if claim.of() > 1 {
+            text += &format!("{indent} {}", claim.in_readings());
+            if !claim.calibrated.is_empty() {
+                text += &format!("; calibrated: {}", claim.calibrated.join(", "));
+            }
+            text.push('\n');
+        }
         let mut checks: Vec<&CheckResult> = claim.checks.iter().collect();
         checks.sort_by_key(|check| match check.verdict {
             Verdict::NotHeld => 0,
             Verdict::Inconclusive => 1,
-            Verdict::Held => 2,
+            Verdict::Tie => 2,
+            Verdict::Held => 3,
         });
         let shown = if checks.len() > MAX_CHECKS + 1 { MAX_CHECKS } else { checks.len() };
         for check in &checks[..shown] {
@@ -89,13 +118,92 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
             } else {
                 format!(" ({})", check.verdict)
             };
-            text += &format!("{:18} {}: {}{verdict}\n", "", check.text, check.measured());
+            text += &format!("{indent} {}: {}{verdict}\n", check.text, check.measured());
         }
         if checks.len() > shown {
             let hidden = &checks[shown..];
             let held = hidden.iter().filter(|c| c.verdict == Verdict::Held).count();
-            text += &format!("{:18} and {} checks more, {held} held\n", "", hidden.len());
+            text += &format!("{indent} and {} checks more, {held} held\n", hidden.len());
+        }
+        for reading in claim.deciding() {
+            text += &format!("{indent} decides: {} -> {}\n", reading.title(), reading.verdict);
+            if let Some((here, there)) = claim.turned(reading) {
+                text += &format!(
+                    "{indent}   {}: {} plainly, {} then\n",
+                    here.text,
+                    here.measured(),
+                    there.measured()
+                );
+            }
         }
     }
     text
+}
+
+/// Fails with `--strict` if a claim is not held.
+pub(crate) fn strictly(strict: bool, claims: &[ClaimResult]) -> Result<(), Failure> {
+    let not_held = claims.iter().filter(|claim| claim.verdict == Verdict::NotHeld);
+    let not_held: Vec<&str> = not_held.map(|claim| claim.id.as_str()).collect();
+    if strict && !not_held.is_empty() {
+        return Err(Failure::Failed(format!("not held: {}", not_held.join(", "))));
+    }
+    Ok(())
+}
+
+/// What `--dry-run` prints: what would run, and about how long it takes.
+pub(crate) fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<(), Failure> {
+    let forecast = windward_lab::forecast(experiments, effort)?;
+    let mut table = Table::new(["experiment", ">runs", ">packet-hops"]);
+    for (id, runs, hops) in &forecast.experiments {
+        table.row([id.clone(), runs.to_string(), output::si(*hops)]);
+    }
+    let runs: usize = forecast.experiments.iter().map(|(_, runs, _)| runs).sum();
+    let hops: f64 = forecast.experiments.iter().map(|(_, _, hops)| hops).sum();
+    table.row(["all".to_owned(), runs.to_string(), output::si(hops)]);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let seconds = hops / HOPS_PER_SECOND / cores as f64;
+    let mut text = table.text();
+    text += &format!(
+        "\nAbout {} s on the {cores} cores of this machine to draw the figures; verdicts take up to \
+         as much again and more, as the numbers ask for.\n",
+        seconds.ceil()
+    );
+    output::print(&text)
+}
+
+/// Packet-hops per second and core, about: see docs/performance.md.
+const HOPS_PER_SECOND: f64 = 8e6;
+
+/// When, where and of what the report is made.
+pub(crate) fn about() -> Provenance {
+    let command: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    Provenance {
+        date: clock::today(),
+        commit: option_env!("WINDWARD_COMMIT").map(str::to_owned),
+        machine: machine(),
+        command: format!("windward {}", command.join(" ")),
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Cores, processor, system.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':'));
+    let model = model.map(|(_, name)| format!(" of {}", name.trim())).unwrap_or_default();
+    format!(
+        "{cores} core{}{model}, {} {}",
+        if cores == 1 { "" } else { "s" },
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
 }

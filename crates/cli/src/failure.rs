@@ -64,8 +64,8 @@ impl From<LabError> for Failure {
         let message = error.to_string();
         match error {
             LabError::Experiment { .. } | LabError::Scenario { .. } => Failure::Input(message),
-            // A file that is not there was misspelt.
-            LabError::Io { verb: "read", .. } => Failure::Input(message),
+            // A file that is not there was misspelt, a folder of somebody else's was not meant.
+            LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
             LabError::Io { .. } | LabError::Threads(_) => Failure::Failed(message),
             LabError::Cancelled => Failure::Interrupted,
         }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use windward_lab::builtin;
 use windward_lab::claims::Verdict;
 use windward_lab::report::Tally;
+use windward_lab::{Experiment, ReportOptions, builtin};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -26,9 +26,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
 
-    /// Exit with status 1 if a claim is not held
+    /// Say what can be named, with its claims, and do nothing
     #[arg(long)]
-    strict: bool,
+    list: bool,
 
     #[command(flatten)]
     effort: EffortArgs,
@@ -36,11 +36,23 @@ pub(crate) struct Args {
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut experiments = builtin::select(&args.ids)?;
+    if args.list {
+        return output::print(&list(&experiments).text());
+    }
     for experiment in &mut experiments {
         args.effort.reseed(experiment)?;
     }
-    let summary = effort::with_progress(quiet, args.effort.threads(), |options| {
-        windward_lab::reproduce(&experiments, &args.effort.effort(), options, &args.out)
+    let effort = args.effort.effort();
+    if args.effort.dry_run {
+        return effort::forecast(&experiments, &effort);
+    }
+    let report = ReportOptions {
+        about: effort::about(),
+        resume: args.effort.resume,
+        every_table: false,
+    };
+    let summary = effort::with_progress(quiet, args.effort.threads(), &args.out, |options| {
+        windward_lab::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;
     let mut text = effort::verdicts(&summary.claims);
     if !summary.claims.is_empty() {
@@ -48,26 +60,37 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
     output::print(&text)?;
-    let not_held: Vec<&str> = summary
-        .claims
-        .iter()
-        .filter(|claim| claim.verdict == Verdict::NotHeld)
-        .map(|claim| claim.claim.id.as_str())
-        .collect();
-    if args.strict && !not_held.is_empty() {
-        return Err(Failure::Failed(format!("not held: {}", not_held.join(", "))));
-    }
-    Ok(())
+    effort::strictly(args.effort.strict, &summary.claims)
 }
 
-/// A row per paper, and one for all if they are several.
+/// A row per experiment.
+fn list(experiments: &[Experiment]) -> Table {
+    let mut table = Table::new(["name", "figure", "claims", "title"]);
+    for experiment in experiments {
+        let claims: Vec<&str> = experiment.claims.iter().map(|c| c.id.as_str()).collect();
+        table.row([
+            experiment.id.clone(),
+            experiment.figure.clone().unwrap_or_default(),
+            claims.join(" "),
+            experiment.title.clone(),
+        ]);
+    }
+    table
+}
+
+/// A row per paper, and one for all if they are several: plain verdicts, and how many claims hold
+/// under some reading and under none.
 fn tallies(tallies: &[Tally]) -> Table {
-    let mut table = Table::new(["paper", ">claims", ">held", ">not held", ">inconclusive"]);
+    let verdicts = Verdict::ALL.map(|verdict| format!(">{verdict}"));
+    let columns = ["paper".to_owned(), ">claims".to_owned()].into_iter().chain(verdicts);
+    let columns = columns.chain([">under some reading".to_owned(), ">under none".to_owned()]);
+    let mut table = Table::new(columns);
     let mut row = |key: &str, of: &[Tally]| {
-        let sum = |read: fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
-        let counts = [sum(|t| t.held), sum(|t| t.not_held), sum(|t| t.inconclusive)];
-        let numbers = [counts.iter().sum()].into_iter().chain(counts).map(|n| n.to_string());
-        table.row(std::iter::once(key.to_owned()).chain(numbers));
+        let sum = |read: &dyn Fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
+        let mut numbers = vec![sum(&Tally::claims)];
+        numbers.extend((0..Verdict::ALL.len()).map(|i| sum(&|t| t.plain[i])));
+        numbers.extend([sum(&|t| t.under_some), sum(&|t| t.under_none)]);
+        table.row([key.to_owned()].into_iter().chain(numbers.iter().map(ToString::to_string)));
     };
     for tally in tallies {
         row(&tally.key, std::slice::from_ref(tally));
@@ -84,19 +107,19 @@ mod tests {
 
     #[test]
     fn each_paper_is_counted_and_so_are_all_together() {
-        let tally = |key: &str, held, not_held, inconclusive| Tally {
+        let tally = |key: &str, plain: [usize; 4], under_some| Tally {
             key: key.to_owned(),
-            held,
-            not_held,
-            inconclusive,
+            plain,
+            under_some,
+            under_none: plain.iter().sum::<usize>() - under_some,
         };
-        let (one, two) = (tally("lr2008", 10, 3, 1), tally("xcpr2005", 5, 0, 1));
+        let (one, two) = (tally("lr2008", [10, 1, 3, 0], 12), tally("xcpr2005", [5, 0, 0, 1], 6));
         assert_eq!(
             tallies(&[one.clone(), two]).text(),
-            "paper     claims  held  not held  inconclusive\n\
-             lr2008        14    10         3             1\n\
-             xcpr2005       6     5         0             1\n\
-             all           20    15         3             2\n"
+            "paper     claims  held  tie  not held  inconclusive  under some reading  under none\n\
+             lr2008        14    10    1         3             0                  12           2\n\
+             xcpr2005       6     5    0         0             1                   6           0\n\
+             all           20    15    1         3             1                  18           2\n"
         );
         assert_eq!(tallies(&[one]).text().lines().count(), 2);
     }

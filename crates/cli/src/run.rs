@@ -150,7 +150,7 @@ fn flows(outcome: &Outcome) -> Table {
     for flow in &outcome.flows {
         let mut cells = vec![
             flow.name.to_string(),
-            flow.protocol.to_owned(),
+            flow.protocol.clone().into_owned(),
             rate(flow.goodput_bps),
             rate(flow.throughput_bps),
             flow.packets_sent.to_string(),

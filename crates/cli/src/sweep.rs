@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use windward_lab::experiment::RunLength;
 use windward_lab::statistics::{Estimate, estimate};
-use windward_lab::{Effort, Experiment, Results, claims};
-use windward_sim::output::OutputDir;
+use windward_lab::{Effort, Experiment, ReportOptions, Results};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -16,7 +15,8 @@ use crate::signals;
 /// Run an experiment of your own on all cores
 ///
 /// An experiment is a scenario file with one more table, `[experiment]`: axes to sweep,
-/// metrics to compute, claims to check. Rows are written as CSV and Parquet.
+/// metrics to compute, claims to check. Writes the same report as `reproduce`, and its rows as CSV
+/// and Parquet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The experiment, a TOML file
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,
 
-    /// Folder for the rows [default: results/ID, with the experiment's id]
+    /// Folder for the report [default: results/ID, with the experiment's id]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -48,29 +48,36 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut effort = args.effort.effort();
     if let Some(repetitions) = args.repetitions {
         let length = experiment.run_length(&effort);
-        effort = Effort::Custom(RunLength { repetitions, ..length });
+        effort = Effort::Custom(RunLength { repetitions, at_most: repetitions, ..length });
     }
-    let plan = experiment.plan(&effort)?;
-    scenario_args::warn(plan.warnings());
+    scenario_args::warn(experiment.plan(&effort)?.warnings());
     let default_out = || PathBuf::from("results").join(&experiment.id);
     let out = args.out.clone().unwrap_or_else(default_out);
-    // A folder that cannot be had shall not cost minutes first.
-    signals::check()?;
-    let out = OutputDir::create(&out)?;
-    let results = effort::with_progress(quiet, args.effort.threads(), |options| plan.run(options))?;
-    results.write_tables(out.path())?;
-    let mut text = summary(&results).text();
-    let judged = claims::evaluate(std::slice::from_ref(&results));
-    if !judged.is_empty() {
-        text += "\n";
-        text += &effort::verdicts(&judged);
+    if args.effort.dry_run {
+        return effort::forecast(std::slice::from_ref(&experiment), &effort);
     }
-    text += &format!("\n{} runs; rows in {}\n", results.runs.len(), out.path().display());
-    output::print(&text)
+    signals::check()?;
+    let report =
+        ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: true };
+    let experiments = [experiment];
+    let summary = effort::with_progress(quiet, args.effort.threads(), &out, |options| {
+        windward_lab::reproduce(&experiments, &effort, options, &report, &out)
+    })?;
+    let mut text = String::new();
+    for results in &summary.results {
+        text += &means(results).text();
+    }
+    if !summary.claims.is_empty() {
+        text += "\n";
+        text += &effort::verdicts(&summary.claims);
+    }
+    text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
+    output::print(&text)?;
+    effort::strictly(args.effort.strict, &summary.claims)
 }
 
 /// A row per combination of the axes: the mean of each metric with its interval.
-fn summary(results: &Results) -> Table {
+fn means(results: &Results) -> Table {
     let experiment = &results.plan.experiment;
     let axes = experiment.axes.iter().map(|axis| axis.name.clone());
     let metrics = experiment.metrics.iter().map(|m| format!(">{}", m.name));

@@ -31,6 +31,10 @@ pub struct Collection {
     pub published: &'static str,
     /// In the order of the report.
     pub(crate) files: &'static [File],
+    /// What these take readings from.
+    pub(crate) beside: &'static [File],
+    /// Short words of its claims and what they mean.
+    pub terms: &'static [(&'static str, &'static str)],
 }
 
 /// The experiment file at a path below `experiments/`, without its ending.
@@ -78,7 +82,13 @@ impl Collection {
     /// # Errors
     /// None, as long as the tests pass.
     pub fn experiments(&self) -> Result<Vec<Experiment>, LabError> {
-        self.files.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
+        let beside = |from: &str| {
+            let found = self.beside.iter().find(|(name, _)| name.rsplit('/').next() == Some(from));
+            let text = found.map(|(_, text)| (*text).to_owned());
+            text.ok_or_else(|| no_such(from, format!("no such file comes with `{}`", self.key)))
+        };
+        let parse = |(name, text): &File| Experiment::parse_beside(name, text, &beside);
+        self.files.iter().map(parse).collect()
     }
 
     /// Is it a paper?
@@ -99,6 +109,12 @@ impl Collection {
 /// The collection that an experiment belongs to, unless it is somebody's own.
 pub fn collection_of(experiment: &Experiment) -> Option<&'static Collection> {
     collections().find(|c| c.holds(experiment))
+}
+
+/// The place of an experiment in the order of the report; one that is somebody's own comes last.
+pub(crate) fn place(experiment: &Experiment) -> usize {
+    let mut files = collections().flat_map(|c| c.files);
+    files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
 }
 
 /// All of them, in the order of the report.

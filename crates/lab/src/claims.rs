@@ -2,35 +2,49 @@
 //!
 //! Each check `left >= right` is evaluated for every repetition as `left - right`; cells of
 //! one repetition share their seed, so the difference is paired. The mean of the differences
-//! has a 95 % Student-t interval. If the interval lies wholly on the right side the check
-//! holds, wholly on the wrong side it does not, else more repetitions must decide. A claim
-//! does not hold if one of its checks does not, and holds if all of them do.
+//! has a Student-t interval. If the interval lies wholly on the right side the check holds, wholly
+//! on the wrong side it does not, else more repetitions must decide. Where a check asks which of two
+//! measured things is larger and the interval lies wholly within a margin around zero, the two are
+//! equal for all that matters, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its
+//! checks does not; it holds if all of them do, and a tie breaks no order.
+//!
+//! A claim is judged under the plain reading and under others
+//! ([`crate::experiment::Reading`]).
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LabError;
-use crate::experiment::{Check, Claim, Experiment};
+use crate::experiment::{Check, Claim, Deviation, Experiment, Margin, Reading};
 use crate::expression::{Cell, Comparison, Relation};
-use crate::statistics::{Estimate, estimate};
-use crate::sweep::Results;
+use crate::statistics::{Estimate, Look, estimate_with};
 
 /// What the numbers say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// They say what was claimed.
     Held,
+    /// What was to be larger and what was to be smaller are equal.
+    Tie,
     /// They say the opposite.
     NotHeld,
     /// They do not say.
     Inconclusive,
 }
 
+impl Verdict {
+    /// Every verdict, in the order in which they are counted.
+    pub const ALL: [Verdict; 4] =
+        [Verdict::Held, Verdict::Tie, Verdict::NotHeld, Verdict::Inconclusive];
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Verdict::Held => "held",
+            Verdict::Tie => "tie",
             Verdict::NotHeld => "not held",
             Verdict::Inconclusive => "inconclusive",
         })
@@ -38,20 +52,58 @@ impl fmt::Display for Verdict {
 }
 
 /// A claim with its verdict.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
+    /// `L3`.
+    pub id: String,
     /// The claim as the file states it.
-    pub claim: Claim,
+    pub claim: String,
+    /// When it holds.
+    pub expected: String,
+    /// In which edition of the list of claims that was fixed.
+    pub edition: u32,
+    /// Why it does not hold, or not everywhere, if the file says so.
+    pub explanation: Option<String>,
     /// Id of the experiment it stands in.
     pub figure: String,
-    /// The verdict of all checks together.
+    /// The verdict of all checks together under the plain reading.
     pub verdict: Verdict,
     /// One per check of the claim.
     pub checks: Vec<CheckResult>,
+    /// The choices whose plain value has nothing but the paper's figures for it.
+    pub calibrated: Vec<String>,
+    /// What came out under each other reading.
+    pub readings: Vec<ReadingResult>,
+}
+
+/// A claim under another than the plain reading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReadingResult {
+    /// Which choices are read otherwise.
+    pub deviation: Deviation,
+    /// The same for people: choice by choice, the value instead of the plain one.
+    pub words: Vec<ChangedChoice>,
+    /// The verdict of the checks.
+    pub verdict: Verdict,
+    /// Those that had to be looked at: where one that failed fails again, the others do not matter.
+    pub checks: Vec<CheckResult>,
+}
+
+/// A choice that is read otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedChoice {
+    /// What is chosen.
+    pub choice: String,
+    /// The plain value.
+    pub plain: String,
+    /// The value instead of it.
+    pub instead: String,
+    /// Why that is reasonable.
+    pub source: String,
 }
 
 /// A check with its numbers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// The check as text.
     pub text: String,
@@ -65,31 +117,23 @@ pub struct CheckResult {
     pub fixed_bound: bool,
     /// Left minus right, paired.
     pub difference: Option<Estimate>,
+    /// How far from zero the difference of equal things may be, if they can be equal.
+    pub margin: Option<f64>,
     /// Repetitions used.
     pub repetitions: usize,
+    /// Confidence of the intervals: more than 95 % where the numbers were looked at before.
+    pub confidence: f64,
     /// Why there are no numbers.
     pub trouble: Option<String>,
 }
 
-impl CheckResult {
-    /// A check before anything is known of it.
-    fn open(text: &str, comparison: &Comparison) -> Self {
-        CheckResult {
-            text: text.to_owned(),
-            verdict: Verdict::Inconclusive,
-            left: None,
-            right: None,
-            fixed_bound: comparison.right.constant().is_some(),
-            difference: None,
-            repetitions: 0,
-            trouble: None,
-        }
-    }
-}
-
-/// The verdict of an interval of `left - right`.
-pub fn judge(relation: Relation, difference: Estimate) -> Verdict {
+/// The verdict of an interval of `left - right`; `margin` is how far apart equal things may be, if
+/// the check asks for an order.
+pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> Verdict {
     let Estimate { low, high, .. } = difference;
+    if margin.is_some_and(|margin| low > -margin && high < margin) {
+        return Verdict::Tie;
+    }
     let (held, not_held) = match relation {
         Relation::AtLeast => (low >= 0.0, high < 0.0),
         Relation::Above => (low > 0.0, high <= 0.0),
@@ -103,42 +147,41 @@ pub fn judge(relation: Relation, difference: Estimate) -> Verdict {
     }
 }
 
-/// The verdict of several checks together.
+/// The verdict of several checks together. Ties break no order; where there is nothing but ties
+/// there is no order.
 pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
-    let worse = |a, b| match (a, b) {
-        (Verdict::NotHeld, _) | (_, Verdict::NotHeld) => Verdict::NotHeld,
-        (Verdict::Inconclusive, _) | (_, Verdict::Inconclusive) => Verdict::Inconclusive,
-        _ => Verdict::Held,
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::NotHeld => 3,
+        Verdict::Inconclusive => 2,
+        Verdict::Held => 1,
+        Verdict::Tie => 0,
     };
-    verdicts.into_iter().fold(Verdict::Held, worse)
+    verdicts.into_iter().max_by_key(rank).unwrap_or(Verdict::Held)
 }
 
-/// Judges every claim of every experiment, in order.
-pub fn evaluate(results: &[Results]) -> Vec<ClaimResult> {
-    let mut judged = Vec::new();
-    for own in results {
-        let experiment = &own.plan.experiment;
-        for claim in &experiment.claims {
-            let checks = claim.checks.iter().map(|c| evaluate_check(c, own, results));
-            let checks: Vec<CheckResult> = checks.collect();
-            judged.push(ClaimResult {
-                figure: experiment.id.clone(),
-                verdict: combine(checks.iter().map(|c| c.verdict)),
-                claim: claim.clone(),
-                checks,
-            });
-        }
-    }
-    judged
+/// Fewer runs than these give no verdict, however equal they are.
+pub const LEAST_RUNS: usize = 3;
+
+/// The samples of a cell, one per repetition, and whether its metric has a unit.
+pub(crate) struct Column {
+    pub(crate) samples: Vec<f64>,
+    pub(crate) has_unit: bool,
 }
 
-/// The best of the alternatives; mostly there is only one.
-fn evaluate_check(check: &Check, own: &Results, all: &[Results]) -> CheckResult {
-    let each = check.any.iter().map(|(text, c)| evaluate_comparison(text, c, own, all));
+/// A check after a look at the first runs of each of its cells; `column` gives them. The best of
+/// the alternatives counts; mostly there is only one.
+pub(crate) fn evaluate(
+    check: &Check,
+    look: Look,
+    column: &impl Fn(&Cell) -> Result<Column, String>,
+) -> CheckResult {
+    let each =
+        check.any.iter().map(|(text, c)| evaluate_comparison(text, c, check.tie, look, column));
     let rank = |verdict| match verdict {
         Verdict::Held => 0,
-        Verdict::Inconclusive => 1,
-        Verdict::NotHeld => 2,
+        Verdict::Tie => 1,
+        Verdict::Inconclusive => 2,
+        Verdict::NotHeld => 3,
     };
     let best = each.min_by_key(|result| rank(result.verdict));
     let mut best = best.expect("a check is read with at least one comparison");
@@ -151,13 +194,25 @@ fn evaluate_check(check: &Check, own: &Results, all: &[Results]) -> CheckResult 
 fn evaluate_comparison(
     text: &str,
     comparison: &Comparison,
-    own: &Results,
-    all: &[Results],
+    tie: Option<Margin>,
+    look: Look,
+    column: &impl Fn(&Cell) -> Result<Column, String>,
 ) -> CheckResult {
-    let mut result = CheckResult::open(text, comparison);
-    let mut columns: Vec<(&Cell, Vec<f64>)> = Vec::new();
+    let mut result = CheckResult {
+        text: text.to_owned(),
+        verdict: Verdict::Inconclusive,
+        left: None,
+        right: None,
+        fixed_bound: comparison.right.constant().is_some(),
+        difference: None,
+        margin: None,
+        repetitions: 0,
+        confidence: look.confidence,
+        trouble: None,
+    };
+    let mut columns: Vec<(&Cell, Column)> = Vec::new();
     for cell in comparison.cells() {
-        match samples(cell, own, all) {
+        match column(cell) {
             Ok(values) => columns.push((cell, values)),
             Err(trouble) => {
                 result.trouble = Some(trouble);
@@ -165,32 +220,65 @@ fn evaluate_comparison(
             }
         }
     }
-    // Another experiment may have been repeated more often; pairs need both.
-    let n = columns.iter().map(|(_, values)| values.len()).min();
-    let n = n.unwrap_or(own.plan.length.repetitions as usize);
+    let n = columns.iter().map(|(_, c)| c.samples.len()).min().unwrap_or(0);
+    let n = n.min(look.runs as usize);
     let sides = |r: usize| {
         let value = |cell: &Cell| {
             let column = columns.iter().find(|(c, _)| *c == cell);
-            column.map_or(f64::NAN, |(_, values)| values[r])
+            column.map_or(f64::NAN, |(_, column)| column.samples[r])
         };
         (comparison.left.evaluate(&value), comparison.right.evaluate(&value))
     };
     let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
-    summarize(comparison, &sides, &mut result);
+    let margin = comparison.is_order().then(|| {
+        let of_cell = |cell: &Cell| {
+            let column = columns.iter().find(|(c, _)| *c == cell);
+            column.is_some_and(|(_, column)| column.has_unit)
+        };
+        let has_unit = comparison.left.has_unit(&of_cell) || comparison.right.has_unit(&of_cell);
+        tie.unwrap_or(if has_unit { USUAL_SHARE } else { USUAL_MARGIN })
+    });
+    summarize(comparison.relation, &sides, margin, &mut result);
     result
 }
 
+/// How far apart equal shares and ratios may be.
+const USUAL_MARGIN: Margin = Margin::Absolute(0.02);
+/// How far apart equal things with a unit may be.
+const USUAL_SHARE: Margin = Margin::Share(0.05);
+
 /// Fills in the numbers and the verdict from the two sides of each repetition.
-fn summarize(comparison: &Comparison, sides: &[(f64, f64)], result: &mut CheckResult) {
+fn summarize(
+    relation: Relation,
+    sides: &[(f64, f64)],
+    margin: Option<Margin>,
+    result: &mut CheckResult,
+) {
     let column = |read: fn(&(f64, f64)) -> f64| sides.iter().map(read).collect::<Vec<f64>>();
     let differences = column(|(l, r)| l - r);
+    let estimate = |samples: &[f64]| estimate_with(samples, result.confidence);
+    let (left, right) = (estimate(&column(|(l, _)| *l)), estimate(&column(|(_, r)| *r)));
+    let difference = estimate(&differences);
     result.repetitions = sides.len();
-    result.left = estimate(&column(|(l, _)| *l));
-    result.right = estimate(&column(|(_, r)| *r));
-    result.difference = estimate(&differences);
-    match result.difference {
-        Some(difference) => result.verdict = judge(comparison.relation, difference),
-        None => {
+    result.left = left;
+    result.right = right;
+    result.difference = difference;
+    match (left, right, difference) {
+        (Some(left), Some(right), Some(difference)) => {
+            result.margin = margin.map(|margin| match margin {
+                Margin::Absolute(margin) => margin,
+                Margin::Share(share) => share * left.mean.abs().max(right.mean.abs()),
+            });
+            if sides.len() < LEAST_RUNS {
+                let n = sides.len();
+                let runs = if n == 1 { "one run is".to_owned() } else { format!("{n} runs are") };
+                result.trouble =
+                    Some(format!("{runs} too few for a verdict, which takes {LEAST_RUNS}"));
+            } else {
+                result.verdict = judge(relation, difference, result.margin);
+            }
+        }
+        _ => {
             let without = differences.iter().filter(|d| !d.is_finite()).count();
             let of = differences.len();
             result.trouble = Some(format!(
@@ -198,34 +286,45 @@ fn summarize(comparison: &Comparison, sides: &[(f64, f64)], result: &mut CheckRe
             ));
         }
     }
-    if sides.len() == 1 {
-        result.trouble = Some("one repetition has no interval; use more".to_owned());
-    }
-}
-
-fn samples(cell: &Cell, own: &Results, all: &[Results]) -> Result<Vec<f64>, String> {
-    let id = cell.experiment.as_ref().unwrap_or(&own.plan.experiment.id);
-    let of = all.iter().find(|r| r.plan.experiment.id == *id);
-    let of = of.ok_or_else(|| format!("`{id}` was not run"))?;
-    let (metric, index) = of.plan.experiment.find(cell)?;
-    Ok(of.samples(metric, index))
 }
 
 /// Checks that name cells of another experiment of the list, which reading one file alone
 /// cannot check.
 pub(crate) fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     for experiment in experiments {
-        for check in experiment.claims.iter().flat_map(|c| &c.checks) {
-            for cell in check.cells() {
-                let id = cell.experiment.as_ref();
-                let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
+        let checks = experiment.claims.iter().flat_map(|c| &c.checks);
+        let of_checks = checks.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
+        let reported = experiment.reported.iter();
+        let of_reported =
+            reported.flat_map(|r| r.value.leaves().into_iter().map(|cell| (cell, r.line)));
+        for (cell, line) in of_checks.chain(of_reported) {
+            let id = cell.experiment.as_ref();
+            let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
+                continue;
+            };
+            let error =
+                |message| LabError::Experiment { file: experiment.file.clone(), line, message };
+            other.find(cell).map_err(error)?;
+            for reading in &experiment.readings {
+                let Some(same) = other.readings.iter().find(|r| r.name == reading.name) else {
                     continue;
                 };
-                other.find(cell).map_err(|message| LabError::Experiment {
-                    file: experiment.file.clone(),
-                    line: check.line,
-                    message,
-                })?;
+                let labels =
+                    |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
+                if (labels(same), same.plain()) != (labels(reading), reading.plain()) {
+                    return Err(LabError::Experiment {
+                        file: experiment.file.clone(),
+                        line: reading.line,
+                        message: format!(
+                            "the reading `{}` has other values than in `{}`, whose cells are \
+                             compared with these: {} against {}",
+                            reading.name,
+                            other.id,
+                            labels(reading).join(", "),
+                            labels(same).join(", ")
+                        ),
+                    });
+                }
             }
         }
     }
@@ -283,10 +382,66 @@ pub(crate) fn number(x: f64) -> String {
 }
 
 impl ClaimResult {
-    /// The explanation, if the claim did not hold.
+    /// Nothing of it is measured yet.
+    pub(crate) fn open(claim: &Claim, figure: &str) -> Self {
+        ClaimResult {
+            id: claim.id.clone(),
+            claim: claim.claim.clone(),
+            expected: claim.expected.clone(),
+            edition: claim.edition,
+            explanation: claim.explanation.clone(),
+            figure: figure.to_owned(),
+            verdict: Verdict::Inconclusive,
+            checks: Vec::new(),
+            calibrated: Vec::new(),
+            readings: Vec::new(),
+        }
+    }
+
+    /// The explanation, if the claim did not hold under every reading.
     pub fn explanation(&self) -> Option<&str> {
-        let needed = self.verdict != Verdict::Held;
-        self.claim.explanation.as_deref().filter(|_| needed)
+        let needed = self.verdict != Verdict::Held || self.held() < self.of();
+        self.explanation.as_deref().filter(|_| needed)
+    }
+
+    /// Under how many readings it holds, the plain one among them.
+    pub fn held(&self) -> usize {
+        let others = self.readings.iter().map(|r| r.verdict);
+        others.chain([self.verdict]).filter(|v| *v == Verdict::Held).count()
+    }
+
+    /// Under how many readings it was judged, the plain one among them.
+    pub fn of(&self) -> usize {
+        self.readings.len() + 1
+    }
+
+    /// `holds in 3 of 7 readings`.
+    pub fn in_readings(&self) -> String {
+        match (self.held(), self.of()) {
+            (_, 1) => "no choice to read otherwise".to_owned(),
+            (0, of) => format!("holds in none of {of} readings"),
+            (held, of) if held == of => format!("holds in all {of} readings"),
+            (held, of) => format!("holds in {held} of {of} readings"),
+        }
+    }
+
+    /// The readings that turn the verdict round, held to not held or the other way, those with
+    /// fewest choices first: what decides.
+    pub fn deciding(&self) -> Vec<&ReadingResult> {
+        let turns = |r: &&ReadingResult| {
+            let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
+            let holds = |v: Verdict| v == Verdict::Held;
+            // From an open verdict a reading decides if it comes to one.
+            r.verdict != self.verdict
+                && decided(r.verdict)
+                && (holds(r.verdict) || holds(self.verdict))
+        };
+        let mut deciding: Vec<&ReadingResult> = self.readings.iter().filter(turns).collect();
+        deciding.sort_by_key(|r| r.deviation.choices().len());
+        // What one choice does alone needs no second.
+        let least = deciding.first().map_or(0, |r| r.deviation.choices().len());
+        deciding.retain(|r| r.deviation.choices().len() == least);
+        deciding
     }
 
     /// All measured numbers in one text.
@@ -298,42 +453,112 @@ impl ClaimResult {
 
     /// One element of `claims.json`.
     pub fn to_json(&self) -> Value {
-        let checks = self.checks.iter().map(|c| {
-            // JSON has no infinity: an interval that is everything has no ends.
-            let part = |e: Option<Estimate>, read: fn(Estimate) -> f64| {
-                e.map(read).filter(|x| x.is_finite())
-            };
-            json!({
-                "check": c.text,
-                "left": part(c.left, |e| e.mean),
-                "right": part(c.right, |e| e.mean),
-                "mean": part(c.difference, |e| e.mean),
-                "low": part(c.difference, |e| e.low),
-                "high": part(c.difference, |e| e.high),
-                "repetitions": c.repetitions,
-                "verdict": c.verdict.to_string(),
-                "trouble": c.trouble,
-            })
-        });
         let mut json = json!({
-            "id": self.claim.id,
-            "claim": self.claim.claim,
-            "expected": self.claim.expected,
+            "id": self.id,
+            "claim": self.claim,
+            "expected": self.expected,
+            "edition": self.edition,
             "measured": self.measured(),
             "verdict": self.verdict.to_string(),
             "figure": self.figure,
-            "checks": checks.collect::<Vec<_>>(),
+            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+            "held_in_readings": self.held(),
+            "readings_judged": self.of(),
+            "calibrated": self.calibrated,
+            "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
+            "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),
         });
         if let Some(explanation) = self.explanation() {
             json["explanation"] = explanation.into();
         }
         json
     }
+
+    /// A check whose verdict a reading changes, as it is plainly and under that reading.
+    pub fn turned<'a>(
+        &'a self,
+        reading: &'a ReadingResult,
+    ) -> Option<(&'a CheckResult, &'a CheckResult)> {
+        let pairs = reading.checks.iter().filter_map(|there| {
+            let here = self.checks.iter().find(|c| c.text == there.text)?;
+            (here.verdict != there.verdict).then_some((here, there))
+        });
+        // The one that decides about the whole: it has the verdict of the claim on one side.
+        let mut pairs: Vec<_> = pairs.collect();
+        pairs.sort_by_key(|(here, there)| {
+            let decides = |verdict, whole| verdict == Verdict::NotHeld && whole == Verdict::NotHeld;
+            !(decides(here.verdict, self.verdict) || decides(there.verdict, reading.verdict))
+        });
+        pairs.into_iter().next()
+    }
+
+    fn decision(&self, reading: &ReadingResult) -> Value {
+        let turned = self.turned(reading);
+        json!({
+            "choices": reading.words_json(),
+            "verdict": reading.verdict.to_string(),
+            "check": turned.map(|(here, _)| here.text.clone()),
+            "plain": turned.map(|(here, _)| here.measured()),
+            "instead": turned.map(|(_, there)| there.measured()),
+        })
+    }
+}
+
+impl ReadingResult {
+    /// `Receiver window: 2^20 instead of 20`.
+    pub fn title(&self) -> String {
+        let words = self.words.iter();
+        let words = words.map(|w| format!("{}: {} instead of {}", w.choice, w.instead, w.plain));
+        words.collect::<Vec<_>>().join("; ")
+    }
+
+    fn words_json(&self) -> Vec<Value> {
+        let words = self.words.iter().map(|w| {
+            json!({
+                "choice": w.choice,
+                "plain": w.plain,
+                "instead": w.instead,
+                "source": w.source,
+            })
+        });
+        words.collect()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "choices": self.words_json(),
+            "verdict": self.verdict.to_string(),
+            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl CheckResult {
+    fn to_json(&self) -> Value {
+        // JSON has no infinity: an interval that is everything has no ends.
+        let part = |e: Option<Estimate>, read: fn(Estimate) -> f64| {
+            e.map(read).filter(|x| x.is_finite())
+        };
+        json!({
+            "check": self.text,
+            "left": part(self.left, |e| e.mean),
+            "right": part(self.right, |e| e.mean),
+            "mean": part(self.difference, |e| e.mean),
+            "low": part(self.difference, |e| e.low),
+            "high": part(self.difference, |e| e.high),
+            "confidence": self.confidence,
+            "tie_margin": self.margin,
+            "repetitions": self.repetitions,
+            "verdict": self.verdict.to_string(),
+            "trouble": self.trouble,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::Looks;
 
     fn of(low: f64, high: f64) -> Estimate {
         let mean = f64::midpoint(low, high);
@@ -350,19 +575,28 @@ mod tests {
             (AtMost, of(-0.3, -0.1), of(0.1, 0.3)),
             (Below, of(-0.3, -0.1), of(0.1, 0.3)),
         ] {
-            assert_eq!(judge(relation, right), Held, "{relation:?}");
-            assert_eq!(judge(relation, wrong), NotHeld, "{relation:?}");
-            assert_eq!(judge(relation, of(-0.1, 0.1)), Inconclusive, "{relation:?}");
+            assert_eq!(judge(relation, right, None), Held, "{relation:?}");
+            assert_eq!(judge(relation, wrong, None), NotHeld, "{relation:?}");
+            assert_eq!(judge(relation, of(-0.1, 0.1), None), Inconclusive, "{relation:?}");
         }
         // Without any spread on the bound itself, only the relation decides.
         let bound = of(0.0, 0.0);
-        assert_eq!(judge(AtLeast, bound), Held);
-        assert_eq!(judge(AtMost, bound), Held);
-        assert_eq!(judge(Above, bound), NotHeld);
-        assert_eq!(judge(Below, bound), NotHeld);
+        assert_eq!(judge(AtLeast, bound, None), Held);
+        assert_eq!(judge(AtMost, bound, None), Held);
+        assert_eq!(judge(Above, bound, None), NotHeld);
+        assert_eq!(judge(Below, bound, None), NotHeld);
         // An interval without ends decides nothing.
         let everything = Estimate { mean: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        assert_eq!(judge(AtLeast, everything), Inconclusive);
+        assert_eq!(judge(AtLeast, everything, None), Inconclusive);
+    }
+
+    #[test]
+    fn ties_break_no_order_and_alone_are_none() {
+        use Verdict::{Held, Inconclusive, NotHeld, Tie};
+        assert_eq!(combine([Tie, Held, Tie]), Held);
+        assert_eq!(combine([Tie, Tie]), Tie);
+        assert_eq!(combine([Tie, Inconclusive]), Inconclusive);
+        assert_eq!(combine([Tie, NotHeld]), NotHeld);
     }
 
     #[test]
@@ -373,11 +607,83 @@ mod tests {
         assert_eq!(combine([Inconclusive, NotHeld, Held]), NotHeld);
     }
 
-    fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
+    /// A check of `x[a]` and `x[b]`, ratios, after a single look at all runs.
+    fn check_with(text: &str, tie: Option<Margin>, sides: &[(f64, f64)]) -> CheckResult {
         let comparison = Comparison::parse(text).unwrap();
-        let mut result = CheckResult::open(text, &comparison);
-        summarize(&comparison, sides, &mut result);
-        result
+        let check = Check { any: vec![(text.to_owned(), comparison)], tie, line: 0 };
+        let runs = sides.len() as u32;
+        evaluate(&check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+            let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
+            Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
+        })
+    }
+
+    fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
+        check_with(text, None, sides)
+    }
+
+    #[test]
+    fn equal_things_tie_and_a_clear_order_does_not() {
+        // Differences 0.001, 0.002, 0.003: mean 0.002, s = 0.001, half of the interval
+        // 4.30265 * 0.001 / sqrt(3) = 0.00248: within 0.02 but not within 0.002.
+        let near = [(0.501, 0.5), (0.502, 0.5), (0.503, 0.5)];
+        assert_eq!(check("x[a] > x[b]", &near).verdict, Verdict::Tie);
+        assert_eq!(check("x[a] < x[b]", &near).verdict, Verdict::Tie);
+        assert_eq!(check("x[a] >= x[b]", &near).verdict, Verdict::Tie);
+        let narrow = check_with("x[a] > x[b]", Some(Margin::Absolute(0.002)), &near);
+        assert_eq!(narrow.verdict, Verdict::Inconclusive);
+        // 2 % of 0.502 are 0.01004.
+        let share = check_with("x[a] > x[b]", Some(Margin::Share(0.02)), &near);
+        assert_eq!(share.verdict, Verdict::Tie);
+        assert!((share.margin.unwrap() - 0.01004).abs() < 1e-9);
+        // A margin that the check itself asks for leaves no room for another.
+        assert_eq!(check("x[a] - x[b] >= 0.0001", &near).margin, None);
+        assert_eq!(check("x[a] >= 0.5", &near).margin, None);
+        let apart = [(0.6, 0.5), (0.61, 0.5), (0.62, 0.5)];
+        assert_eq!(check("x[a] > x[b]", &apart).verdict, Verdict::Held);
+        assert_eq!(check("x[a] < x[b]", &apart).verdict, Verdict::NotHeld);
+    }
+
+    fn reading(name: &str, verdict: Verdict) -> ReadingResult {
+        ReadingResult {
+            deviation: Deviation::one(name, "other"),
+            words: Vec::new(),
+            verdict,
+            checks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_choices_that_turn_the_verdict_decide() {
+        use Verdict::{Held, Inconclusive, NotHeld};
+        let claim = Claim {
+            id: "C".into(),
+            claim: "c".into(),
+            expected: "e".into(),
+            checks: Vec::new(),
+            explanation: Some("why".into()),
+            edition: 1,
+        };
+        let mut result = ClaimResult::open(&claim, "f");
+        assert_eq!(result.in_readings(), "no choice to read otherwise");
+        result.verdict = NotHeld;
+        let pair = Deviation::one("a", "other").and(&Deviation::one("b", "other")).unwrap();
+        let both = ReadingResult { deviation: pair, ..reading("a", Held) };
+        result.readings =
+            vec![both, reading("a", NotHeld), reading("b", Held), reading("c", Inconclusive)];
+        assert_eq!(result.in_readings(), "holds in 2 of 5 readings");
+        let deciding: Vec<String> =
+            result.deciding().iter().map(|r| r.deviation.to_string()).collect();
+        // The pair turns it too, but one of the two does so alone.
+        assert_eq!(deciding, ["b = other"]);
+        result.verdict = Held;
+        let deciding: Vec<String> =
+            result.deciding().iter().map(|r| r.deviation.to_string()).collect();
+        assert_eq!(deciding, ["a = other"]);
+        assert_eq!(result.explanation(), Some("why"));
+        result.readings.retain(|r| r.verdict == Held);
+        assert_eq!(result.in_readings(), "holds in all 3 readings");
+        assert_eq!(result.explanation(), None);
     }
 
     #[test]
@@ -401,6 +707,17 @@ mod tests {
         let result = check("x[a] >= 1", &[(2.0, 1.0)]);
         assert_eq!(result.verdict, Verdict::Inconclusive);
         assert_eq!(result.measured(), "2.00");
+        assert_eq!(
+            result.trouble.as_deref(),
+            Some("one run is too few for a verdict, which takes 3")
+        );
+        // Two runs that agree to the last digit say nothing of a third.
+        let result = check("x[a] >= 1", &[(2.0, 1.0), (2.0, 1.0)]);
+        assert_eq!(result.verdict, Verdict::Inconclusive);
+        assert_eq!(
+            result.trouble.as_deref(),
+            Some("2 runs are too few for a verdict, which takes 3")
+        );
     }
 
     #[test]

@@ -31,14 +31,21 @@ pub enum LabError {
     Io {
         /// Which one.
         path: PathBuf,
-        /// What was attempted: `read`, `write`, `create`.
+        /// What was attempted: `read`, `write`, `create`, `lock`, `remove`.
         verb: &'static str,
         /// What the system says.
         error: io::Error,
     },
+    /// A folder for a report is none, or somebody else's.
+    Folder {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        message: String,
+    },
     /// The machine would not give the threads that were asked for.
     Threads(String),
-    /// The user interrupted the sweep; nothing was written.
+    /// The user interrupted it.
     Cancelled,
 }
 
@@ -68,8 +75,9 @@ impl fmt::Display for LabError {
             LabError::Io { path, verb, error } => {
                 write!(f, "{}: cannot {verb}: {error}", path.display())
             }
+            LabError::Folder { path, message } => write!(f, "{}: {message}", path.display()),
             LabError::Threads(reason) => write!(f, "cannot start the worker threads: {reason}"),
-            LabError::Cancelled => write!(f, "interrupted; nothing was written"),
+            LabError::Cancelled => write!(f, "interrupted"),
         }
     }
 }

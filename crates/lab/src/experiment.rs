@@ -15,6 +15,10 @@ use crate::expression::{Cell, Comparison, Expression, Measure};
 use crate::theory::{self, Law};
 
 mod reader;
+mod reading;
+
+pub(crate) use reader::fnv1a;
+pub use reading::{Basis, Deviation, Reading, ReadingValue};
 
 /// An experiment file, read and checked.
 #[derive(Debug, Clone)]
@@ -45,10 +49,14 @@ pub struct Experiment {
     pub plots: Vec<PlotSpec>,
     /// What is checked.
     pub claims: Vec<Claim>,
-    /// The scenario that the axes change.
+    /// The choices that the paper leaves open.
+    pub readings: Vec<Reading>,
+    /// What the paper's text says of results.
+    pub reported: Vec<Reported>,
+    /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
-    /// FNV-1a hash of the file's text: two results with the same hash and version came from
-    /// the same configuration.
+    /// FNV-1a hash of the file's text and of those that it takes readings from: two results with
+    /// the same hash and version came from the same configuration.
     pub configuration_hash: u64,
 }
 
@@ -67,8 +75,11 @@ pub enum Effort {
 /// Repetitions of each cell, and how long each run is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLength {
-    /// Runs of each cell, each with a seed of its own.
+    /// Runs of each cell, each with a seed of its own: what charts and tables show.
     pub repetitions: u32,
+    /// Runs of a cell after which a check that is still open stays so. As many as `repetitions`
+    /// means that the number of runs is fixed.
+    pub at_most: u32,
     /// Replaces the scenario's duration.
     pub duration: Option<String>,
     /// Replaces the scenario's warm-up.
@@ -335,6 +346,34 @@ pub struct Claim {
     pub checks: Vec<Check>,
     /// Why it does not hold; shown only if it does not.
     pub explanation: Option<String>,
+    /// In which edition of the list of claims its bound was fixed: 1 was before anything was
+    /// measured.
+    pub edition: u32,
+}
+
+/// A number of the paper's text about a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reported {
+    /// What it is a number of, as written, with the metric's own unit.
+    pub text: String,
+    /// The same, read.
+    pub value: Expression<Cell>,
+    /// The number, or the ends of the range that the paper gives.
+    pub range: (f64, f64),
+    /// Where in the paper.
+    pub source: String,
+    /// Its words.
+    pub words: String,
+    pub(crate) line: usize,
+}
+
+/// How far apart two things may be that count as equal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Margin {
+    /// In the unit of the metric.
+    Absolute(f64),
+    /// A share of the larger side.
+    Share(f64),
 }
 
 /// One thing that must be so for a claim to hold: one of these comparisons, mostly only one.
@@ -342,6 +381,9 @@ pub struct Claim {
 pub struct Check {
     /// Each as written, with `*` replaced, and as read.
     pub any: Vec<(String, Comparison)>,
+    /// When a strict order of two measured things is a tie; if not given, 0.02 for ratios and a
+    /// twentieth of the larger side for what has a unit.
+    pub tie: Option<Margin>,
     pub(crate) line: usize,
 }
 
@@ -362,12 +404,26 @@ impl Experiment {
         Self::parse(&path.display().to_string(), &text)
     }
 
-    /// Parses a text; `name` stands for the file in errors.
+    /// Parses a text; `name` stands for the file in errors, and readings that it shares with others
+    /// are looked for beside that.
     ///
     /// # Errors
     /// If anything in it is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
-        reader::parse(name, text)
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        Self::parse_beside(name, text, &|from| {
+            let path = folder.join(from);
+            std::fs::read_to_string(&path).map_err(|e| LabError::io("read", &path, e))
+        })
+    }
+
+    /// The same; `beside` gives the text of a file that it takes readings from.
+    pub(crate) fn parse_beside(
+        name: &str,
+        text: &str,
+        beside: &dyn Fn(&str) -> Result<String, LabError>,
+    ) -> Result<Self, LabError> {
+        reader::parse(name, text, beside)
     }
 
     /// What the file says about an effort.
@@ -443,10 +499,11 @@ impl Experiment {
         Ok((metric, index))
     }
 
-    /// The ids of other experiments that its checks refer to.
+    /// The ids of other experiments that its checks and reported numbers refer to.
     pub fn references(&self) -> Vec<&str> {
         let checks = self.claims.iter().flat_map(|c| &c.checks);
-        let cells = checks.flat_map(Check::cells);
+        let reported = self.reported.iter().flat_map(|r| r.value.leaves());
+        let cells = checks.flat_map(Check::cells).chain(reported);
         let ids = cells.filter_map(|c| c.experiment.as_deref());
         ids.filter(|id| *id != self.id).collect()
     }

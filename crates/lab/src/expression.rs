@@ -78,6 +78,17 @@ impl<L: Leaf> Expression<L> {
         none.then(|| self.evaluate(&|_| f64::NAN))
     }
 
+    /// Has the value a unit, given which leaves have one? What is divided by something with a unit
+    /// is taken to be a ratio of two alike.
+    pub(crate) fn has_unit(&self, leaf: &impl Fn(&L) -> bool) -> bool {
+        self.root.has_unit(leaf)
+    }
+
+    /// Is it a single leaf?
+    pub(crate) fn is_leaf(&self) -> bool {
+        matches!(self.root, Node::Leaf(_))
+    }
+
     /// The same expression with other leaves.
     pub(crate) fn map(&self, change: &impl Fn(&L) -> L) -> Self {
         let root = self.root.map(change);
@@ -114,6 +125,17 @@ impl<L> Node<L> {
                     Function::Max => values.reduce(|a, b| pick(a, b, false)).unwrap_or(f64::NAN),
                 }
             }
+        }
+    }
+
+    fn has_unit(&self, leaf: &impl Fn(&L) -> bool) -> bool {
+        match self {
+            Node::Number(_) => false,
+            Node::Leaf(l) => leaf(l),
+            Node::Negate(x) => x.has_unit(leaf),
+            Node::Binary(Operator::Divide, a, b) => a.has_unit(leaf) != b.has_unit(leaf),
+            Node::Binary(_, a, b) => a.has_unit(leaf) || b.has_unit(leaf),
+            Node::Call(_, arguments) => arguments.iter().any(|a| a.has_unit(leaf)),
         }
     }
 
@@ -239,6 +261,15 @@ impl Comparison {
             relation,
             right: Expression { root: right },
         })
+    }
+
+    /// Does it ask for the order of two measured things, so that they can be equal? A difference or
+    /// a factor that it asks for is no order.
+    pub fn is_order(&self) -> bool {
+        let strict = matches!(self.relation, Relation::Above | Relation::Below);
+        let measured = |side: &Expression<Cell>| side.constant().is_none();
+        let bare = self.left.is_leaf() && self.right.is_leaf();
+        bare || (strict && measured(&self.left) && measured(&self.right))
     }
 
     /// All cells of both sides.

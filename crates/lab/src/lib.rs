@@ -15,11 +15,13 @@
 //! Nothing here looks at a clock: whoever shows progress brings one.
 
 pub mod builtin;
+mod campaign;
 pub mod claims;
 mod error;
 pub mod experiment;
 pub mod explain;
 pub mod expression;
+mod folder;
 pub mod pages;
 mod palette;
 pub mod plot;
@@ -35,5 +37,6 @@ pub mod theory;
 
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};
-pub use reproduce::{ReproductionSummary, reproduce};
+pub use report::Provenance;
+pub use reproduce::{Forecast, ReportOptions, ReproductionSummary, forecast, reproduce};
 pub use sweep::{Plan, Progress, Results, RunOptions};

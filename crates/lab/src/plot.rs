@@ -17,7 +17,7 @@ pub(crate) use panel::escape;
 use panel::{Guide, Mark, Panel, Scale, Series};
 
 /// One chart: its panels share their axes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Chart {
     /// Above it, if there are several.
     pub title: Option<String>,

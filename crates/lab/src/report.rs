@@ -1,78 +1,142 @@
-//! The report: one HTML page that needs nothing but itself.
+//! The report: pages that need nothing but themselves.
 //!
-//! It opens with the papers and the verdict on each of their claims (`front`), then the
-//! properties of every protocol (`matrix`), then a section an experiment (`figure`), a part of
-//! the page per collection (`group`).
+//! `index.html` opens with what was found (`front`): the papers, every claim in its words with its
+//! verdict and in how many readings it holds. Then comes a page a paper or other collection
+//! (`group`): its claims, then its experiments one by one (`figure`), on that of the matrix also the
+//! properties of every protocol (`matrix`).
+//!
+//! A [`Section`] is all that the pages show of one experiment. It is kept beside them, so that a
+//! later run into the same folder adds to what is there.
 
 use std::fmt::Write;
 
-use crate::claims::{ClaimResult, Verdict};
-use crate::plot::Chart;
-use crate::sweep::Results;
+use serde::{Deserialize, Serialize};
+
+use crate::claims::Verdict;
 use crate::table::Table;
 
 mod figure;
 mod front;
 mod group;
 mod matrix;
+mod section;
 
 pub use group::Tally;
 use group::{Group, groups};
+pub(crate) use section::{Section, reported};
 
-/// What the page shows of one experiment.
-#[derive(Debug, Clone, Copy)]
-pub struct Section<'a> {
-    /// The experiment and its runs.
-    pub results: &'a Results,
-    /// Its charts.
-    pub charts: &'a [Chart],
+/// When, where and of what a report was made. The lab knows no clock: whoever has one says it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The day and time, as people read it.
+    pub date: String,
+    /// The revision of the source the program was built from.
+    pub commit: Option<String>,
+    /// Processor, cores, system.
+    pub machine: String,
+    /// The command that makes the report again.
+    pub command: String,
 }
 
-/// The whole page.
-pub fn page(sections: &[Section<'_>], claims: &[ClaimResult]) -> String {
-    let groups = groups(sections, claims);
-    let mut html = String::new();
-    html.push_str(HEAD);
-    front::header(&mut html, &groups);
-    matrix::show(&mut html, sections);
-    front::contents(&mut html, &groups);
+/// What pages say of themselves so that their folder is known as one of ours.
+pub(crate) const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
+
+/// How far a report is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Experiments that are still to come.
+    pub(crate) to_come: usize,
+    /// Is somebody still at it?
+    pub(crate) running: bool,
+}
+
+/// All pages by name, `index.html` last.
+pub(crate) fn pages(
+    sections: &[Section],
+    about: &Provenance,
+    standing: Standing,
+) -> Vec<(String, String)> {
+    let groups = groups(sections);
+    let mut pages = Vec::new();
     for group in &groups {
-        figure::part(&mut html, group);
+        let mut html = head(group.title, standing);
+        figure::part(&mut html, group, &groups);
+        foot(&mut html, about);
+        pages.push((group.page(), html));
     }
-    let version = env!("CARGO_PKG_VERSION");
-    let _ = writeln!(html, "<footer>Made by windward {version}.</footer>\n</body>\n</html>");
-    html
+    let mut html = head("Reproduced figures and claims", standing);
+    front::header(&mut html, &groups, about, standing);
+    front::claims(&mut html, &groups);
+    front::contents(&mut html, &groups);
+    foot(&mut html, about);
+    pages.push(("index.html".to_owned(), html));
+    pages
 }
 
 /// The properties of every protocol, if any of the experiments of the matrix was run.
-pub(crate) fn properties(sections: &[Section<'_>]) -> Option<Table> {
+pub(crate) fn properties(sections: &[Section]) -> Option<Table> {
     matrix::numbers(sections)
 }
 
+/// What is needed to get the same results again.
+pub(crate) fn manifest(sections: &[Section]) -> serde_json::Value {
+    let entry = |s: &Section| serde_json::from_str(&s.manifest).unwrap_or_default();
+    serde_json::json!({
+        "program": "windward",
+        "version": env!("CARGO_PKG_VERSION"),
+        "experiments": sections.iter().map(entry).collect::<Vec<serde_json::Value>>(),
+    })
+}
+
 /// How many claims of each collection hold.
-pub(crate) fn tallies(results: &[Results], claims: &[ClaimResult]) -> Vec<Tally> {
-    let sections = results.iter().map(|results| Section { results, charts: &[] });
-    let sections: Vec<Section<'_>> = sections.collect();
-    let groups = groups(&sections, claims);
+pub(crate) fn tallies(sections: &[Section]) -> Vec<Tally> {
+    let groups = groups(sections);
     groups.iter().filter(|g| !g.claims.is_empty()).map(Group::tally).collect()
 }
 
-const HEAD: &str = concat!(
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-    "<meta name=\"color-scheme\" content=\"light dark\">\n",
-    "<title>Windward: reproduced figures and claims</title>\n<style>\n",
-    include_str!("report/style.css"),
-    "</style>\n</head>\n<body>\n",
-);
+fn head(title: &str, standing: Standing) -> String {
+    let title = crate::plot::escape(title);
+    // A page that still grows looks for its next version by itself.
+    let refresh =
+        if standing.running { "<meta http-equiv=\"refresh\" content=\"10\">\n" } else { "" };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
+         name=\"color-scheme\" content=\"light dark\">\n{GENERATOR}\n{refresh}<link rel=\"icon\" \
+         href=\"data:,\">\n<title>{title} \u{b7} Windward</title>\n<style>\n{}</style>\n</head>\n\
+         <body>\n",
+        include_str!("report/style.css")
+    )
+}
+
+fn foot(html: &mut String, about: &Provenance) {
+    let version = env!("CARGO_PKG_VERSION");
+    let commit = about.commit.as_ref().map(|c| format!(" ({c})")).unwrap_or_default();
+    let date = if about.date.is_empty() { String::new() } else { format!(", {}", about.date) };
+    let _ = writeln!(
+        html,
+        "<footer>Made by windward {version}{}{}.</footer>\n</body>\n</html>",
+        crate::plot::escape(&commit),
+        crate::plot::escape(&date)
+    );
+}
 
 fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
 }
 
+/// The badge of a claim, which may have no verdict yet.
+fn badge_of(claim: &crate::claims::ClaimResult) -> String {
+    match claim.checks.is_empty() {
+        true => "<span class=\"badge open\">still to come</span>".to_owned(),
+        false => badge(claim.verdict),
+    }
+}
+
 fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Held => "held",
+        Verdict::Tie => "tie",
         Verdict::NotHeld => "not-held",
         Verdict::Inconclusive => "open",
     }

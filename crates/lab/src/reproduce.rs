@@ -1,18 +1,21 @@
-//! Runs a list of experiments and writes the report.
+//! Runs a list of experiments and writes the report, which grows while they run.
 
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use windward_sim::output::OutputDir;
 use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
+use crate::campaign::{self, Event, Observer, Record};
 use crate::claims::{self, ClaimResult, Verdict};
 use crate::experiment::{Effort, Experiment};
+use crate::folder::Folder;
 use crate::plot;
-use crate::report::{self, Section, Tally};
-use crate::sweep::{self, Results, RunOptions};
-use crate::table::{manifest, write_json};
+use crate::report::{self, Provenance, Section, Standing, Tally};
+use crate::sweep::{self, Plan, Results, RunOptions};
+use crate::table::{manifest_entry, readings_table, write_json};
 
 /// What came out of a reproduction.
 #[derive(Debug, Clone)]
@@ -21,8 +24,12 @@ pub struct ReproductionSummary {
     pub claims: Vec<ClaimResult>,
     /// The same counted, a row for each paper that claims something.
     pub tallies: Vec<Tally>,
-    /// Number of runs.
+    /// The mean of each metric in each cell, experiment by experiment.
+    pub results: Vec<Results>,
+    /// Number of runs, those of an interrupted attempt included.
     pub runs: usize,
+    /// How many of them an interrupted attempt had finished.
+    pub resumed: usize,
     /// The page to look at.
     pub index: PathBuf,
 }
@@ -34,26 +41,61 @@ impl ReproductionSummary {
     }
 }
 
-/// Runs the experiments and writes into `out_dir`: `index.html`, `claims.json`,
-/// `manifest.json`, `<id>.csv` and `<id>.svg` for each of them, and `matrix.csv` if some of them
-/// are of the matrix of all protocols.
+/// What to write beside the pages, and how to begin.
+#[derive(Debug, Clone, Default)]
+pub struct ReportOptions {
+    /// When, where and of what it is made.
+    pub about: Provenance,
+    /// Goes on where an earlier attempt into the same folder was interrupted.
+    pub resume: bool,
+    /// Also tables as Parquet, and a row per flow.
+    pub every_table: bool,
+}
+
+/// How much a reproduction would run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// Each experiment with its runs and about how many packet-hops they take.
+    pub experiments: Vec<(String, usize, f64)>,
+}
+
+/// Runs the experiments and writes into `out_dir`: `index.html` with a page per paper beside it,
+/// `claims.json`, `manifest.json`, `<id>.csv` and `<id>.svg` for each of them, and `matrix.csv` if
+/// some of them are of the matrix of all protocols. What an earlier run left there and this one
+/// does not make anew stays on the pages. They appear as soon as the first experiment is measured.
 ///
 /// # Errors
-/// If an experiment is impossible, the run is cancelled, or the folder does not take the
-/// files; then none of them is written.
+/// If an experiment is impossible or the folder does not take the files; if it is cancelled, what
+/// was measured until then is kept, and can be resumed.
 pub fn reproduce(
     experiments: &[Experiment],
     effort: &Effort,
     options: &RunOptions<'_>,
+    report: &ReportOptions,
     out_dir: &Path,
 ) -> Result<ReproductionSummary, LabError> {
-    reproduce_with(experiments, effort, options, out_dir, &sweep::simulate)
+    reproduce_with(experiments, effort, options, report, out_dir, &sweep::simulate)
+}
+
+/// What [`reproduce`] would run to draw the figures; verdicts take more, as the numbers ask for.
+///
+/// # Errors
+/// If an experiment is impossible.
+pub fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<Forecast, LabError> {
+    let of = |e: &Experiment| {
+        let plan = e.plan(effort)?;
+        let hops = plan.scenarios.iter().map(Scenario::predicted_packet_hops).sum::<f64>();
+        Ok((e.id.clone(), plan.runs(), hops * f64::from(plan.length.repetitions)))
+    };
+    let experiments = experiments.iter().map(of).collect::<Result<_, LabError>>()?;
+    Ok(Forecast { experiments })
 }
 
 fn reproduce_with(
     experiments: &[Experiment],
     effort: &Effort,
     options: &RunOptions<'_>,
+    report: &ReportOptions,
     out_dir: &Path,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
 ) -> Result<ReproductionSummary, LabError> {
@@ -61,42 +103,193 @@ fn reproduce_with(
     let plans = experiments.iter().map(|e| e.plan(effort));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     // A folder that cannot be written to shall not cost minutes first.
-    let mut out = OutputDir::create(out_dir)?;
-    let results = sweep::run_all(plans, options, simulate)?;
-    let judged = claims::evaluate(&results);
-    write(&mut out, &results, &judged)?;
-    out.commit()?;
-    Ok(ReproductionSummary {
-        tallies: report::tallies(&results, &judged),
-        claims: judged,
-        runs: results.iter().map(|r| r.runs.len()).sum(),
-        index: out_dir.join("index.html"),
-    })
-}
-
-fn write(dir: &mut OutputDir, results: &[Results], judged: &[ClaimResult]) -> Result<(), LabError> {
-    let charts: Vec<Vec<plot::Chart>> = results.iter().map(plot::charts).collect();
-    for (results, charts) in results.iter().zip(&charts) {
-        results.stage_tables(dir, false)?;
-        if let Some(svg) = plot::stacked(charts) {
-            let name = format!("{}.svg", results.plan.experiment.id);
-            dir.write(&name, |out| std::io::Write::write_all(out, svg.as_bytes()))?;
+    let mut folder = Folder::open(out_dir)?;
+    let earlier = folder.sections()?;
+    let known = folder.journal(key(&plans), report.resume)?;
+    let resumed = known.len();
+    let mut writer = Writer {
+        plans: &plans,
+        report,
+        folder,
+        sections: earlier,
+        results: plans.iter().map(|_| None).collect(),
+        judged: plans.iter().map(|p| vec![None; p.experiment.claims.len()]).collect(),
+        beyond: known.iter().filter(|r| r.outcome.is_none()).cloned().collect(),
+        stale: BTreeSet::new(),
+        news: 0,
+    };
+    match campaign::run(&plans, options, known, &mut writer, simulate) {
+        Ok(runs) => writer.finish(runs, resumed),
+        Err(error) => {
+            // The pages shall not promise for ever that more comes.
+            if writer.results.iter().any(Option::is_some) {
+                writer.write(false)?;
+            }
+            Err(error)
         }
     }
-    let sections = results.iter().zip(&charts);
-    let sections = sections.map(|(results, charts)| Section { results, charts });
-    let sections: Vec<Section<'_>> = sections.collect();
-    if let Some(properties) = report::properties(&sections) {
-        dir.write("matrix.csv", |out| properties.write_csv(out))?;
+}
+
+/// What tells one campaign from another.
+fn key(plans: &[Plan]) -> u64 {
+    let mut text = String::new();
+    for plan in plans {
+        let Plan { experiment, length, effort, scenarios } = plan;
+        let seed = scenarios.first().map(|s| s.seed);
+        text += &format!(
+            "{} {} {:x} {length:?} {effort:?} {seed:?} {:?};",
+            experiment.id, experiment.file, experiment.configuration_hash, experiment.scenario
+        );
     }
-    let page = report::page(&sections, judged);
-    let claims = judged.iter().map(ClaimResult::to_json).collect();
-    dir.write("claims.json", |out| write_json(out, &claims))?;
-    let manifest = manifest(results);
-    dir.write("manifest.json", |out| write_json(out, &manifest))?;
-    // The page last: where it is, everything it links to is.
-    dir.write("index.html", |out| std::io::Write::write_all(out, page.as_bytes()))?;
-    Ok(())
+    crate::experiment::fnv1a(text.as_bytes())
+}
+
+/// Writes tables, sections and pages as they come.
+struct Writer<'a> {
+    plans: &'a [Plan],
+    report: &'a ReportOptions,
+    folder: Folder,
+    /// Of earlier runs, and of this one as far as it is.
+    sections: Vec<Section>,
+    /// What is measured, without what only tables and charts need.
+    results: Vec<Option<Results>>,
+    /// The verdicts so far, by experiment and claim.
+    judged: Vec<Vec<Option<ClaimResult>>>,
+    /// Runs that no chart shows: more repetitions, other readings.
+    beyond: Vec<Record>,
+    /// Experiments whose sections are not up to date on the pages.
+    stale: BTreeSet<usize>,
+    /// Verdicts since the pages were written.
+    news: usize,
+}
+
+/// So many verdicts are worth new pages.
+const NEWS: usize = 40;
+
+impl Observer for Writer<'_> {
+    fn event(&mut self, event: Event) -> Result<(), LabError> {
+        match event {
+            Event::Measured(index, results) => self.measured(index, results),
+            Event::Judged(experiment, claim, result) => {
+                self.judged[experiment][claim] = Some(result);
+                self.stale.insert(experiment);
+                self.news += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn idle(&mut self) -> Result<(), LabError> {
+        if self.news >= NEWS { self.write(true) } else { Ok(()) }
+    }
+
+    fn record(&mut self, run: &Record) -> Result<(), LabError> {
+        if run.outcome.is_none() {
+            self.beyond.push(run.clone());
+        }
+        self.folder.record(run)
+    }
+}
+
+impl Writer<'_> {
+    /// The tables and charts of an experiment, and its place on the pages.
+    fn measured(&mut self, index: usize, mut results: Results) -> Result<(), LabError> {
+        let id = results.plan.experiment.id.clone();
+        let charts = plot::charts(&results);
+        let mut dir = self.folder.output()?;
+        results.stage_tables(&mut dir, self.report.every_table)?;
+        if let Some(svg) = plot::stacked(&charts) {
+            dir.write(&format!("{id}.svg"), |out| out.write_all(svg.as_bytes()))?;
+        }
+        dir.commit()?;
+        let mut section = Section::new(&results, charts);
+        section.manifest = manifest_entry(&results).to_string();
+        match self.sections.iter_mut().find(|s| s.id == id) {
+            Some(earlier) => *earlier = section,
+            None => self.sections.push(section),
+        }
+        // The metrics of every run stay; their series would fill the memory.
+        for run in &mut results.runs {
+            run.outcome.samples = None;
+            run.outcome.flows = Vec::new();
+            run.outcome.groups = Vec::new();
+            run.outcome.links = Vec::new();
+        }
+        self.results[index] = Some(results);
+        self.stale.insert(index);
+        self.news += NEWS;
+        Ok(())
+    }
+
+    /// Brings the sections up to date, keeps them, and writes the pages.
+    fn write(&mut self, running: bool) -> Result<(), LabError> {
+        self.news = 0;
+        let measured: Vec<&Results> = self.results.iter().flatten().collect();
+        for &index in &self.stale {
+            let Some(results) = &self.results[index] else { continue };
+            let experiment = &results.plan.experiment;
+            let Some(section) = self.sections.iter_mut().find(|s| s.id == experiment.id) else {
+                continue;
+            };
+            for (shown, judged) in section.claims.iter_mut().zip(&self.judged[index]) {
+                if let Some(judged) = judged {
+                    shown.clone_from(judged);
+                }
+            }
+            section.reported = report::reported(experiment, &measured);
+            self.folder.keep(section)?;
+        }
+        self.stale.retain(|index| self.results[*index].is_none());
+        let to_come = self.results.iter().filter(|r| r.is_none()).count();
+        let standing = Standing { to_come, running };
+        let pages = report::pages(&self.sections, &self.report.about, standing);
+        let claims = self.sections.iter().flat_map(|s| &s.claims).map(ClaimResult::to_json);
+        let claims = claims.collect();
+        let manifest = report::manifest(&self.sections);
+        let mut dir = self.folder.output()?;
+        dir.write("claims.json", |out| write_json(out, &claims))?;
+        dir.write("manifest.json", |out| write_json(out, &manifest))?;
+        if let Some(properties) = report::properties(&self.sections) {
+            dir.write("matrix.csv", |out| properties.write_csv(out))?;
+        }
+        dir.commit()?;
+        // The pages last: where they are, everything that they link to is.
+        self.folder.write_pages(&pages)
+    }
+
+    /// The runs beyond those that charts show, sorted: they came in any order.
+    fn write_beyond(&mut self) -> Result<(), LabError> {
+        let mut beyond = std::mem::take(&mut self.beyond);
+        let key =
+            |r: &Record| (r.experiment, r.reading.clone(), r.cell, r.repetition);
+        beyond.sort_by_key(key);
+        let mut dir = self.folder.output()?;
+        for runs in beyond.chunk_by(|a, b| a.experiment == b.experiment) {
+            let Some(plan) = runs.first().map(|r| &self.plans[r.experiment]) else { continue };
+            let table = readings_table(plan, runs);
+            dir.write(&format!("{}-readings.csv", plan.experiment.id), |out| table.write_csv(out))?;
+        }
+        Ok(dir.commit()?)
+    }
+
+    fn finish(mut self, runs: usize, resumed: usize) -> Result<ReproductionSummary, LabError> {
+        // What was known before these experiments were measured may be more now.
+        self.stale = (0..self.plans.len()).collect();
+        self.write_beyond()?;
+        self.write(false)?;
+        let ours = |s: &&Section| self.plans.iter().any(|p| p.experiment.id == s.id);
+        let own: Vec<Section> = self.sections.iter().filter(ours).cloned().collect();
+        let index = self.folder.path().join("index.html");
+        self.folder.finish()?;
+        Ok(ReproductionSummary {
+            tallies: report::tallies(&own),
+            claims: self.judged.into_iter().flatten().flatten().collect(),
+            results: self.results.into_iter().flatten().collect(),
+            runs,
+            resumed,
+            index,
+        })
+    }
 }
 
 #[cfg(test)]

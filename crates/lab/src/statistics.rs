@@ -1,9 +1,13 @@
-//! Means and their confidence intervals.
+//! Means, their confidence intervals, and how often one may look at them.
 
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean with its 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How sure an interval is unless somebody says otherwise: 95 %.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A mean with its confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Mean of the samples.
     pub mean: f64,
@@ -13,10 +17,15 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// Mean and Student-t interval of samples taken as independent and about normal. One sample
+/// Mean and 95 % Student-t interval of samples taken as independent and about normal. One sample
 /// says nothing about its spread: its interval is everything. `None` without samples, or if
 /// one is not finite.
 pub fn estimate(samples: &[f64]) -> Option<Estimate> {
+    estimate_with(samples, CONFIDENCE)
+}
+
+/// The same with another confidence, above 0 and below 1.
+pub fn estimate_with(samples: &[f64], confidence: f64) -> Option<Estimate> {
     if samples.is_empty() || samples.iter().any(|x| !x.is_finite()) {
         return None;
     }
@@ -26,15 +35,64 @@ pub fn estimate(samples: &[f64]) -> Option<Estimate> {
         f64::INFINITY
     } else {
         let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
-        t_quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt()
+        t_quantile(n - 1.0, confidence) * (squares / (n - 1.0) / n).sqrt()
     };
     Some(Estimate { mean, low: mean - half, high: mean + half })
 }
 
-/// The t of a two-sided 95 % interval.
-fn t_quantile(degrees_of_freedom: f64) -> f64 {
+/// The t of a two-sided interval.
+fn t_quantile(degrees_of_freedom: f64, confidence: f64) -> f64 {
     let t = StudentsT::new(0.0, 1.0, degrees_of_freedom);
-    t.map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+/// When a measurement that goes on until it is decided is looked at, and how sure the interval of
+/// each look must be so that all looks together err in 5 % of all cases at most.
+///
+/// The first look is at `first` runs, each further one at twice as many, the last one at
+/// `at_most`. Look k may err in 5 % / 2^k of all cases and the last in what is left, so that their
+/// sum is 5 %: the bound of Bonferroni with unequal shares, which holds however the looks depend on
+/// each other. A single look has all of the 5 %: the usual interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looks {
+    first: u32,
+    at_most: u32,
+}
+
+/// A look at a measurement that goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Look {
+    /// After this many runs.
+    pub runs: u32,
+    /// With an interval of this confidence.
+    pub confidence: f64,
+    /// Is it the last one?
+    pub last: bool,
+}
+
+impl Looks {
+    /// Looks from `first` runs on until `at_most`, which is raised to `first` if it is less.
+    pub fn new(first: u32, at_most: u32) -> Self {
+        let first = first.max(1);
+        Looks { first, at_most: at_most.max(first) }
+    }
+
+    /// The look number `index`, from zero; the last one if there are fewer.
+    pub fn look(&self, index: u32) -> Look {
+        let mut runs = self.first;
+        let mut share = 1.0;
+        for _ in 0..index {
+            if runs >= self.at_most {
+                break;
+            }
+            runs = runs.saturating_mul(2).min(self.at_most);
+            share /= 2.0;
+        }
+        let last = runs == self.at_most;
+        // The last look has the share of the one before it: 1/2 + 1/4 + ... + 1/2^k + 1/2^k = 1.
+        let share = if last { share } else { share / 2.0 };
+        Look { runs, confidence: 1.0 - (1.0 - CONFIDENCE) * share, last }
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +110,31 @@ mod tests {
         // Two samples: t(0.975, 1) = 12.7062, standard error 1: 0..2 gives 1 -+ 12.7062.
         let e = estimate(&[0.0, 2.0]).unwrap();
         assert!((e.high - 13.7062).abs() < 1e-3, "{e:?}");
+    }
+
+    #[test]
+    fn all_looks_together_err_in_one_case_of_twenty() {
+        for (first, at_most, runs) in [
+            (5, 20, &[5, 10, 20][..]),
+            (4, 30, &[4, 8, 16, 30]),
+            (10, 10, &[10]),
+            (8, 3, &[8]),
+        ] {
+            let looks = Looks::new(first, at_most);
+            let seen: Vec<Look> = (0..runs.len() as u32).map(|i| looks.look(i)).collect();
+            assert_eq!(seen.iter().map(|l| l.runs).collect::<Vec<_>>(), runs);
+            let errors: f64 = seen.iter().map(|l| 1.0 - l.confidence).sum();
+            assert!((errors - 0.05).abs() < 1e-12, "{errors}");
+            assert!(seen.iter().rev().skip(1).all(|l| !l.last) && seen[runs.len() - 1].last);
+            assert_eq!(looks.look(99), seen[runs.len() - 1]);
+        }
+    }
+
+    #[test]
+    fn an_interval_of_another_confidence() {
+        // As below with t(0.995, 4) = 4.60409 by the tables: half 4.60409 * 0.70711 = 3.25558.
+        let e = estimate_with(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.99).unwrap();
+        assert!((e.high - 6.25558).abs() < 1e-4, "{e:?}");
     }
 
     #[test]

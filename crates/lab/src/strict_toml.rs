@@ -125,6 +125,11 @@ impl<'a> Section<'a> {
         Ok(found.map(|at| at.value))
     }
 
+    /// Is the key there? That does not count as asking for it.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
     /// A list of texts, or one text alone.
     pub(crate) fn texts(&self, key: &'static str) -> Result<Vec<At<String>>, LabError> {
         let mut texts = Vec::new();

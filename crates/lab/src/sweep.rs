@@ -5,15 +5,16 @@
 //! its scenario alone, and results are kept by index, so neither the number of threads nor
 //! the order of completion can be seen in them.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use windward_core::units::{Duration, Time};
+use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::LabError;
-use crate::experiment::{Effort, Experiment, PlotKind, RunLength, Skipped};
+use crate::campaign;
+use crate::experiment::{Deviation, Effort, Experiment, PlotKind, RunLength, Skipped};
 
 /// More runs than this are a mistake.
 const MAX_RUNS: usize = 10_000_000;
@@ -63,7 +64,7 @@ pub struct Results {
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Which combination of the axes.
     pub cell: usize,
@@ -97,7 +98,9 @@ impl Experiment {
             });
         }
         let experiment = self.without_impossible(&length);
-        let scenarios = (0..experiment.cells()).map(|cell| experiment.scenario(cell, &length));
+        let scenarios = (0..experiment.cells()).map(|cell| {
+            experiment.scenario(cell, &length, &Deviation::PLAIN)
+        });
         Ok(Plan {
             effort: effort.clone(),
             scenarios: scenarios.collect::<Result<_, _>>()?,
@@ -115,7 +118,7 @@ impl Experiment {
             let mut reasons = vec![None; experiment.axes[a].points.len()];
             for cell in 0..experiment.cells() {
                 // All other errors are the plan's to report.
-                if let Err(LabError::Scenario { error, .. }) = experiment.scenario(cell, length) {
+                if let Err(LabError::Scenario { error, .. }) = experiment.scenario(cell, length, &Deviation::PLAIN) {
                     let text = error.to_string();
                     let reason = text.lines().next().unwrap_or_default().to_owned();
                     reasons[experiment.point_index(cell, a)].get_or_insert(reason);
@@ -137,22 +140,58 @@ impl Experiment {
         experiment
     }
 
-    fn scenario(&self, cell: usize, length: &RunLength) -> Result<Scenario, LabError> {
+    /// The scenario file of a cell under a reading: lengths first, then the readings, then the
+    /// axes, each over the one before.
+    pub(crate) fn file_of(
+        &self,
+        cell: usize,
+        length: &RunLength,
+        reading: &Deviation,
+    ) -> Result<ScenarioFile, LabError> {
         let mut file = self.scenario.clone();
         let lengths = [("duration", &length.duration), ("warmup", &length.warmup)];
         let lengths = lengths.into_iter();
         let lengths = lengths.filter_map(|(key, value)| Some((key, value.as_deref()?)));
-        let points = self.points(cell);
-        let of_axes = points.iter().flat_map(|p| &p.set);
+        let of_readings = self.readings.iter().flat_map(|r| {
+            let label = reading.of(&r.name);
+            let chosen = label.and_then(|label| r.values.iter().find(|v| v.label == label));
+            let value = chosen.unwrap_or_else(|| r.plain_value());
+            value.set.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        });
+        let of_axes = self.points(cell).into_iter().flat_map(|p| &p.set);
         let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
-        let fail = |error| LabError::Scenario {
-            cell: (!self.axes.is_empty()).then(|| self.cell_name(cell)),
-            error,
-        };
-        for (key, value) in lengths.chain(of_axes) {
-            file.set(key, value).map_err(fail)?;
+        for (key, value) in lengths.chain(of_readings).chain(of_axes) {
+            file.set(key, value).map_err(|error| self.at_cell(cell, reading, error))?;
         }
-        let scenario = file.build().map_err(fail)?;
+        Ok(file)
+    }
+
+    fn at_cell(
+        &self,
+        cell: usize,
+        reading: &Deviation,
+        error: windward_sim::scenario::file::ScenarioError,
+    ) -> LabError {
+        let mut place: Vec<String> = Vec::new();
+        if !self.axes.is_empty() {
+            place.push(self.cell_name(cell));
+        }
+        if !reading.is_plain() {
+            place.push(format!("reading {reading}"));
+        }
+        LabError::Scenario { cell: (!place.is_empty()).then(|| place.join("; ")), error }
+    }
+
+    /// The scenario of a cell under a reading, with everything that is measured and drawn in it.
+    pub(crate) fn scenario(
+        &self,
+        cell: usize,
+        length: &RunLength,
+        reading: &Deviation,
+    ) -> Result<Scenario, LabError> {
+        let file = self.file_of(cell, length, reading)?;
+        let scenario = file.build().map_err(|error| self.at_cell(cell, reading, error))?;
+        let points = self.points(cell);
         for metric in &self.metrics {
             for measure in metric.expression.leaves() {
                 measure.check(&scenario).map_err(|message| LabError::Experiment {
@@ -173,7 +212,7 @@ impl Experiment {
     }
 
     /// Does a chart or table show the samples of that repetition?
-    fn shows_samples(&self, repetition: u32) -> bool {
+    pub(crate) fn shows_samples(&self, repetition: u32) -> bool {
         self.plots.iter().any(|plot| match &plot.kind {
             PlotKind::Time { what, single, .. } => {
                 what.is_sampled() && (repetition == 0 || !single)
@@ -200,12 +239,12 @@ impl Plan {
         warnings
     }
 
-    /// Runs them.
+    /// Runs them: what charts and tables show, no claims.
     ///
     /// # Errors
     /// If it was cancelled, or the threads cannot be had.
     pub fn run(self, options: &RunOptions<'_>) -> Result<Results, LabError> {
-        let results = run_all(vec![self], options, &simulate)?;
+        let results = campaign::measure(vec![self], options, &simulate)?;
         // One plan in, one result out.
         results.into_iter().next().ok_or(LabError::Cancelled)
     }
@@ -223,72 +262,6 @@ impl Results {
         let n = self.plan.length.repetitions as usize;
         &self.runs[cell * n..(cell + 1) * n]
     }
-}
-
-/// Runs several plans as one pool of work, the most expensive runs first: one that starts last
-/// would leave the other cores idle. `simulate` runs one scenario, or gives up when it sees the
-/// flag.
-pub(crate) fn run_all(
-    plans: Vec<Plan>,
-    options: &RunOptions<'_>,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
-) -> Result<Vec<Results>, LabError> {
-    let mut jobs: Vec<(usize, usize, u32)> = Vec::new();
-    for (p, plan) in plans.iter().enumerate() {
-        for cell in 0..plan.scenarios.len() {
-            jobs.extend((0..plan.length.repetitions).map(|r| (p, cell, r)));
-        }
-    }
-    let weights: Vec<Vec<f64>> = plans
-        .iter()
-        .map(|p| p.scenarios.iter().map(Scenario::predicted_packet_hops).collect())
-        .collect();
-    let weight = |&(p, cell, _): &(usize, usize, u32)| weights[p][cell];
-    let all_work: f64 = jobs.iter().map(weight).sum();
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by(|a, b| weight(&jobs[*b]).total_cmp(&weight(&jobs[*a])));
-    let so_far = Mutex::new((0, 0.0));
-    let one = |job: usize| {
-        let (p, cell, repetition) = jobs[job];
-        if options.cancel.load(Ordering::Relaxed) {
-            return None;
-        }
-        let plan = &plans[p];
-        let mut scenario = plan.scenarios[cell].clone();
-        scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
-        let mut outcome = simulate(&scenario, options.cancel)?;
-        let metrics = plan.experiment.metrics.iter();
-        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
-        let metrics = metrics.collect();
-        if !plan.experiment.shows_samples(repetition) {
-            // Thousands of values per run: what nobody will look at again goes.
-            outcome.samples = None;
-        }
-        let run = Run { cell, repetition, metrics, outcome };
-        if let Ok(mut so_far) = so_far.lock() {
-            so_far.0 += 1;
-            so_far.1 += weight(&jobs[job]);
-            (options.progress)(Progress {
-                done: so_far.0,
-                total: jobs.len(),
-                work: (so_far.1 / all_work).clamp(0.0, 1.0),
-            });
-        }
-        Some((job, run))
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-    let pool = pool.map_err(|e| LabError::Threads(e.to_string()))?;
-    // A bridge hands the jobs out one by one, in this order.
-    let runs: Option<Vec<(usize, Run)>> =
-        pool.install(|| order.into_iter().par_bridge().map(one).collect());
-    let mut runs = runs.ok_or(LabError::Cancelled)?;
-    runs.sort_unstable_by_key(|(job, _)| *job);
-    let mut runs = runs.into_iter().map(|(_, run)| run);
-    let results = plans.into_iter().map(|plan| {
-        let runs = runs.by_ref().take(plan.runs()).collect();
-        Results { plan, runs }
-    });
-    Ok(results.collect())
 }
 
 /// How many looks at the cancel flag a run takes.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 
 use serde_json::json;
 use windward_core::units::Time;
@@ -11,8 +10,9 @@ use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
 use windward_sim::{Outcome, Samples, record};
 
 use crate::LabError;
+use crate::campaign::Record;
 use crate::experiment::{PlotKind, Traced};
-use crate::sweep::{Results, Run};
+use crate::sweep::{Plan, Results, Run};
 
 /// Columns of equal length.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -187,7 +187,7 @@ impl Results {
         };
         table.push("flow", text(&|f| f.name.to_string()));
         table.push("group", Values::Text(rows.iter().map(group).collect()));
-        table.push("protocol", text(&|f| f.protocol.to_owned()));
+        table.push("protocol", text(&|f| f.protocol.clone().into_owned()));
         table.push("goodput_bps", reals(&|f| Some(f.goodput_bps)));
         table.push("throughput_bps", reals(&|f| Some(f.throughput_bps)));
         table.push("packets_sent", count(&|f| f.packets_sent));
@@ -313,20 +313,9 @@ impl Results {
         table
     }
 
-    /// Writes `<id>.csv`, `<id>.parquet` (a row per run), `<id>-flows.csv` and `.parquet` (a
-    /// row per flow), `<id>-series.csv` if a chart shows throughput over time, `<id>-samples.csv`
-    /// if one shows samples, and `manifest.json`.
-    ///
-    /// # Errors
-    /// If the folder does not take them; then none of them is there.
-    pub fn write_tables(&self, dir: &Path) -> Result<(), LabError> {
-        let mut dir = OutputDir::create(dir)?;
-        self.stage_tables(&mut dir, true)?;
-        let manifest = manifest(std::slice::from_ref(self));
-        dir.write("manifest.json", |out| write_json(out, &manifest))?;
-        Ok(dir.commit()?)
-    }
-
+    /// Stages `<id>.csv` (a row per run), `<id>-series.csv` if a chart shows throughput over time,
+    /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row per
+    /// flow, `<id>-flows.csv` and `.parquet`.
     pub(crate) fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<(), LabError> {
         let experiment = &self.plan.experiment;
         let id = &experiment.id;
@@ -355,28 +344,43 @@ impl Results {
     }
 }
 
-/// What is needed to get the same results again.
-pub(crate) fn manifest(results: &[Results]) -> serde_json::Value {
-    let experiments = results.iter().map(|r| {
-        let plan = &r.plan;
-        let seed = r.runs.first().map(|run| run.outcome.seed);
-        json!({
-            "id": plan.experiment.id,
-            "file": plan.experiment.file,
-            "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
-            "seed": seed,
-            "repetitions": plan.length.repetitions,
-            "duration": plan.length.duration,
-            "warmup": plan.length.warmup,
-            "cells": plan.scenarios.len(),
-            "runs": r.runs.len(),
-            "command": plan.experiment.command(&plan.effort),
-        })
-    });
+/// One row per run that only verdicts needed: more repetitions, and other readings.
+pub(crate) fn readings_table(plan: &Plan, runs: &[Record]) -> Table {
+    let experiment = &plan.experiment;
+    let mut table = Table::default();
+    for (a, axis) in experiment.axes.iter().enumerate() {
+        let labels = runs.iter().map(|r| experiment.points(r.cell)[a].label.clone());
+        table.push(&axis.name, Values::Text(labels.collect()));
+    }
+    let reading = runs.iter().map(|r| r.reading.to_string());
+    table.push("reading", Values::Text(reading.collect()));
+    let repetition = runs.iter().map(|r| Some(u64::from(r.repetition)));
+    table.push("repetition", Values::Count(repetition.collect()));
+    let seed = |r: &Record| plan.scenarios[r.cell].seed.wrapping_add(u64::from(r.repetition));
+    table.push("seed", Values::Count(runs.iter().map(|r| Some(seed(r))).collect()));
+    for (m, metric) in experiment.metrics.iter().enumerate() {
+        let values = runs.iter().map(|r| real(r.metrics[m]));
+        table.push(&metric.name, Values::Real(values.collect()));
+    }
+    table
+}
+
+/// What is needed to get the same results of an experiment again.
+pub(crate) fn manifest_entry(results: &Results) -> serde_json::Value {
+    let plan = &results.plan;
+    let seed = results.runs.first().map(|run| run.outcome.seed);
     json!({
-        "program": "windward",
-        "version": env!("CARGO_PKG_VERSION"),
-        "experiments": experiments.collect::<Vec<_>>(),
+        "id": plan.experiment.id,
+        "file": plan.experiment.file,
+        "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
+        "seed": seed,
+        "repetitions": plan.length.repetitions,
+        "at_most": plan.length.at_most,
+        "duration": plan.length.duration,
+        "warmup": plan.length.warmup,
+        "cells": plan.scenarios.len(),
+        "runs": results.runs.len(),
+        "command": plan.experiment.command(&plan.effort),
     })
 }
 

@@ -1,18 +1,95 @@
 //! What a run measured.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use windward_core::units::{Duration, Time};
 
 use crate::name::Name;
 
+/// How the figures of a run are kept between two processes: times as picoseconds.
+mod kept {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use windward_core::units::{Duration, Time};
+
+    use crate::name::Name;
+
+    /// A span as picoseconds.
+    #[derive(Serialize, Deserialize)]
+    #[serde(remote = "Duration")]
+    pub(super) struct Span(#[serde(getter = "picoseconds")] u64);
+
+    fn picoseconds(span: &Duration) -> u64 {
+        span.as_ps()
+    }
+
+    impl From<Span> for Duration {
+        fn from(span: Span) -> Duration {
+            Duration::from_ps(span.0)
+        }
+    }
+
+    pub(super) mod instants {
+        use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            times: &[Time],
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            let ps: Vec<u64> = times.iter().map(|t| t.as_ps()).collect();
+            ps.serialize(to)
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            from: D,
+        ) -> Result<Vec<Time>, D::Error> {
+            let ps = Vec::<u64>::deserialize(from)?;
+            Ok(ps.into_iter().map(Time::from_ps).collect())
+        }
+    }
+
+    pub(super) mod instant {
+        use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
+
+        #[expect(clippy::ref_option, reason = "serde asks for it so")]
+        pub(in super::super) fn serialize<S: Serializer>(
+            time: &Option<Time>,
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            time.map(|t| t.as_ps()).serialize(to)
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            from: D,
+        ) -> Result<Option<Time>, D::Error> {
+            Ok(Option::<u64>::deserialize(from)?.map(Time::from_ps))
+        }
+    }
+
+    impl Serialize for Name {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            self.as_str().serialize(to)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Name {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            Ok(Name::from(String::deserialize(from)?))
+        }
+    }
+}
+
 /// The measurements of one run. Flow figures, utilization and mean queues cover the time
 /// after the warm-up; the packet counts of links cover the whole run, so that they balance.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The seed of the run.
     pub seed: u64,
     /// Length of the run.
+    #[serde(with = "kept::Span")]
     pub duration: Duration,
     /// Its first part, left out of the figures.
+    #[serde(with = "kept::Span")]
     pub warmup: Duration,
     /// One row a flow, in the order of the scenario.
     pub flows: Vec<FlowOutcome>,
@@ -34,14 +111,14 @@ pub struct Outcome {
 }
 
 /// What one flow did after the warm-up.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// Name of the flow.
     pub name: Name,
     /// Index of its group.
     pub group: usize,
     /// Name of its protocol, or `datagrams`.
-    pub protocol: &'static str,
+    pub protocol: Cow<'static, str>,
     /// Unique packets delivered, at their size on the wire, bits per second (eten2004).
     pub goodput_bps: f64,
     /// What it put through its bottleneck link, bits per second (lr2008).
@@ -62,18 +139,22 @@ pub struct FlowOutcome {
     /// The share of them that queues dropped or channels destroyed.
     pub true_loss: f64,
     /// Mean of the RTT samples, or 0 if there was none.
+    #[serde(with = "kept::Span")]
     pub mean_rtt: Duration,
     /// Time average of the congestion window, packets.
     pub mean_cwnd: f64,
     /// When a transfer of fixed size was fully acknowledged.
+    #[serde(with = "kept::instant")]
     pub completed: Option<Time>,
     /// Sum of its idle periods. One lasts from the end of one data packet on the bottleneck's
     /// wire to the start of the next, if that is longer than [`crate::Scenario::idle_after`].
     /// It counts from the start of the flow or the end of the warm-up at the earliest, up to
     /// the completion or the stop of the flow or the end of the run at the latest. Zero for
     /// datagrams.
+    #[serde(with = "kept::Span")]
     pub idle: Duration,
     /// The longest of its idle periods.
+    #[serde(with = "kept::Span")]
     pub longest_idle: Duration,
     /// How many idle periods it had.
     pub idle_periods: u64,
@@ -83,7 +164,7 @@ pub struct FlowOutcome {
 }
 
 /// The sums over one group of flows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupOutcome {
     /// Name of the group.
     pub name: String,
@@ -124,7 +205,7 @@ impl GroupOutcome {
 }
 
 /// What one directed link did. `arrived = delivered + dropped + corrupted + in_flight`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkOutcome {
     /// Name of the link.
     pub name: Name,
@@ -152,7 +233,7 @@ pub struct LinkOutcome {
 }
 
 /// The phases of a traffic controller that lie wholly after the warm-up.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseOutcome {
     /// How many, at least one.
     pub count: u64,
@@ -180,10 +261,11 @@ pub struct PhaseOutcome {
 }
 
 /// What was recorded at regular instants, warm-up included.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// The instants: the multiples of [`crate::Scenario::sample`] from zero to the end of the
     /// run. What happens at an instant is in its sample.
+    #[serde(with = "kept::instants")]
     pub times: Vec<Time>,
     /// For each flow of the scenario its congestion window in packets at each instant, from
     /// before its start on; empty for datagrams.
@@ -193,7 +275,7 @@ pub struct Samples {
 }
 
 /// What was recorded of one directed link.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LinkSamples {
     /// Packets waiting behind the one in transmission at each instant.
     pub queue: Vec<u32>,

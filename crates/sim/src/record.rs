@@ -225,7 +225,7 @@ impl<'a> FlowRecord<'a> {
         FlowRecord {
             name: &flow.name,
             group,
-            protocol: flow.protocol,
+            protocol: &flow.protocol,
             goodput_bps: flow.goodput_bps,
             throughput_bps: flow.throughput_bps,
             packets_sent: flow.packets_sent,

@@ -16,4 +16,27 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/gamma"),
         file!("papers/estcp2010/classes"),
     ],
+    beside: &[],
+    terms: &[
+        (
+            "N",
+            "number of flows",
+        ),
+        (
+            "PER",
+            "packet error rate",
+        ),
+        (
+            "g",
+            "the increase per packet that the bottleneck announces",
+        ),
+        (
+            "D",
+            "the length of a phase that the bottleneck aims at",
+        ),
+        (
+            "cut",
+            "what flows do to their window at a shift of phase",
+        ),
+    ],
 };

@@ -15,4 +15,23 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig8"),
         file!("papers/eten2004/fig9"),
     ],
+    beside: &[],
+    terms: &[
+        (
+            "LFN, SFN, LTN",
+            "long fat, short fat and long thin network: 10 Mbit/s with 250 ms, 10 Mbit/s with 25 ms, 1.5 Mbit/s with 250 ms one way",
+        ),
+        (
+            "BER",
+            "bit error rate",
+        ),
+        (
+            "RTO",
+            "expiry of the retransmission timer",
+        ),
+        (
+            "Oracle",
+            "SACK told of each packet that is corrupted",
+        ),
+    ],
 };

@@ -16,4 +16,6 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("field/ack-loss"),
         file!("field/many-connections"),
     ],
+    beside: &[],
+    terms: &[],
 };

@@ -14,4 +14,6 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("matrix/beside-itself"),
         file!("matrix/queues"),
     ],
+    beside: &[],
+    terms: &[],
 };

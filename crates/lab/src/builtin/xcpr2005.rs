@@ -22,4 +22,19 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/red"),
         file!("papers/xcpr2005/start-up"),
     ],
+    beside: &[],
+    terms: &[
+        (
+            "available",
+            "the rate of the bottleneck less what the datagrams take",
+        ),
+        (
+            "idle",
+            "no packet on the bottleneck for longer than 200 ms",
+        ),
+        (
+            "cv",
+            "coefficient of variation of the throughput in bins",
+        ),
+    ],
 };

@@ -7,8 +7,8 @@ use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 
 use super::{
-    Axis, Check, Claim, Experiment, Metric, PlotKind, PlotSpec, Point, Reference, ReferenceLine,
-    RunLength, Traced, Unit,
+    Axis, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point, Reference,
+    ReferenceLine, Reported, RunLength, Traced, Unit,
 };
 use crate::LabError;
 use crate::error::nearest;
@@ -16,13 +16,17 @@ use crate::expression::{Cell, Comparison, Expression};
 use crate::strict_toml::{At, Section, Source};
 use crate::theory::Law;
 
+mod readings;
+
+use readings::Beside;
+
 /// The name of the reserved table.
 const TABLE: &str = "experiment";
 
 /// More points than this on one axis are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-pub(super) fn parse(name: &str, text: &str) -> Result<Experiment, LabError> {
+pub(super) fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Experiment, LabError> {
     let source = Source { name, text };
     let document =
         Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
@@ -39,7 +43,16 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Experiment, LabError> {
     let scenario = ScenarioFile::parse(name, text)
         .map_err(|error| LabError::Scenario { cell: None, error })?;
     let section = Section::new(source, TABLE, item)?;
-    let experiment = read(source, &section, scenario)?;
+    // What the files beside it say is part of the configuration.
+    let all = std::cell::RefCell::new(fnv1a(text.as_bytes()));
+    let hashing = |from: &str| {
+        let text = beside(from)?;
+        let mut hash = all.borrow_mut();
+        *hash ^= fnv1a(text.as_bytes()).rotate_left(1);
+        Ok(text)
+    };
+    let mut experiment = read(source, &section, scenario, &hashing)?;
+    experiment.configuration_hash = all.into_inner();
     section.finish()?;
     check_cells(source, &experiment)?;
     Ok(experiment)
@@ -49,6 +62,7 @@ fn read(
     source: Source<'_>,
     section: &Section<'_>,
     scenario: ScenarioFile,
+    beside: Beside<'_>,
 ) -> Result<Experiment, LabError> {
     let id = section.needed_text("id")?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -66,6 +80,8 @@ fn read(
     let plots = plots.collect::<Result<_, _>>()?;
     let claims = section.sections("claims")?;
     let claims = claims.into_iter().map(|s| claim(source, s, &axes));
+    let reported = section.sections("reported")?;
+    let reported = reported.into_iter().map(|s| self::reported(source, s));
     Ok(Experiment {
         file: source.name.to_owned(),
         id: id.value,
@@ -74,32 +90,73 @@ fn read(
         title: section.needed_text("title")?.value,
         setting: optional("setting")?.unwrap_or_default(),
         choices: texts.into_iter().map(|t| t.value).collect(),
-        quick: run_length(section, "quick", 5)?,
-        full: run_length(section, "full", 30)?,
+        quick: run_length(section, "quick", 5, QUICK_FACTOR)?,
+        full: run_length(section, "full", 30, FULL_FACTOR)?,
+        readings: readings::read(source, section, beside)?,
+        reported: reported.collect::<Result<_, _>>()?,
         claims: claims.collect::<Result<_, _>>()?,
         axes,
         metrics,
         plots,
         scenario,
-        configuration_hash: fnv1a(source.text.as_bytes()),
+        configuration_hash: 0,
     })
 }
+
+/// By how much a check may be repeated more often than charts show, unless the file says so.
+const QUICK_FACTOR: u32 = 4;
+const FULL_FACTOR: u32 = 2;
 
 fn run_length(
     section: &Section<'_>,
     key: &'static str,
     repetitions: u32,
+    factor: u32,
 ) -> Result<RunLength, LabError> {
-    let mut length = RunLength { repetitions, duration: None, warmup: None };
+    let at_most = repetitions * factor;
+    let mut length = RunLength { repetitions, at_most, duration: None, warmup: None };
     if let Some(table) = section.section(key)? {
         if let Some(n) = table.count("repetitions", 1)? {
             length.repetitions = n.value;
+            length.at_most = n.value.saturating_mul(factor);
+        }
+        if let Some(n) = table.count("at_most", 1)? {
+            if n.value < length.repetitions {
+                let message = format!(
+                    "`at_most` ({}) is below the {} `repetitions` that are run anyway",
+                    n.value, length.repetitions
+                );
+                return Err(table.error(message));
+            }
+            length.at_most = n.value;
         }
         length.duration = table.text("duration")?.map(|t| t.value);
         length.warmup = table.text("warmup")?.map(|t| t.value);
         table.finish()?;
     }
     Ok(length)
+}
+
+/// `[[experiment.reported]]`: a number of the paper's text.
+fn reported(source: Source<'_>, table: Section<'_>) -> Result<Reported, LabError> {
+    let text = table.needed_text("value")?;
+    let value = Expression::parse(&text.value)
+        .map_err(|e| source.error(text.line, format!("`{}`: {e}", text.value)))?;
+    let range = match (table.number("number")?, table.bounds("range")?) {
+        (Some(number), None) => (number.value, number.value),
+        (None, Some(range)) => range,
+        _ => return Err(table.error("a reported value has either a `number` or a `range`")),
+    };
+    let reported = Reported {
+        text: text.value,
+        value,
+        range,
+        source: table.needed_text("source")?.value,
+        words: table.needed_text("text")?.value,
+        line: table.line,
+    };
+    table.finish()?;
+    Ok(reported)
 }
 
 fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError> {
@@ -436,7 +493,7 @@ fn only(
 }
 
 fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim, LabError> {
-    let mut checks = Vec::new();
+    let mut checks: Vec<Check> = Vec::new();
     for value in table.values("checks")? {
         let line = source.line(value.span());
         match value {
@@ -445,14 +502,20 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
                 let item = Item::Value(value.clone());
                 let inner = Section::new(source, "experiment.claims.checks", &item)?;
                 let any = inner.texts("any")?;
-                if any.is_empty() {
+                let tie = margin(source, &inner)?;
+                let mut of_table = if any.is_empty() {
                     let text = inner.needed_text("check")?.value;
+                    let starred = inner.has("at");
                     let at = inner.texts("at")?;
                     let at: Vec<String> = at.into_iter().map(|t| t.value).collect();
-                    checks.extend(expand(source, line, &text, Some(&at), axes)?);
+                    expand(source, line, &text, starred.then_some(&at[..]), axes)?
                 } else {
-                    checks.push(alternatives(source, line, any)?);
+                    vec![alternatives(source, line, any)?]
+                };
+                for check in &mut of_table {
+                    check.tie = tie;
                 }
+                checks.extend(of_table);
                 inner.finish()?;
             }
             _ => {
@@ -471,9 +534,26 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
         expected: table.needed_text("expected")?.value,
         checks,
         explanation: table.text("explanation")?.map(|t| t.value),
+        edition: table.count("edition", 1)?.map_or(1, |e| e.value),
     };
     table.finish()?;
     Ok(claim)
+}
+
+/// `tie = 0.02`, in the unit of the metric, or `tie = "5%"` of the larger side.
+fn margin(source: Source<'_>, table: &Section<'_>) -> Result<Option<Margin>, LabError> {
+    let Some(value) = table.values("tie")?.into_iter().next() else { return Ok(None) };
+    let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+    let share = value.as_str().and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());
+    let margin = number.map(Margin::Absolute).or(share.map(|percent| Margin::Share(percent / 100.0)));
+    let fits = |margin: &Margin| {
+        let (Margin::Absolute(x) | Margin::Share(x)) = margin;
+        x.is_finite() && *x > 0.0
+    };
+    margin.filter(fits).map(Some).ok_or_else(|| {
+        let line = source.line(value.span());
+        source.error(line, "`tie` must be a number above zero, or a share such as \"5%\"")
+    })
 }
 
 /// A check that contains `*` as a label stands for one check per label in `at`, or per label
@@ -492,7 +572,7 @@ fn expand(
     let labels = match (star, at) {
         (None, None) => {
             let any = vec![(text.to_owned(), pattern)];
-            return Ok(vec![Check { any, line }]);
+            return Ok(vec![Check { any, tie: None, line }]);
         }
         (None, Some(_)) => return Err(error("`at` is for checks with a `*`".to_owned())),
         (Some(_), Some([])) => return Err(error("`at` is empty".to_owned())),
@@ -512,7 +592,7 @@ fn expand(
             }
             cell
         });
-        Check { any: vec![(with_label(text, &label), comparison)], line }
+        Check { any: vec![(with_label(text, &label), comparison)], tie: None, line }
     });
     Ok(checks.collect())
 }
@@ -528,7 +608,7 @@ fn alternatives(
         Err(e) => Err(source.error(text.line, format!("`{}`: {e}", text.value))),
     };
     let any = texts.into_iter().map(parse).collect::<Result<_, _>>()?;
-    Ok(Check { any, line })
+    Ok(Check { any, tie: None, line })
 }
 
 /// The text with every `*` that stands as a label replaced.
@@ -561,11 +641,19 @@ fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabErr
             }
         }
     }
+    for reported in &experiment.reported {
+        for cell in reported.value.leaves() {
+            if cell.experiment.as_ref().is_none_or(|id| *id == experiment.id) {
+                let found = experiment.find(cell);
+                found.map_err(|message| source.error(reported.line, message))?;
+            }
+        }
+    }
     Ok(())
 }
 
 /// FNV-1a with 64 bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })

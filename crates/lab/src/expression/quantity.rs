@@ -273,7 +273,28 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
     Ok(())
 }
 
+/// The quantities that are shares or ratios; all others have a unit.
+const RATIOS: [&str; 12] = [
+    "cv",
+    "true_loss",
+    "loss_estimate",
+    "well_estimated",
+    "jain_of",
+    "utilization",
+    "drop_rate",
+    "loss",
+    "phase_queue_low",
+    "phase_queue_high",
+    "phase_g_error",
+    "jain",
+];
+
 impl Measure {
+    /// Has it a unit, as bits per second or packets?
+    pub(crate) fn has_unit(&self) -> bool {
+        self.quantity.name != "followed" && !RATIOS.contains(&self.quantity.name)
+    }
+
     /// Has the scenario what it asks for?
     ///
     /// # Errors

@@ -1,56 +1,81 @@
-//! One part of the page per collection: its claims in short, then a section per experiment.
+//! A page per collection: its claims in short, then a section per experiment.
 
 use std::fmt::Write;
 
-use windward_core::units::Duration;
-use windward_sim::Scenario;
-
-use crate::claims::{CheckResult, ClaimResult};
-use crate::experiment::PlotKind;
+use crate::claims::{CheckResult, ClaimResult, ReadingResult, Verdict};
 use crate::plot::escape;
-use crate::sweep::Results;
 
-use super::{Group, Section, badge};
+use super::section::{Choice, ReportedRow};
+use super::{Group, Section, badge, badge_of, class, matrix};
 
 /// A collection with all its sections.
-pub(super) fn part(html: &mut String, group: &Group<'_>) {
-    let _ = writeln!(
-        html,
-        "<section class=\"part\" id=\"{}\">\n<h2>{}</h2>",
-        escape(group.key),
-        escape(group.title)
-    );
+pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>]) {
+    html.push_str("<nav class=\"trail\"><a href=\"index.html\">All claims</a>");
+    for other in all {
+        let here = if other.key == group.key { " aria-current=\"page\"" } else { "" };
+        let _ = write!(
+            html,
+            " <a href=\"{}\"{here}>{}</a>",
+            escape(&other.page()),
+            escape(other.key)
+        );
+    }
+    let _ = writeln!(html, "</nav>\n<header>\n<h1>{}</h1>", escape(group.title));
     let byline = group.byline();
     if !byline.is_empty() {
         let _ = writeln!(html, "<p class=\"byline\">{}</p>", escape(&byline));
     }
-    summary(html, &group.claims);
+    html.push_str("</header>\n");
+    summary(html, group);
+    matrix::show(html, &group.sections);
+    html.push_str("<nav id=\"contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
     for section in &group.sections {
-        let id = &section.results.plan.experiment.id;
-        let own: Vec<&ClaimResult> =
-            group.claims.iter().copied().filter(|c| c.figure == *id).collect();
-        figure(html, *section, &own);
+        let _ = writeln!(
+            html,
+            "<li><a href=\"#{}\">{}</a></li>",
+            escape(&section.id),
+            escape(&heading(section))
+        );
     }
-    html.push_str("</section>\n");
+    html.push_str("</ul>\n</nav>\n");
+    for section in &group.sections {
+        figure(html, section);
+    }
+}
+
+/// `Figure 3. XCP family: ...`
+pub(super) fn heading(section: &Section) -> String {
+    let figure = section.figure.as_deref();
+    format!("{}{}", figure.map_or_else(String::new, |f| format!("{f}. ")), section.title)
 }
 
 /// A row per claim.
-fn summary(html: &mut String, claims: &[&ClaimResult]) {
-    if claims.is_empty() {
+fn summary(html: &mut String, group: &Group<'_>) {
+    if group.claims.is_empty() {
         return;
+    }
+    html.push_str("<h2>Claims</h2>\n");
+    let terms = group.collection.map_or(&[][..], |c| c.terms);
+    if !terms.is_empty() {
+        html.push_str("<dl class=\"terms\">\n");
+        for (term, meaning) in terms {
+            let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(term), escape(meaning));
+        }
+        html.push_str("</dl>\n");
     }
     html.push_str("<div class=\"scroll\"><table class=\"summary\">\n<thead><tr><th>Claim</th>");
     html.push_str("<th>Verdict</th><th>What the paper says</th><th>Held when</th>");
     html.push_str("<th>Measured</th></tr></thead>\n<tbody>\n");
-    for claim in claims {
-        let id = escape(&claim.claim.id);
+    for claim in &group.claims {
+        let id = escape(&claim.id);
         let _ = writeln!(
             html,
-            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td>{}</td><td>{}</td>\
-             <td>{}</td></tr>",
-            badge(claim.verdict),
-            escape(&claim.claim.claim),
-            escape(&claim.claim.expected),
+            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}<br><small>{}</small></td><td>{}</td>\
+             <td>{}</td><td>{}</td></tr>",
+            badge_of(claim),
+            escape(&claim.in_readings()),
+            escape(&claim.claim),
+            escape(&claim.expected),
             in_short(claim),
         );
     }
@@ -71,19 +96,14 @@ fn in_short(claim: &ClaimResult) -> String {
     format!("<code>{}</code>: {}{rest}", escape(&check.text), escape(&check.measured()))
 }
 
-fn figure(html: &mut String, section: Section<'_>, claims: &[&ClaimResult]) {
-    let plan = &section.results.plan;
-    let experiment = &plan.experiment;
-    let figure = experiment.figure.as_deref();
-    let figure = figure.map_or_else(String::new, |f| format!("{f}. "));
-    let id = escape(&experiment.id);
+fn figure(html: &mut String, section: &Section) {
+    let id = escape(&section.id);
     let _ = writeln!(
         html,
-        "<section class=\"figure\" id=\"{id}\">\n<h3>{}{}</h3>",
-        escape(&figure),
-        escape(&experiment.title)
+        "<section class=\"figure\" id=\"{id}\">\n<h2>{}</h2>",
+        escape(&heading(section))
     );
-    for chart in section.charts {
+    for chart in &section.charts {
         if let (Some(title), true) = (&chart.title, chart.panels.len() > 1) {
             let _ = writeln!(html, "<h4>{}</h4>", escape(title));
         }
@@ -93,118 +113,237 @@ fn figure(html: &mut String, section: Section<'_>, claims: &[&ClaimResult]) {
         }
         html.push_str("</div>\n");
     }
-    let _ = writeln!(
-        html,
-        "<p class=\"setting\">{} {}</p>",
-        escape(&experiment.setting),
-        lengths(section.results)
-    );
-    for axis in &experiment.axes {
-        for skipped in &axis.skipped {
-            let _ = writeln!(
-                html,
-                "<p class=\"setting\">Left out: {}. {}</p>",
-                escape(&skipped.label),
-                escape(&skipped.reason)
-            );
-        }
-    }
-    for warning in plan.warnings() {
-        let _ = writeln!(html, "<p class=\"why\">Warning: {}</p>", escape(warning));
-    }
-    for claim in claims {
-        claim_block(html, claim);
-    }
-    if !experiment.choices.is_empty() {
-        let silent = if experiment.paper.is_some() { " where the paper is silent" } else { "" };
-        let _ = writeln!(html, "<h4>Chosen{silent}</h4>\n<ul>");
-        for choice in &experiment.choices {
-            let _ = writeln!(html, "<li>{}</li>", escape(choice));
-        }
-        html.push_str("</ul>\n");
-    }
-    let command = escape(&experiment.command(&plan.effort));
+    let command = escape(&section.command);
     let _ = writeln!(
         html,
         "<p class=\"again\">Again: <code>{command}</code> \u{b7} Numbers: \
-         <a href=\"{id}.csv\">{id}.csv</a> \u{b7} <a href=\"#contents\">Contents</a></p>\n\
-         </section>"
+         <a href=\"{id}.csv\">{id}.csv</a></p>"
     );
+    let _ = writeln!(
+        html,
+        "<p class=\"setting\">{} {}</p>",
+        escape(&section.setting),
+        escape(&section.lengths)
+    );
+    for (label, reason) in &section.left_out {
+        let _ = writeln!(
+            html,
+            "<p class=\"setting\">Left out: {}. {}</p>",
+            escape(label),
+            escape(reason)
+        );
+    }
+    for warning in &section.warnings {
+        let _ = writeln!(html, "<p class=\"why\">Warning: {}</p>", escape(warning));
+    }
+    reported(html, &section.reported);
+    for claim in &section.claims {
+        claim_block(html, claim);
+    }
+    readings(html, &section.readings);
+    if !section.choices.is_empty() {
+        let silent = if section.is_of_paper { " where the paper is silent" } else { "" };
+        let count = section.choices.len();
+        let _ = writeln!(
+            html,
+            "<details><summary>Chosen{silent}: {count}</summary>\n<ul>"
+        );
+        for choice in &section.choices {
+            let _ = writeln!(html, "<li>{}</li>", escape(choice));
+        }
+        html.push_str("</ul>\n</details>\n");
+    }
+    html.push_str("<p class=\"again\"><a href=\"#contents\">Up</a></p>\n</section>\n");
 }
 
-/// How long runs last, how many there are, and what the charts show of them.
-fn lengths(results: &Results) -> String {
-    let plan = &results.plan;
-    let seconds = |of: fn(&Scenario) -> Duration| {
-        let mut all: Vec<f64> = plan.scenarios.iter().map(|s| of(s).as_secs_f64()).collect();
-        all.sort_by(f64::total_cmp);
-        all.dedup();
-        match all[..] {
-            [] => String::from("0 s"),
-            [only] => format!("{only} s"),
-            [first, .., last] => format!("{first} to {last} s"),
-        }
-    };
-    let mut text = format!("{} a run", seconds(|s| s.duration));
-    match seconds(|s| s.warmup).as_str() {
-        "0 s" => {}
-        warmup => {
-            let _ = write!(text, ", the first {warmup} left out");
+/// The numbers of the paper's text beside ours.
+fn reported(html: &mut String, rows: &[ReportedRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    html.push_str(
+        "<h4>Numbers of the paper\u{2019}s text</h4>\n<div class=\"scroll\"><table>\n<thead><tr>\
+         <th>What</th><th>The paper</th><th>Measured [95 % interval]</th><th>Its words</th>\
+         </tr></thead>\n<tbody>\n",
+    );
+    for row in rows {
+        let _ = writeln!(
+            html,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{} <small>({})</small></td></tr>",
+            escape(&row.what),
+            escape(&row.paper),
+            escape(&row.ours),
+            escape(&row.words),
+            escape(&row.source)
+        );
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+/// The choices that claims are judged under.
+fn readings(html: &mut String, choices: &[Choice]) {
+    if choices.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        html,
+        "<details><summary>Choices that are read in several ways: {}</summary>",
+        choices.len()
+    );
+    html.push_str(
+        "<div class=\"scroll\"><table>\n<thead><tr><th>Choice</th><th>Value</th><th>Basis</th>\
+         <th>Source</th></tr></thead>\n<tbody>\n",
+    );
+    for choice in choices {
+        for (i, (label, basis, source, plain)) in choice.values.iter().enumerate() {
+            let name = match i {
+                0 => {
+                    let silent = choice.silent.as_ref();
+                    let silent = silent.map(|s| format!("<br><small>{}</small>", escape(s)));
+                    format!(
+                        "<td rowspan=\"{}\">{}{}</td>",
+                        choice.values.len(),
+                        escape(&choice.choice),
+                        silent.unwrap_or_default()
+                    )
+                }
+                _ => String::new(),
+            };
+            let plain = if *plain { " <b>(plain)</b>" } else { "" };
+            let _ = writeln!(
+                html,
+                "<tr>{name}<td>{}{plain}</td><td>{}</td><td>{}</td></tr>",
+                escape(label),
+                escape(basis),
+                escape(source)
+            );
         }
     }
-    let runs = plan.length.repetitions;
-    let _ = write!(text, ", {runs} run{} a point.", if runs == 1 { "" } else { "s" });
-    let plots = || plan.experiment.plots.iter().map(|plot| &plot.kind);
-    let single = |kind: &PlotKind| matches!(kind, PlotKind::Time { single: true, .. });
-    if plots().any(single) {
-        text.push_str(" Lines over time are those of the first seed.");
-    }
-    let lines = |kind: &PlotKind| match kind {
-        PlotKind::Lines { .. } => true,
-        PlotKind::Dots { .. } => false,
-        PlotKind::Time { single, .. } => !single,
-    };
-    let interval = match (plots().any(lines), plots().any(|k| matches!(k, PlotKind::Dots { .. }))) {
-        _ if runs == 1 => return text,
-        (true, true) => "Bands and bars",
-        (true, false) => "Bands",
-        (false, true) => "Bars",
-        (false, false) => return text,
-    };
-    let _ = write!(text, " {interval} are 95 % confidence intervals.");
-    text
+    html.push_str("</tbody></table></div>\n</details>\n");
 }
 
 fn claim_block(html: &mut String, claim: &ClaimResult) {
-    let id = escape(&claim.claim.id);
+    let id = escape(&claim.id);
     let _ = writeln!(
         html,
-        "<article id=\"{id}\">\n<h4>{id} {}</h4>\n<p>{}</p>\n<p><small>Held when: {}</small></p>",
-        badge(claim.verdict),
-        escape(&claim.claim.claim),
-        escape(&claim.claim.expected)
+        "<article id=\"{id}\">\n<h3>{id} {} <small>{}</small></h3>\n<p>{}</p>\n<p><small>Held \
+         when: {}</small></p>",
+        badge_of(claim),
+        escape(&claim.in_readings()),
+        escape(&claim.claim),
+        escape(&claim.expected)
     );
-    html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>Check</th>");
-    html.push_str("<th>Measured [95 % interval]</th><th>Verdict</th></tr></thead>\n<tbody>\n");
-    for check in &claim.checks {
-        html.push_str(&check_row(check));
+    if claim.edition > 1 {
+        html.push_str(
+            "<p><small>Second edition: this bound was written when first numbers were \
+             known.</small></p>\n",
+        );
     }
-    html.push_str("</tbody></table></div>\n");
+    if !claim.calibrated.is_empty() {
+        let _ = writeln!(
+            html,
+            "<p><small><b>Calibrated</b>: for this nothing but the paper\u{2019}s figures gives a \
+             value: {}.</small></p>",
+            escape(&claim.calibrated.join("; "))
+        );
+    }
+    for reading in claim.deciding() {
+        decides(html, claim, reading);
+    }
     if let Some(explanation) = claim.explanation() {
         let _ = writeln!(html, "<p class=\"why\">{}</p>", escape(explanation));
+    } else if claim.verdict == Verdict::Inconclusive && !claim.checks.is_empty() {
+        let open = claim.checks.iter().filter(|c| c.verdict == Verdict::Inconclusive).count();
+        let _ = writeln!(
+            html,
+            "<p class=\"why\">Open: the intervals of {open} of {} checks straddle their bound when \
+             the runs allowed for are spent; more may decide (<code>--full</code>).</p>",
+            claim.checks.len()
+        );
+    }
+    let wrong = claim.checks.iter().filter(|c| c.verdict != Verdict::Held).count();
+    let open = if claim.checks.len() <= 6 { " open" } else { "" };
+    let _ = writeln!(
+        html,
+        "<details{open}><summary>{} checks, {wrong} of them not held</summary>",
+        claim.checks.len()
+    );
+    table(html, &claim.checks);
+    html.push_str("</details>\n");
+    if !claim.readings.is_empty() {
+        let _ = writeln!(
+            html,
+            "<details><summary>Other readings: {}</summary>\n<ul class=\"readings\">",
+            claim.readings.len()
+        );
+        for reading in &claim.readings {
+            other(html, claim, reading);
+        }
+        html.push_str("</ul>\n</details>\n");
     }
     html.push_str("</article>\n");
 }
 
-fn check_row(check: &CheckResult) -> String {
-    let mut measured = check.measured();
-    if let (Some(trouble), Some(_)) = (&check.trouble, check.difference) {
-        let _ = write!(measured, " ({trouble})");
+/// The choice that turns the verdict, with both numbers.
+fn decides(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
+    let _ = write!(
+        html,
+        "<p class=\"decides {}\"><b>Decides.</b> {}: {}.",
+        class(reading.verdict),
+        escape(&reading.title()),
+        reading.verdict
+    );
+    if let Some((here, there)) = claim.turned(reading) {
+        let _ = write!(
+            html,
+            " <code>{}</code>: {} plainly, {} then.",
+            escape(&here.text),
+            escape(&here.measured()),
+            escape(&there.measured())
+        );
     }
-    format!(
-        "<tr><td><code>{}</code></td><td>{}</td><td>{}</td></tr>\n",
-        escape(&check.text),
-        escape(&measured),
-        badge(check.verdict)
-    )
+    html.push_str("</p>\n");
+}
+
+/// A reading with the check that says most about it.
+fn other(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
+    let sources = reading.words.iter().map(|w| w.source.clone()).collect::<Vec<_>>().join("; ");
+    let _ = write!(
+        html,
+        "<li>{} {} <small>({})</small>",
+        badge(reading.verdict),
+        escape(&reading.title()),
+        escape(&sources)
+    );
+    let turned = claim.turned(reading).map(|(_, there)| there);
+    let telling = turned.or_else(|| reading.checks.iter().find(|c| c.verdict == reading.verdict));
+    if let Some(check) = telling {
+        let _ = write!(
+            html,
+            "<br><code>{}</code>: {}",
+            escape(&check.text),
+            escape(&check.measured())
+        );
+    }
+    html.push_str("</li>\n");
+}
+
+fn table(html: &mut String, checks: &[CheckResult]) {
+    html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>Check</th>");
+    html.push_str("<th>Measured [interval]</th><th>Runs</th><th>Verdict</th></tr></thead>\n<tbody>\n");
+    for check in checks {
+        let mut measured = check.measured();
+        if let (Some(trouble), Some(_)) = (&check.trouble, check.difference) {
+            let _ = write!(measured, " ({trouble})");
+        }
+        let _ = writeln!(
+            html,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&check.text),
+            escape(&measured),
+            check.repetitions,
+            badge(check.verdict)
+        );
+    }
+    html.push_str("</tbody></table></div>\n");
 }

@@ -1,25 +1,63 @@
-//! What the page opens with: the papers, their verdicts, and what else is on it.
+//! What the report opens with: what was found, claim by claim, and what else there is.
 
 use std::fmt::Write;
 
 use crate::builtin::Collection;
-use crate::claims::Verdict;
+use crate::claims::{ClaimResult, Verdict};
 use crate::plot::escape;
 
-use super::{Group, class};
+use super::{Group, Provenance, Standing, badge_of, class, figure};
 
-/// Headline and one card a paper.
-pub(super) fn header(html: &mut String, groups: &[Group<'_>]) {
+/// What this is, what was found, and one card a paper.
+pub(super) fn header(
+    html: &mut String,
+    groups: &[Group<'_>],
+    about: &Provenance,
+    standing: Standing,
+) {
     let sections = || groups.iter().flat_map(|g| &g.sections);
-    let runs: usize = sections().map(|s| s.results.runs.len()).sum();
+    let claims = || groups.iter().flat_map(|g| &g.claims);
+    let runs: usize = sections().map(|s| s.runs).sum();
+    let count = |verdict| claims().filter(|c| c.verdict == verdict).count();
+    html.push_str("<header>\n<h1>Reproduced figures and claims</h1>\n");
+    if standing.to_come > 0 {
+        let state = if standing.running { "Still running" } else { "Interrupted" };
+        let _ = writeln!(
+            html,
+            "<p class=\"why\"><b>{state}</b>: {} experiments are still to come.</p>",
+            standing.to_come
+        );
+    }
     let _ = writeln!(
         html,
-        "<header>\n<h1>Reproduced figures and claims</h1>\n<p>{runs} simulated runs for {} \
-         experiments. A claim holds if every check of it holds, and a check whose 95\u{a0}% \
-         confidence interval straddles its bound is inconclusive. What counts as holding was \
-         fixed before anything was measured.</p>",
-        sections().count()
+        "<p>Windward simulates congestion control, packet by packet, and measures what papers claim \
+         of it. Here are {} experiments, {runs} runs to draw them, and a verdict on each of {} \
+         claims.</p>",
+        sections().count(),
+        claims().count()
     );
+    if claims().next().is_some() {
+        html.push_str("<ul class=\"counts totals\">\n");
+        for verdict in Verdict::ALL {
+            counter(html, count(verdict), &verdict.to_string(), class(verdict));
+        }
+        let some = claims().filter(|c| c.held() > 0).count();
+        counter(html, some, "hold under some reading", "open");
+        counter(html, claims().count() - some, "hold under none", "open");
+        html.push_str("</ul>\n");
+        let readings: usize = claims().map(|c| c.of()).sum();
+        let _ = writeln!(
+            html,
+            "<p>The verdict is that under the <b>plain reading</b>: where a paper leaves a choice \
+             open, its own words elsewhere, else the default of the simulator it used, else the \
+             standard of the time. {readings} readings were judged in all: each claim also under \
+             every other reasonable value of each choice. A claim holds if each of its checks does. \
+             A check is repeated until its interval, which allows for looking often, is clear of \
+             the bound, or the runs allowed for are spent: then it is inconclusive. A tie is an \
+             order asked of two things that are equal.</p>"
+        );
+    }
+    facts(html, groups, about);
     let cards: Vec<&Group<'_>> = groups.iter().filter(|g| is_card(g)).collect();
     if !cards.is_empty() {
         html.push_str("<div class=\"cards\">\n");
@@ -31,6 +69,39 @@ pub(super) fn header(html: &mut String, groups: &[Group<'_>]) {
     html.push_str("</header>\n");
 }
 
+fn counter(html: &mut String, n: usize, words: &str, class: &str) {
+    // What did not happen needs no colour.
+    let class = if n == 0 { "none" } else { class };
+    let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {words}</li>");
+}
+
+/// Quick or full, when, of what, where, and how to do it again.
+fn facts(html: &mut String, groups: &[Group<'_>], about: &Provenance) {
+    let sections = groups.iter().flat_map(|g| &g.sections);
+    let mut efforts: Vec<&str> = sections.map(|s| s.effort.as_str()).collect();
+    efforts.sort_unstable();
+    efforts.dedup();
+    let version = format!(
+        "windward {}{}",
+        env!("CARGO_PKG_VERSION"),
+        about.commit.as_ref().map(|c| format!(", commit {c}")).unwrap_or_default()
+    );
+    html.push_str("<dl class=\"facts\">\n");
+    let mut fact = |name: &str, value: &str, code: bool| {
+        if !value.is_empty() {
+            let value = escape(value);
+            let value = if code { format!("<code>{value}</code>") } else { value };
+            let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
+        }
+    };
+    fact("Effort", &efforts.join(", "), false);
+    fact("Made", &about.date, false);
+    fact("By", &version, false);
+    fact("On", &about.machine, false);
+    fact("Again", &about.command, true);
+    html.push_str("</dl>\n");
+}
+
 /// A paper has a card; so has anything else that claims something.
 fn is_card(group: &Group<'_>) -> bool {
     group.collection.is_some_and(Collection::is_paper) || !group.claims.is_empty()
@@ -39,8 +110,8 @@ fn is_card(group: &Group<'_>) -> bool {
 fn card(html: &mut String, group: &Group<'_>) {
     let _ = writeln!(
         html,
-        "<article class=\"card\">\n<h2><a href=\"#{}\">{}</a></h2>",
-        escape(group.key),
+        "<article class=\"card\">\n<h2><a href=\"{}\">{}</a></h2>",
+        escape(&group.page()),
         escape(group.title)
     );
     let byline = group.byline();
@@ -49,48 +120,77 @@ fn card(html: &mut String, group: &Group<'_>) {
     }
     if !group.claims.is_empty() {
         html.push_str("<ul class=\"counts\">\n");
-        for verdict in [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive] {
-            let n = group.count(verdict);
-            // What did not happen needs no colour.
-            let class = if n == 0 { "none" } else { class(verdict) };
-            let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {verdict}</li>");
+        for verdict in Verdict::ALL {
+            if verdict != Verdict::Tie || group.count(verdict) > 0 {
+                counter(html, group.count(verdict), &verdict.to_string(), class(verdict));
+            }
         }
-        html.push_str("</ul>\n<p class=\"claims\">");
-        for claim in &group.claims {
-            let _ = writeln!(
-                html,
-                "<a class=\"badge {}\" href=\"#{}\" title=\"{}: {}\">{}</a>",
-                class(claim.verdict),
-                escape(&claim.figure),
-                claim.verdict,
-                escape(&claim.claim.claim),
-                escape(&claim.claim.id),
-            );
-        }
-        html.push_str("</p>\n");
+        html.push_str("</ul>\n");
     }
     html.push_str("</article>\n");
 }
 
-/// A link to every section.
-pub(super) fn contents(html: &mut String, groups: &[Group<'_>]) {
-    html.push_str("<nav id=\"contents\">\n<h2>Contents</h2>\n<div class=\"columns\">\n");
-    for group in groups {
+/// Every claim in its words.
+pub(super) fn claims(html: &mut String, groups: &[Group<'_>]) {
+    if groups.iter().all(|g| g.claims.is_empty()) {
+        return;
+    }
+    html.push_str("<section class=\"part\" id=\"claims\">\n<h2>Every claim</h2>\n");
+    for group in groups.iter().filter(|g| !g.claims.is_empty()) {
         let _ = writeln!(
             html,
-            "<div>\n<h3><a href=\"#{}\">{}</a></h3>\n<ul>",
-            escape(group.key),
+            "<h3><a href=\"{}\">{}</a></h3>\n<div class=\"scroll\"><table class=\"claims\">\n\
+             <thead><tr><th>Claim</th><th>Verdict</th><th>Readings</th><th>What the paper says</th>\
+             <th>What decides</th></tr></thead>\n<tbody>",
+            escape(&group.page()),
             escape(group.title)
         );
+        for claim in &group.claims {
+            row(html, group, claim);
+        }
+        html.push_str("</tbody></table></div>\n");
+    }
+    html.push_str("</section>\n");
+}
+
+fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+    let decides = match claim.deciding()[..] {
+        [] => claim.explanation().map(str::to_owned).unwrap_or_default(),
+        [first, ref more @ ..] => {
+            let more = match more.len() {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!("{}: {}{more}", first.title(), first.verdict)
+        }
+    };
+    let calibrated = if claim.calibrated.is_empty() { "" } else { "<br><small>calibrated</small>" };
+    let _ = writeln!(
+        html,
+        "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{calibrated}</td><td>{} of {}</td>\
+         <td>{}</td><td>{}</td></tr>",
+        escape(&group.page()),
+        badge_of(claim),
+        claim.held(),
+        claim.of(),
+        escape(&claim.claim),
+        escape(&decides),
+        id = escape(&claim.id),
+    );
+}
+
+/// A link to every section.
+pub(super) fn contents(html: &mut String, groups: &[Group<'_>]) {
+    html.push_str("<nav id=\"contents\">\n<h2>Every figure</h2>\n<div class=\"columns\">\n");
+    for group in groups {
+        let page = escape(&group.page());
+        let _ = writeln!(html, "<div>\n<h3><a href=\"{page}\">{}</a></h3>\n<ul>", escape(group.title));
         for section in &group.sections {
-            let experiment = &section.results.plan.experiment;
-            let figure = experiment.figure.as_ref().map(|f| format!("{f}. "));
             let _ = writeln!(
                 html,
-                "<li><a href=\"#{}\">{}{}</a></li>",
-                escape(&experiment.id),
-                escape(&figure.unwrap_or_default()),
-                escape(&experiment.title)
+                "<li><a href=\"{page}#{}\">{}</a></li>",
+                escape(&section.id),
+                escape(&figure::heading(section))
             );
         }
         html.push_str("</ul>\n</div>\n");

@@ -1,18 +1,18 @@
-//! The parts of the page: a paper's experiments with its claims, and those of no paper.
+//! The pages beside the first: a paper's experiments with its claims, and those of no paper.
 
 use crate::builtin::{self, Collection};
 use crate::claims::{ClaimResult, Verdict};
 
 use super::Section;
 
-/// One part.
+/// One page.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
     /// The collection's key, or that of a paper which does not come with the program.
     pub(super) key: &'a str,
     pub(super) title: &'a str,
     pub(super) collection: Option<&'static Collection>,
-    pub(super) sections: Vec<Section<'a>>,
+    pub(super) sections: Vec<&'a Section>,
     /// As people count: `L9` before `L10`.
     pub(super) claims: Vec<&'a ClaimResult>,
 }
@@ -22,40 +22,54 @@ pub(super) struct Group<'a> {
 pub struct Tally {
     /// Key of the paper or collection.
     pub key: String,
-    /// Claims that hold.
-    pub held: usize,
-    /// Claims that do not.
-    pub not_held: usize,
-    /// Claims that more repetitions must decide.
-    pub inconclusive: usize,
+    /// Claims by their verdict under the plain reading, as in [`Verdict::ALL`].
+    pub plain: [usize; 4],
+    /// Claims that hold under one reading at least.
+    pub under_some: usize,
+    /// Claims that hold under none.
+    pub under_none: usize,
 }
 
+impl Tally {
+    /// All claims.
+    pub fn claims(&self) -> usize {
+        self.plain.iter().sum()
+    }
+}
+
+/// What has no paper and no collection.
+const OWN: &str = "experiments";
+
 /// The sections by collection: papers first, then what the user brought, then the others.
-pub(super) fn groups<'a>(sections: &[Section<'a>], claims: &'a [ClaimResult]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    for section in sections {
-        let experiment = &section.results.plan.experiment;
-        let collection = builtin::collection_of(experiment);
-        let paper = experiment.paper.as_deref();
-        let key = collection.map_or(paper.unwrap_or("experiments"), |c| c.key);
-        let own = claims.iter().filter(|c| c.figure == experiment.id);
+pub(super) fn groups(sections: &[Section]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut sorted: Vec<&Section> = sections.iter().collect();
+    sorted.sort_by_key(|section| section.place);
+    for section in sorted {
+        let key = section.group.as_deref().unwrap_or(OWN);
+        let collection = builtin::collections().find(|c| c.key == key);
+        let own = section.claims.iter();
         match groups.iter_mut().find(|g| g.key == key) {
             Some(group) => {
-                group.sections.push(*section);
+                group.sections.push(section);
                 group.claims.extend(own);
             }
             None => groups.push(Group {
                 key,
-                title: collection.map_or(paper.unwrap_or("Experiments"), |c| c.title),
+                title: match collection {
+                    Some(collection) => collection.title,
+                    None if key == OWN => "Experiments",
+                    None => key,
+                },
                 collection,
-                sections: vec![*section],
+                sections: vec![section],
                 claims: own.collect(),
             }),
         }
     }
     groups.sort_by_key(|g| place(g.collection));
     for group in &mut groups {
-        group.claims.sort_by_key(|c| rank(&c.claim.id));
+        group.claims.sort_by_key(|c| rank(&c.id));
     }
     groups
 }
@@ -69,16 +83,26 @@ fn place(collection: Option<&Collection>) -> usize {
 }
 
 impl Group<'_> {
+    /// The name of its page.
+    pub(super) fn page(&self) -> String {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+        let name: String = self.key.chars().map(safe).collect();
+        // `index.html` is the first page.
+        let own = if name == "index" || self.collection.is_none() { "own-" } else { "" };
+        format!("{own}{name}.html")
+    }
+
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         self.claims.iter().filter(|c| c.verdict == verdict).count()
     }
 
     pub(super) fn tally(&self) -> Tally {
+        let under_some = self.claims.iter().filter(|c| c.held() > 0).count();
         Tally {
             key: self.key.to_owned(),
-            held: self.count(Verdict::Held),
-            not_held: self.count(Verdict::NotHeld),
-            inconclusive: self.count(Verdict::Inconclusive),
+            plain: Verdict::ALL.map(|verdict| self.count(verdict)),
+            under_some,
+            under_none: self.claims.len() - under_some,
         }
     }
 
@@ -89,10 +113,13 @@ impl Group<'_> {
     }
 }
 
-/// Puts `L10` behind `L9`: first the letters, then the number.
-fn rank(id: &str) -> (&str, u64) {
+/// Puts `L10` behind `L9`, and `L4b` behind `L4`: first the letters, then the number, then what
+/// follows.
+fn rank(id: &str) -> (&str, u64, &str) {
     let digits = id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len());
-    (&id[..digits], id[digits..].parse().unwrap_or(u64::MAX))
+    let (letters, rest) = id.split_at(digits);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    (letters, rest[..end].parse().unwrap_or(u64::MAX), &rest[end..])
 }
 
 #[cfg(test)]
@@ -101,9 +128,9 @@ mod tests {
 
     #[test]
     fn claims_are_listed_as_people_count() {
-        let mut ids = ["L10", "E1", "L9", "L2"];
+        let mut ids = ["L10", "E1", "L4b", "L9", "L4", "L2"];
         ids.sort_by_key(|id| rank(id));
-        assert_eq!(ids, ["E1", "L2", "L9", "L10"]);
+        assert_eq!(ids, ["E1", "L2", "L4", "L4b", "L9", "L10"]);
     }
 
     #[test]

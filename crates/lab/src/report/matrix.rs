@@ -10,6 +10,8 @@ use windward_core::network::{ChannelSpec, QueueLimit};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::Scenario;
 
+use serde::{Deserialize, Serialize};
+
 use crate::claims::interval;
 use crate::experiment::Experiment;
 use crate::plot::escape;
@@ -137,45 +139,93 @@ fn bottleneck(s: &Scenario) -> Option<&windward_sim::scenario::LinkSpec> {
 }
 
 /// One column of the table: a property at one loss rate.
-struct Column<'a> {
-    property: &'static Property,
-    results: &'a Results,
-    metric: usize,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Column {
+    /// Which one of the properties.
+    property: usize,
     /// As the experiment writes it; empty if it has no such axis.
     loss: String,
+    /// What the link is and how long it was watched.
+    setting: String,
+    /// By protocol.
+    cells: Vec<(String, Cell)>,
 }
 
 /// A cell of the table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Cell {
     Value { interval: Estimate, merit: f64 },
     Nothing { reason: String },
 }
 
-impl Column<'_> {
+impl Column {
+    fn property(&self) -> &'static Property {
+        &PROPERTIES[self.property.min(PROPERTIES.len() - 1)]
+    }
+
     fn cell(&self, protocol: &Protocol) -> Cell {
-        let plan = &self.results.plan;
-        let experiment = &plan.experiment;
-        let Some(index) = find(experiment, protocol.name, &self.loss) else {
-            let skipped = experiment.axes.iter().flat_map(|a| &a.skipped);
-            let mut reasons = skipped.filter(|s| s.label == protocol.name).map(|s| &s.reason);
-            let reason = reasons.next().map_or("not measured", String::as_str).to_owned();
-            return Cell::Nothing { reason };
-        };
-        let scenario = &plan.scenarios[index];
-        let samples = self.results.samples(self.metric, index);
-        let values: Vec<f64> =
-            samples.into_iter().map(|x| (self.property.value)(x, scenario)).collect();
-        match estimate(&values) {
-            Some(e) => {
-                let merit = (self.property.merit)(e.mean, scenario);
-                Cell::Value { interval: e, merit }
-            }
-            None => Cell::Nothing { reason: "no number (a division by zero)".to_owned() },
-        }
+        let found = self.cells.iter().find(|(name, _)| name == protocol.name);
+        found.map_or_else(
+            || Cell::Nothing { reason: "not measured".to_owned() },
+            |(_, cell)| cell.clone(),
+        )
     }
 
     fn title(&self) -> &str {
-        if self.property.every_loss { &self.loss } else { self.property.title }
+        let property = self.property();
+        if property.every_loss { &self.loss } else { property.title }
+    }
+}
+
+/// The columns that an experiment of the matrix fills; none for any other.
+pub(super) fn columns_of(results: &Results) -> Vec<Column> {
+    let experiment = &results.plan.experiment;
+    let mut columns = Vec::new();
+    for (number, property) in PROPERTIES.iter().enumerate() {
+        if property.experiment != experiment.id {
+            continue;
+        }
+        let Some(metric) = experiment.metrics.iter().position(|m| m.name == property.metric) else {
+            continue;
+        };
+        let losses = experiment.axes.iter().find(|a| a.name != PROTOCOL);
+        let losses: Vec<String> = losses.map_or_else(
+            || vec![String::new()],
+            |axis| axis.points.iter().map(|p| p.label.clone()).collect(),
+        );
+        let shown = if property.every_loss { losses.len() } else { 1 };
+        for loss in losses.into_iter().take(shown) {
+            let cell = |protocol: &Protocol| {
+                (protocol.name.to_owned(), cell(results, property, metric, protocol, &loss))
+            };
+            let cells = PROTOCOLS.iter().map(cell).collect();
+            columns.push(Column { property: number, cells, setting: setting(results), loss });
+        }
+    }
+    columns
+}
+
+fn cell(
+    results: &Results,
+    property: &Property,
+    metric: usize,
+    protocol: &Protocol,
+    loss: &str,
+) -> Cell {
+    let plan = &results.plan;
+    let experiment = &plan.experiment;
+    let Some(index) = find(experiment, protocol.name, loss) else {
+        let skipped = experiment.axes.iter().flat_map(|a| &a.skipped);
+        let mut reasons = skipped.filter(|s| s.label == protocol.name).map(|s| &s.reason);
+        let reason = reasons.next().map_or("not measured", String::as_str).to_owned();
+        return Cell::Nothing { reason };
+    };
+    let scenario = &plan.scenarios[index];
+    let samples = results.samples(metric, index);
+    let values: Vec<f64> = samples.into_iter().map(|x| (property.value)(x, scenario)).collect();
+    match estimate(&values) {
+        Some(e) => Cell::Value { interval: e, merit: (property.merit)(e.mean, scenario) },
+        None => Cell::Nothing { reason: "no number (a division by zero)".to_owned() },
     }
 }
 
@@ -188,30 +238,15 @@ fn find(experiment: &Experiment, protocol: &str, loss: &str) -> Option<usize> {
     })
 }
 
-fn columns<'a>(sections: &[Section<'a>]) -> Vec<Column<'a>> {
-    let mut columns = Vec::new();
-    for property in &PROPERTIES {
-        let of = |s: &&Section<'a>| s.results.plan.experiment.id == property.experiment;
-        let Some(results) = sections.iter().find(of).map(|s| s.results) else { continue };
-        let experiment = &results.plan.experiment;
-        let Some(metric) = experiment.metrics.iter().position(|m| m.name == property.metric) else {
-            continue;
-        };
-        let losses = experiment.axes.iter().find(|a| a.name != PROTOCOL);
-        let losses: Vec<String> = losses.map_or_else(
-            || vec![String::new()],
-            |axis| axis.points.iter().map(|p| p.label.clone()).collect(),
-        );
-        let shown = if property.every_loss { losses.len() } else { 1 };
-        let column = |loss| Column { property, results, metric, loss };
-        columns.extend(losses.into_iter().take(shown).map(column));
-    }
+fn columns<'a>(sections: impl IntoIterator<Item = &'a Section>) -> Vec<&'a Column> {
+    let mut columns: Vec<&Column> = sections.into_iter().flat_map(|s| &s.properties).collect();
+    columns.sort_by_key(|c| c.property);
     columns
 }
 
 /// The table, if any of its experiments was run.
-pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
-    let columns = columns(sections);
+pub(super) fn show(html: &mut String, sections: &[&Section]) {
+    let columns = columns(sections.iter().copied());
     if columns.is_empty() {
         return;
     }
@@ -219,16 +254,16 @@ pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
         "<section class=\"part\" id=\"properties\">\n<h2>Every protocol on one link</h2>\n",
     );
     if let Some(first) = columns.first() {
-        let _ = writeln!(html, "<p class=\"setting\">{}</p>", escape(&setting(first)));
+        let _ = writeln!(html, "<p class=\"setting\">{}</p>", escape(&first.setting));
     }
     html.push_str("<div class=\"scroll wide\"><table class=\"matrix\">\n<thead>\n<tr>");
     html.push_str("<th rowspan=\"2\" scope=\"col\">Protocol</th>");
-    for group in columns.chunk_by(|a, b| a.property.group == b.property.group) {
+    for group in columns.chunk_by(|a, b| a.property().group == b.property().group) {
         let _ = write!(
             html,
             "<th colspan=\"{}\" scope=\"colgroup\">{}</th>",
             group.len(),
-            escape(group[0].property.group)
+            escape(group[0].property().group)
         );
     }
     html.push_str("</tr>\n<tr>");
@@ -236,8 +271,8 @@ pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
         let _ = write!(
             html,
             "<th scope=\"col\"><a href=\"#{}\" title=\"{}\">{}</a></th>",
-            column.property.experiment,
-            escape(column.property.about),
+            column.property().experiment,
+            escape(column.property().about),
             escape(column.title())
         );
     }
@@ -250,7 +285,7 @@ pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
             protocol.name
         );
         for column in &columns {
-            html.push_str(&written(&column.cell(protocol), column.property.decimals));
+            html.push_str(&written(&column.cell(protocol), column.property().decimals));
         }
         html.push_str("</tr>\n");
     }
@@ -261,22 +296,22 @@ pub(super) fn show(html: &mut String, sections: &[Section<'_>]) {
          class=\"q3\">\u{2007}</span><span class=\"q4\">\u{2007}</span>. Goodput counts from 0 \
          to 1; fairness to newreno as the smaller throughput over the larger, to itself from \
          one flow having all to equal shares; the queue from full to empty; induced loss from \
-         1\u{a0}% to 0.01\u{a0}%, by its logarithm. Numbers are means, and their 95\u{a0}% interval shows \
-         when you point at them.</p>\n<p class=\"again\">Again: <code>windward reproduce \
+         1\u{a0}% to 0.01\u{a0}%, by its logarithm. Numbers are means, and their 95\u{a0}% intervals are in \
+         the table of numbers.</p>\n<p class=\"again\">Again: <code>windward reproduce \
          matrix</code> \u{b7} Numbers: <a href=\"matrix.csv\">matrix.csv</a></p>\n</section>\n",
     );
 }
 
 /// The same numbers as a table: a row per protocol, for each property the mean and the ends of its
 /// 95 % interval, which are empty where the page has a dash.
-pub(super) fn numbers(sections: &[Section<'_>]) -> Option<Table> {
+pub(super) fn numbers(sections: &[Section]) -> Option<Table> {
     let columns = columns(sections);
     let mut table = Table { columns: Vec::new() };
     let names = PROTOCOLS.iter().map(|p| p.name.to_owned()).collect();
     table.columns.push(table::Column { name: PROTOCOL.to_owned(), values: Values::Text(names) });
     for column in &columns {
         let at =
-            if column.property.every_loss { format!("_{}", column.loss) } else { String::new() };
+            if column.property().every_loss { format!("_{}", column.loss) } else { String::new() };
         let cells: Vec<Cell> = PROTOCOLS.iter().map(|p| column.cell(p)).collect();
         let mut push = |suffix: &str, read: fn(&Estimate) -> f64| {
             let value = |cell: &Cell| match cell {
@@ -284,7 +319,7 @@ pub(super) fn numbers(sections: &[Section<'_>]) -> Option<Table> {
                 Cell::Nothing { .. } => None,
             };
             let values = Values::Real(cells.iter().map(value).collect());
-            let name = format!("{}{at}{suffix}", column.property.name);
+            let name = format!("{}{at}{suffix}", column.property().name);
             table.columns.push(table::Column { name, values });
         };
         push("", |e| e.mean);
@@ -295,8 +330,8 @@ pub(super) fn numbers(sections: &[Section<'_>]) -> Option<Table> {
 }
 
 /// What the link is and how long it was watched.
-fn setting(column: &Column<'_>) -> String {
-    let plan = &column.results.plan;
+fn setting(results: &Results) -> String {
+    let plan = &results.plan;
     let Some((scenario, link)) = plan.scenarios.first().and_then(|s| Some((s, bottleneck(s)?)))
     else {
         return String::new();

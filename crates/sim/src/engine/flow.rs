@@ -139,7 +139,7 @@ impl Flow {
         FlowOutcome {
             name,
             group: self.group as usize,
-            protocol: transport.protocol,
+            protocol: transport.protocol.into(),
             goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
             throughput_bps: self.measured_bytes as f64 * 8.0 / length,
             packets_sent: after.sent - before.sent,
@@ -165,7 +165,7 @@ impl Flow {
         FlowOutcome {
             name,
             group: self.group as usize,
-            protocol: "datagrams",
+            protocol: "datagrams".into(),
             goodput_bps: delivered as f64 * 8.0 / length,
             throughput_bps: self.measured_bytes as f64 * 8.0 / length,
             packets_sent: sent - self.sent_at_warmup,

@@ -103,6 +103,11 @@ impl ScenarioFile {
         set::set(&self.name, &mut self.table, key, value)
     }
 
+    /// Do both say the same, key by key? They may have come to it in different ways.
+    pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
+        self.table == other.table
+    }
+
     /// The scenario the file describes.
     ///
     /// # Errors

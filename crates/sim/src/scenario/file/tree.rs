@@ -23,8 +23,15 @@ pub(super) enum Origin {
     Set(Arc<str>),
 }
 
+/// What is said counts, not where.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
 /// A TOML value; dates and numbers beyond 128 bits are kept as the text they are.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Text(String),
     Integer(i128),
@@ -36,7 +43,7 @@ pub(super) enum Value {
 }
 
 /// Entries in the order of the file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Table {
     pub(super) entries: Vec<(String, Node)>,
 }

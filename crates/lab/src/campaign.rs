@@ -1,0 +1,804 @@
+//! A campaign: all runs that some experiments need, and the verdicts they lead to.
+//!
+//! First comes what charts and tables show, experiment after experiment. A claim is judged as soon
+//! as its cells are there. As long as one of its checks is open and none has failed, their cells are
+//! repeated up to the next look ([`Looks`]); then the same under each other reading, and under pairs
+//! of those that matter where the effort is full. What comes next depends on the numbers alone,
+//! never on the order in which runs end, so that any number of threads, and an interruption in
+//! between, give the same.
+//!
+//! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
+
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+
+use windward_sim::{Outcome, Scenario};
+
+use crate::LabError;
+use crate::claims::{self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine};
+use crate::experiment::{Check, Deviation, Effort, Reading};
+use crate::expression::Cell;
+use crate::statistics::Looks;
+use crate::sweep::{Plan, Progress, Results, Run, RunOptions};
+
+/// Runs of a cell before a claim is judged, unless their number is fixed and smaller.
+const FIRST_LOOK: u32 = 4;
+
+/// A run that is done, as [`Journal`]s keep it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Record {
+    /// Index of the experiment.
+    pub(crate) experiment: usize,
+    /// How it was read.
+    pub(crate) reading: Deviation,
+    /// Which combination of the axes.
+    pub(crate) cell: usize,
+    /// Which repetition.
+    pub(crate) repetition: u32,
+    /// One value per metric.
+    pub(crate) metrics: Vec<f64>,
+    /// Everything that was measured, if charts or tables show this run.
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// What a campaign tells while it goes on.
+pub(crate) enum Event {
+    /// Everything that charts and tables show of an experiment is there.
+    Measured(usize, Results),
+    /// A claim has a verdict under one more reading: experiment, claim, what is known so far.
+    Judged(usize, usize, ClaimResult),
+}
+
+/// Who listens to it and remembers its runs.
+pub(crate) trait Observer {
+    /// Something new is known.
+    fn event(&mut self, event: Event) -> Result<(), LabError>;
+    /// Nothing is at hand that has not been told: time for work that takes long.
+    fn idle(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+    /// A run is done.
+    fn record(&mut self, _run: &Record) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+/// Measures what charts and tables show, and judges nothing.
+pub(crate) fn measure(
+    mut plans: Vec<Plan>,
+    options: &RunOptions<'_>,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
+) -> Result<Vec<Results>, LabError> {
+    struct Collect(Vec<Option<Results>>);
+    impl Observer for Collect {
+        fn event(&mut self, event: Event) -> Result<(), LabError> {
+            if let Event::Measured(index, results) = event {
+                self.0[index] = Some(results);
+            }
+            Ok(())
+        }
+    }
+    for plan in &mut plans {
+        plan.experiment.claims.clear();
+    }
+    let mut collect = Collect(plans.iter().map(|_| None).collect());
+    run(&plans, options, Vec::new(), &mut collect, simulate)?;
+    Ok(collect.0.into_iter().flatten().collect())
+}
+
+/// Runs it. `known` are runs of an earlier attempt at the same. `simulate` runs one scenario, or
+/// gives up when it sees the flag. Returns the number of runs.
+pub(crate) fn run(
+    plans: &[Plan],
+    options: &RunOptions<'_>,
+    known: Vec<Record>,
+    observer: &mut dyn Observer,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
+) -> Result<usize, LabError> {
+    let queue = Queue::default();
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let (sender, done) = mpsc::channel();
+    std::thread::scope(|scope| {
+        // However this ends, the workers shall.
+        let _closing = Closing(&queue);
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let queue = &queue;
+            let work = move || {
+                // A worker that panics takes the others along.
+                let _closing = Closing(queue);
+                while let Some(job) = queue.take() {
+                    let finished = job.run(plans, options.cancel, simulate);
+                    let cancelled = finished.is_none();
+                    if sender.send(finished).is_err() || cancelled {
+                        break;
+                    }
+                }
+            };
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
+            spawned.map_err(|e| LabError::Threads(e.to_string()))?;
+        }
+        drop(sender);
+        Campaign::new(plans, options, &queue, known, observer).conduct(&done)
+    })
+}
+
+/// A run to do.
+struct Job {
+    stage: Stage,
+    weight: f64,
+    /// Of two alike the one that was asked for first.
+    number: usize,
+    cell: usize,
+    experiment: usize,
+    repetition: u32,
+    keep: bool,
+    scenario: Arc<Scenario>,
+}
+
+/// What comes before what: the figures first, in their order, then what verdicts still need.
+type Stage = (bool, usize);
+
+impl Job {
+    fn run(
+        self,
+        plans: &[Plan],
+        cancel: &AtomicBool,
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Option<Outcome>,
+    ) -> Option<Finished> {
+        if cancel.load(Memory::Relaxed) {
+            return None;
+        }
+        let experiment = &plans[self.experiment].experiment;
+        let mut scenario = Scenario::clone(&self.scenario);
+        scenario.seed = scenario.seed.wrapping_add(u64::from(self.repetition));
+        let mut outcome = simulate(&scenario, cancel)?;
+        let metrics = experiment.metrics.iter();
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
+        let metrics = metrics.collect();
+        if !experiment.shows_samples(self.repetition) {
+            // Thousands of values per run: what nobody will look at again goes.
+            outcome.samples = None;
+        }
+        let outcome = self.keep.then_some(outcome);
+        Some(Finished {
+            cell: self.cell,
+            repetition: self.repetition,
+            metrics,
+            outcome,
+            weight: self.weight,
+        })
+    }
+}
+
+impl PartialEq for Job {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Job {}
+
+impl PartialOrd for Job {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Job {
+    /// The greatest is done first: the earliest stage, there the most expensive, since one that
+    /// starts last would leave the other cores idle.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let stage = other.stage.cmp(&self.stage);
+        stage
+            .then_with(|| self.weight.total_cmp(&other.weight))
+            .then_with(|| other.number.cmp(&self.number))
+    }
+}
+
+/// A run that was done.
+struct Finished {
+    cell: usize,
+    repetition: u32,
+    metrics: Vec<f64>,
+    outcome: Option<Outcome>,
+    weight: f64,
+}
+
+/// Jobs that wait for a thread.
+#[derive(Default)]
+struct Queue {
+    jobs: Mutex<(BinaryHeap<Job>, bool)>,
+    changed: Condvar,
+}
+
+impl Queue {
+    fn put(&self, jobs: Vec<Job>) {
+        let mut state = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0.extend(jobs);
+        self.changed.notify_all();
+    }
+
+    /// The next job; waits for one; `None` once the queue is closed.
+    fn take(&self) -> Option<Job> {
+        let mut state = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if state.1 {
+                return None;
+            }
+            if let Some(job) = state.0.pop() {
+                return Some(job);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn close(&self) {
+        let mut state = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Closes the queue when it goes, also by a panic.
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A cell of an experiment under a reading, and its runs.
+struct Measured {
+    experiment: usize,
+    reading: Deviation,
+    cell: usize,
+    scenario: Arc<Scenario>,
+    weight: f64,
+    /// Metrics of each repetition that is done.
+    rows: Vec<Option<Vec<f64>>>,
+    /// Repetitions that were asked for, from the first on.
+    asked: u32,
+}
+
+/// A claim under one reading.
+struct Question {
+    experiment: usize,
+    claim: usize,
+    reading: Deviation,
+    looks: Looks,
+    look: u32,
+    /// The checks that are looked at, each with what is known.
+    checks: Vec<(usize, Option<CheckResult>)>,
+    /// Runs that it waits for.
+    waiting: usize,
+}
+
+impl Question {
+    fn results(&self) -> Vec<CheckResult> {
+        self.checks.iter().filter_map(|(_, result)| result.clone()).collect()
+    }
+}
+
+/// A result that no more runs would change.
+fn is_decided(result: &CheckResult) -> bool {
+    result.verdict != Verdict::Inconclusive || result.difference.is_none()
+}
+
+/// What is known of a claim, and what is still to be asked.
+struct Case {
+    result: ClaimResult,
+    /// Other readings, each with one choice read otherwise.
+    singles: Vec<Deviation>,
+    /// What their first looks will take, until they are asked for: runs and work.
+    expected: (usize, f64),
+    /// Questions that are open.
+    open: usize,
+    paired: bool,
+}
+
+struct Campaign<'a> {
+    plans: &'a [Plan],
+    options: &'a RunOptions<'a>,
+    queue: &'a Queue,
+    observer: &'a mut dyn Observer,
+    known: HashMap<(usize, Deviation, usize, u32), (Vec<f64>, Option<Outcome>)>,
+    cells: Vec<Measured>,
+    index: HashMap<(usize, Deviation, usize), usize>,
+    questions: Vec<Question>,
+    waiters: HashMap<(usize, u32), Vec<usize>>,
+    cases: HashMap<(usize, usize), Case>,
+    /// Plain runs to come, and those that are there, of each experiment.
+    to_come: Vec<usize>,
+    shown: Vec<Vec<Option<Run>>>,
+    /// Runs that were found finished, to be handled as if they had just ended.
+    finished: VecDeque<Finished>,
+    jobs: usize,
+    running: usize,
+    done: usize,
+    work_done: f64,
+    work_known: f64,
+    /// First looks under other readings that are not asked for yet: runs and work.
+    expected: (usize, f64),
+}
+
+impl<'a> Campaign<'a> {
+    fn new(
+        plans: &'a [Plan],
+        options: &'a RunOptions<'a>,
+        queue: &'a Queue,
+        known: Vec<Record>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        let key = |r: Record| {
+            ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome))
+        };
+        Campaign {
+            plans,
+            options,
+            queue,
+            observer,
+            known: known.into_iter().map(key).collect(),
+            cells: Vec::new(),
+            index: HashMap::new(),
+            questions: Vec::new(),
+            waiters: HashMap::new(),
+            cases: HashMap::new(),
+            to_come: plans.iter().map(Plan::runs).collect(),
+            shown: plans.iter().map(|p| (0..p.runs()).map(|_| None).collect()).collect(),
+            finished: VecDeque::new(),
+            jobs: 0,
+            running: 0,
+            done: 0,
+            work_done: 0.0,
+            work_known: 0.0,
+            expected: (0, 0.0),
+        }
+    }
+
+    /// Everything, to the end.
+    fn conduct(mut self, done: &mpsc::Receiver<Option<Finished>>) -> Result<usize, LabError> {
+        self.open_cases()?;
+        let plans = self.plans;
+        for (e, plan) in plans.iter().enumerate() {
+            for cell in 0..plan.scenarios.len() {
+                let scenario = || Ok(plan.scenarios[cell].clone());
+                let id = self.cell(e, &Deviation::PLAIN, cell, scenario)?;
+                self.ask(id, plan.length.repetitions, (false, e));
+            }
+        }
+        for (e, plan) in plans.iter().enumerate() {
+            for c in 0..plan.experiment.claims.len() {
+                let all = (0..plan.experiment.claims[c].checks.len()).collect();
+                self.open_question(e, c, Deviation::PLAIN, all)?;
+            }
+        }
+        loop {
+            while let Some(run) = self.finished.pop_front() {
+                self.take(run)?;
+            }
+            if self.running == 0 {
+                break;
+            }
+            let next = match done.try_recv() {
+                Ok(next) => next,
+                Err(mpsc::TryRecvError::Empty) => {
+                    self.observer.idle()?;
+                    // Without a worker left, one of them panicked; the scope hands that on.
+                    done.recv().unwrap_or(None)
+                }
+                Err(mpsc::TryRecvError::Disconnected) => None,
+            };
+            let run = next.ok_or(LabError::Cancelled)?;
+            self.running -= 1;
+            let cell = &self.cells[run.cell];
+            let record = Record {
+                experiment: cell.experiment,
+                reading: cell.reading.clone(),
+                cell: cell.cell,
+                repetition: run.repetition,
+                metrics: run.metrics,
+                outcome: run.outcome,
+            };
+            self.observer.record(&record)?;
+            let Record { metrics, outcome, .. } = record;
+            self.finished.push_back(Finished { metrics, outcome, ..run });
+        }
+        Ok(self.done)
+    }
+
+    /// A cell under a reading; `scenario` makes it where it is new.
+    fn cell(
+        &mut self,
+        experiment: usize,
+        reading: &Deviation,
+        cell: usize,
+        scenario: impl FnOnce() -> Result<Scenario, LabError>,
+    ) -> Result<usize, LabError> {
+        let key = (experiment, reading.clone(), cell);
+        if let Some(&id) = self.index.get(&key) {
+            return Ok(id);
+        }
+        let scenario = scenario()?;
+        let id = self.cells.len();
+        self.cells.push(Measured {
+            experiment,
+            reading: reading.clone(),
+            cell,
+            weight: scenario.predicted_packet_hops(),
+            scenario: Arc::new(scenario),
+            rows: Vec::new(),
+            asked: 0,
+        });
+        self.index.insert(key, id);
+        Ok(id)
+    }
+
+    /// Asks for the first `runs` repetitions of a cell.
+    fn ask(&mut self, id: usize, runs: u32, stage: Stage) {
+        let mut jobs = Vec::new();
+        let cell = &mut self.cells[id];
+        cell.rows.resize(cell.rows.len().max(runs as usize), None);
+        let plan = &self.plans[cell.experiment];
+        for repetition in cell.asked..runs {
+            let keep = cell.reading.is_plain() && repetition < plan.length.repetitions;
+            self.jobs += 1;
+            self.work_known += cell.weight;
+            let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
+            // A run without the outcome that is to be shown is of no use.
+            let known = self.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !keep);
+            if let Some((metrics, outcome)) = known {
+                let weight = cell.weight;
+                self.finished.push_back(Finished { cell: id, repetition, metrics, outcome, weight });
+                continue;
+            }
+            self.running += 1;
+            jobs.push(Job {
+                stage,
+                weight: cell.weight,
+                number: self.jobs,
+                cell: id,
+                experiment: cell.experiment,
+                repetition,
+                keep,
+                scenario: cell.scenario.clone(),
+            });
+        }
+        cell.asked = cell.asked.max(runs);
+        if !jobs.is_empty() {
+            self.queue.put(jobs);
+        }
+    }
+
+    /// Notes a run, and goes on with what waited for it.
+    fn take(&mut self, run: Finished) -> Result<(), LabError> {
+        let Finished { cell: id, repetition, metrics, outcome, weight } = run;
+        let cell = &mut self.cells[id];
+        let (experiment, index) = (cell.experiment, cell.cell);
+        let plan = &self.plans[experiment];
+        if let Some(outcome) = outcome {
+            let slot = index * plan.length.repetitions as usize + repetition as usize;
+            let metrics = metrics.clone();
+            self.shown[experiment][slot] = Some(Run { cell: index, repetition, metrics, outcome });
+            self.to_come[experiment] -= 1;
+        }
+        cell.rows[repetition as usize] = Some(metrics);
+        self.done += 1;
+        self.work_done += weight;
+        let total_work = self.work_known + self.expected.1;
+        (self.options.progress)(Progress {
+            done: self.done,
+            total: self.jobs + self.expected.0,
+            work: (self.work_done / total_work).clamp(0.0, 1.0),
+        });
+        if self.to_come[experiment] == 0 && !self.shown[experiment].is_empty() {
+            let runs = std::mem::take(&mut self.shown[experiment]).into_iter().flatten().collect();
+            let results = Results { plan: plan.clone(), runs };
+            self.observer.event(Event::Measured(experiment, results))?;
+        }
+        for question in self.waiters.remove(&(id, repetition)).unwrap_or_default() {
+            self.questions[question].waiting -= 1;
+            if self.questions[question].waiting == 0 {
+                self.look(question)?;
+            }
+        }
+        Ok(())
+    }
+
+    // --- claims ---------------------------------------------------------------------------
+
+    /// Which experiments a claim looks into, its own first.
+    fn involved(&self, experiment: usize, claim: usize) -> Vec<usize> {
+        let own = &self.plans[experiment].experiment;
+        let cells = own.claims[claim].checks.iter().flat_map(Check::cells);
+        let mut involved = vec![experiment];
+        for id in cells.filter_map(|cell| cell.experiment.as_deref()) {
+            let found = self.plans.iter().position(|p| p.experiment.id == id);
+            if let Some(found) = found.filter(|f| !involved.contains(f)) {
+                involved.push(found);
+            }
+        }
+        involved
+    }
+
+    /// The plan and the cell, by index, and the metric that a check names.
+    fn locate(&self, own: usize, cell: &Cell) -> Result<(usize, usize, usize), String> {
+        let experiment = match &cell.experiment {
+            None => own,
+            Some(id) => {
+                let found = self.plans.iter().position(|p| p.experiment.id == *id);
+                found.ok_or_else(|| format!("`{id}` was not run"))?
+            }
+        };
+        let (metric, index) = self.plans[experiment].experiment.find(cell)?;
+        Ok((experiment, index, metric))
+    }
+
+    /// All cells of some checks, each once.
+    fn cells_of(&self, own: usize, claim: usize, checks: &[usize]) -> BTreeSet<(usize, usize)> {
+        let checks = checks.iter().map(|i| &self.plans[own].experiment.claims[claim].checks[*i]);
+        let cells = checks.flat_map(Check::cells);
+        let located = cells.filter_map(|cell| self.locate(own, cell).ok());
+        located.map(|(experiment, cell, _)| (experiment, cell)).collect()
+    }
+
+    /// Finds the readings of each claim, and that all of them are possible.
+    fn open_cases(&mut self) -> Result<(), LabError> {
+        let plans = self.plans;
+        for (e, plan) in plans.iter().enumerate() {
+            for (c, claim) in plan.experiment.claims.iter().enumerate() {
+                let mut result = ClaimResult::open(claim, &plan.experiment.id);
+                let mut singles = Vec::new();
+                let mut expected = (0, 0.0);
+                let all: Vec<usize> = (0..claim.checks.len()).collect();
+                let cells = self.cells_of(e, c, &all);
+                for reading in self.readings_of(e, c) {
+                    let mut matters = false;
+                    for value in reading.others() {
+                        let deviation = Deviation::one(&reading.name, &value.label);
+                        let changed = self.changed(&cells, &deviation)?;
+                        matters |= !changed.is_empty();
+                        let Some(&(experiment, cell)) = changed.first() else { continue };
+                        // All that is wrong with a reading comes out before minutes are spent.
+                        let of = &plans[experiment];
+                        let own = deviation.within(&of.experiment.readings);
+                        of.experiment.scenario(cell, &of.length, &own)?;
+                        let weight = |(e, c): &(usize, usize)| {
+                            plans[*e].scenarios[*c].predicted_packet_hops()
+                        };
+                        let work: f64 = changed.iter().map(weight).sum();
+                        expected.0 += changed.len() * FIRST_LOOK as usize;
+                        expected.1 += work * f64::from(FIRST_LOOK);
+                        singles.push(deviation);
+                    }
+                    if matters && reading.is_calibrated() {
+                        result.calibrated.push(reading.choice.clone());
+                    }
+                }
+                self.expected.0 += expected.0;
+                self.expected.1 += expected.1;
+                let case = Case { result, singles, expected, open: 0, paired: false };
+                self.cases.insert((e, c), case);
+            }
+        }
+        Ok(())
+    }
+
+    /// The choices that the experiments of a claim declare, each once.
+    fn readings_of(&self, experiment: usize, claim: usize) -> Vec<&'a Reading> {
+        let plans = self.plans;
+        let involved = self.involved(experiment, claim);
+        let all = involved.iter().flat_map(|e| &plans[*e].experiment.readings);
+        let mut readings: Vec<&Reading> = Vec::new();
+        for reading in all {
+            if !readings.iter().any(|r| r.name == reading.name) {
+                readings.push(reading);
+            }
+        }
+        readings
+    }
+
+    /// Those of the cells that a reading changes: an axis may set the same.
+    fn changed(
+        &self,
+        cells: &BTreeSet<(usize, usize)>,
+        deviation: &Deviation,
+    ) -> Result<Vec<(usize, usize)>, LabError> {
+        let mut changed = Vec::new();
+        for &(e, cell) in cells {
+            let Plan { experiment, length, .. } = &self.plans[e];
+            let own = deviation.within(&experiment.readings);
+            if own.is_plain() {
+                continue;
+            }
+            let plain = experiment.file_of(cell, length, &Deviation::PLAIN)?;
+            if !experiment.file_of(cell, length, &own)?.says_the_same_as(&plain) {
+                changed.push((e, cell));
+            }
+        }
+        Ok(changed)
+    }
+
+    fn open_question(
+        &mut self,
+        experiment: usize,
+        claim: usize,
+        reading: Deviation,
+        checks: Vec<usize>,
+    ) -> Result<(), LabError> {
+        let length = &self.plans[experiment].length;
+        let fixed = length.at_most == length.repetitions;
+        let looks = match (fixed, reading.is_plain()) {
+            (true, _) => Looks::new(length.repetitions, length.repetitions),
+            (false, true) => Looks::new(length.repetitions.max(FIRST_LOOK), length.at_most),
+            // Other readings get half as much.
+            (false, false) => Looks::new(FIRST_LOOK, length.at_most / 2),
+        };
+        let checks = checks.into_iter().map(|i| (i, None)).collect();
+        let question = self.questions.len();
+        self.questions.push(Question {
+            experiment,
+            claim,
+            reading,
+            looks,
+            look: 0,
+            checks,
+            waiting: 0,
+        });
+        if let Some(case) = self.cases.get_mut(&(experiment, claim)) {
+            case.open += 1;
+        }
+        self.gather(question)
+    }
+
+    /// Asks for what the next look needs, and looks if everything is there.
+    fn gather(&mut self, number: usize) -> Result<(), LabError> {
+        let question = &self.questions[number];
+        let Question { experiment: own, claim, look, .. } = *question;
+        let runs = question.looks.look(look).runs;
+        let reading = question.reading.clone();
+        let open = question.checks.iter();
+        let open = open.filter(|(_, r)| !r.as_ref().is_some_and(is_decided)).map(|(i, _)| *i);
+        let open: Vec<usize> = open.collect();
+        let plans = self.plans;
+        let mut waiting = 0;
+        for (e, cell) in self.cells_of(own, claim, &open) {
+            let Plan { experiment, length, .. } = &plans[e];
+            let within = reading.within(&experiment.readings);
+            let scenario = || experiment.scenario(cell, length, &within);
+            let id = self.cell(e, &within, cell, scenario)?;
+            self.ask(id, runs, (true, own));
+            for repetition in 0..runs {
+                if self.cells[id].rows[repetition as usize].is_none() {
+                    self.waiters.entry((id, repetition)).or_default().push(number);
+                    waiting += 1;
+                }
+            }
+        }
+        self.questions[number].waiting = waiting;
+        if waiting == 0 { self.look(number) } else { Ok(()) }
+    }
+
+    /// Looks at the runs that are there: a verdict, or more runs.
+    fn look(&mut self, number: usize) -> Result<(), LabError> {
+        let question = &self.questions[number];
+        let look = question.looks.look(question.look);
+        let checks = &self.plans[question.experiment].experiment.claims[question.claim].checks;
+        let column = |cell: &Cell| {
+            let (e, index, metric) = self.locate(question.experiment, cell)?;
+            let experiment = &self.plans[e].experiment;
+            let within = question.reading.within(&experiment.readings);
+            let id = self.index.get(&(e, within, index)).ok_or("it was not run")?;
+            let rows = self.cells[*id].rows.iter().take(look.runs as usize);
+            Ok(claims::Column {
+                samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
+                has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
+            })
+        };
+        let evaluated = question.checks.iter().map(|(i, known)| match known {
+            Some(result) if is_decided(result) => (*i, known.clone()),
+            _ => (*i, Some(claims::evaluate(&checks[*i], look, &column))),
+        });
+        let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
+        let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
+        let failed = results().any(|r| r.verdict == Verdict::NotHeld);
+        let ends = failed || look.last || results().all(is_decided);
+        let question = &mut self.questions[number];
+        question.checks = evaluated;
+        if !ends {
+            question.look += 1;
+            return self.gather(number);
+        }
+        // Under another reading the checks that failed plainly come first: if they fail again, the
+        // others do not matter; else they do.
+        let seen: Vec<usize> = question.checks.iter().map(|(i, _)| *i).collect();
+        let rest: Vec<usize> = (0..checks.len()).filter(|i| !seen.contains(i)).collect();
+        if !failed && !rest.is_empty() {
+            question.checks.extend(rest.into_iter().map(|i| (i, None)));
+            question.checks.sort_by_key(|(i, _)| *i);
+            question.look = 0;
+            return self.gather(number);
+        }
+        self.close_question(number)
+    }
+
+    fn close_question(&mut self, number: usize) -> Result<(), LabError> {
+        let question = &self.questions[number];
+        let (e, c) = (question.experiment, question.claim);
+        let (reading, checks) = (question.reading.clone(), question.results());
+        let verdict = combine(checks.iter().map(|check| check.verdict));
+        let words = self.words(e, c, &reading);
+        let full = self.plans[e].effort == Effort::Full;
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
+        case.open -= 1;
+        let mut next: Vec<Deviation> = Vec::new();
+        if reading.is_plain() {
+            case.result.verdict = verdict;
+            case.result.checks = checks;
+            next.clone_from(&case.singles);
+            self.expected.0 -= case.expected.0;
+            self.expected.1 -= case.expected.1;
+        } else {
+            case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
+            // In the order in which files name them, not in which they came.
+            let place = |r: &ReadingResult| {
+                let single = case.singles.iter().position(|s| *s == r.deviation);
+                (r.deviation.choices().len(), single, r.deviation.clone())
+            };
+            case.result.readings.sort_by_key(place);
+        }
+        if full && case.open == 0 && next.is_empty() && !case.paired {
+            case.paired = true;
+            next = pairs(&case.result);
+        }
+        let result = case.result.clone();
+        let failed = result.checks.iter().enumerate();
+        let failed = failed.filter(|(_, check)| check.verdict == Verdict::NotHeld);
+        let mut first: Vec<usize> = failed.map(|(i, _)| i).collect();
+        if first.is_empty() {
+            first = (0..result.checks.len()).collect();
+        }
+        self.observer.event(Event::Judged(e, c, result))?;
+        for deviation in next {
+            self.open_question(e, c, deviation, first.clone())?;
+        }
+        Ok(())
+    }
+
+    /// What a reading changes, in words.
+    fn words(&self, e: usize, c: usize, reading: &Deviation) -> Vec<ChangedChoice> {
+        let readings = self.readings_of(e, c);
+        let word = |(name, label): &(String, String)| {
+            let reading = readings.iter().find(|r| r.name == *name)?;
+            let value = reading.values.iter().find(|v| v.label == *label)?;
+            Some(ChangedChoice {
+                choice: reading.choice.clone(),
+                plain: reading.plain_value().label.clone(),
+                instead: label.clone(),
+                source: format!("{}: {}", value.basis, value.source),
+            })
+        };
+        reading.choices().iter().filter_map(word).collect()
+    }
+}
+
+/// The pairs of readings that matter: of choices each of which alone changes the verdict of the
+/// claim or of a check.
+fn pairs(claim: &ClaimResult) -> Vec<Deviation> {
+    let matters =
+        |r: &&ReadingResult| r.verdict != claim.verdict || claim.turned(r).is_some();
+    let those: Vec<&ReadingResult> = claim.readings.iter().filter(matters).collect();
+    let mut pairs = Vec::new();
+    for (i, a) in those.iter().enumerate() {
+        for b in &those[i + 1..] {
+            pairs.extend(a.deviation.and(&b.deviation).filter(|both| both.choices().len() == 2));
+        }
+    }
+    pairs
+}

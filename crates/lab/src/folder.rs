@@ -1,0 +1,291 @@
+//! The folder of a report: its pages and tables, and what is needed to go on with it.
+//!
+//! Beside the pages there is a folder `.windward`: `lock`, held while somebody writes; a file per
+//! experiment with all that pages show of it, so that a later run adds to the report; and, while a
+//! campaign runs and after it was interrupted, `runs`, the journal of the runs that are done. A
+//! record is written when its run ends and carries a checksum: whatever happens, all that are whole
+//! are found again.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use windward_sim::output::OutputDir;
+
+use crate::LabError;
+use crate::campaign::Record;
+use crate::report::{GENERATOR, Section};
+
+/// The folder in the folder.
+const INSIDE: &str = ".windward";
+/// What pages of earlier versions say of themselves.
+const EARLIER: &str = "Made by windward ";
+/// Changes with the form of what is kept.
+const FORM: u32 = 1;
+
+/// How records are summed up against bits that fall over.
+const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+
+/// What a journal begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Opening {
+    form: u32,
+    version: String,
+    /// What was to be run: another campaign has another key.
+    key: u64,
+}
+
+impl Opening {
+    fn of(key: u64) -> Self {
+        Opening { form: FORM, version: env!("CARGO_PKG_VERSION").to_owned(), key }
+    }
+}
+
+/// A folder that this process alone writes into.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    inside: PathBuf,
+    journal: Option<File>,
+    /// Was anything put into it that is to stay?
+    used: bool,
+    /// Folders that did not exist before, the innermost first.
+    made: Vec<PathBuf>,
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens or makes it, for this process alone.
+    ///
+    /// # Errors
+    /// If it cannot be had, another process has it, or there is a page in it that is not ours.
+    pub(crate) fn open(path: &Path) -> Result<Self, LabError> {
+        let not_ours = |message: String| LabError::Folder { path: path.to_owned(), message };
+        if path.exists() && !path.is_dir() {
+            return Err(not_ours(
+                "is a file, and the report is a folder: choose another with --out".to_owned(),
+            ));
+        }
+        if !path.exists() && path.is_symlink() {
+            return Err(not_ours(
+                "is a link that leads nowhere: make what it points to, or choose another folder \
+                 with --out"
+                    .to_owned(),
+            ));
+        }
+        let missing = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
+        let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        let inside = path.join(INSIDE);
+        if !inside.exists() {
+            made.insert(0, inside.clone());
+        }
+        check_page(&path.join("index.html"))?;
+        fs::create_dir_all(&inside).map_err(|e| LabError::io("create", &inside, e))?;
+        let lock_path = inside.join("lock");
+        let lock = OpenOptions::new().create(true).append(true).open(&lock_path);
+        let lock = lock.map_err(|e| LabError::io("write", &lock_path, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(not_ours(
+                    "another windward is writing into it: wait for it, or choose another folder \
+                     with --out"
+                        .to_owned(),
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(LabError::io("lock", &lock_path, e)),
+        }
+        let path = path.to_owned();
+        Ok(Folder { path, inside, journal: None, used: false, made, _lock: lock })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The sections of earlier runs.
+    ///
+    /// # Errors
+    /// If one cannot be read, or another version wrote it.
+    pub(crate) fn sections(&self) -> Result<Vec<Section>, LabError> {
+        let entries =
+            fs::read_dir(&self.inside).map_err(|e| LabError::io("read", &self.inside, e))?;
+        let mut names: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+        names.retain(|p| p.extension().is_some_and(|e| e == "section"));
+        names.sort();
+        let read = |path: &PathBuf| {
+            let bytes = fs::read(path).map_err(|e| LabError::io("read", path, e))?;
+            let (form, section): (u32, &[u8]) = postcard::take_from_bytes(&bytes)
+                .map_err(|_| self.of_another_version(path))?;
+            let section = (form == FORM).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
+            section.and_then(Result::ok).ok_or_else(|| self.of_another_version(path))
+        };
+        names.iter().map(read).collect()
+    }
+
+    fn of_another_version(&self, path: &Path) -> LabError {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        LabError::Folder {
+            path: self.path.clone(),
+            message: format!(
+                "another version of windward wrote {INSIDE}/{name}: move the report away, or \
+                 choose another folder with --out"
+            ),
+        }
+    }
+
+    /// Keeps a section for later runs.
+    pub(crate) fn keep(&mut self, section: &Section) -> Result<(), LabError> {
+        let path = self.inside.join(format!("{}.section", section.id));
+        let fail = |e: postcard::Error| LabError::io("write", &path, io::Error::other(e));
+        let mut bytes = postcard::to_stdvec(&FORM).map_err(fail)?;
+        bytes.extend(postcard::to_stdvec_crc32(section, CHECKSUM.digest()).map_err(fail)?);
+        self.used = true;
+        let mut dir = OutputDir::create(&self.inside)?;
+        dir.write(&format!("{}.section", section.id), |out| out.write_all(&bytes))?;
+        Ok(dir.commit()?)
+    }
+
+    /// For tables and pages: they appear when it is committed.
+    pub(crate) fn output(&mut self) -> Result<OutputDir, LabError> {
+        self.used = true;
+        Ok(OutputDir::create(&self.path)?)
+    }
+
+    /// Writes pages, never over one that is not ours.
+    pub(crate) fn write_pages(&mut self, pages: &[(String, String)]) -> Result<(), LabError> {
+        let mut dir = self.output()?;
+        for (name, page) in pages {
+            check_page(&self.path.join(name))?;
+            dir.write(name, |out| out.write_all(page.as_bytes()))?;
+        }
+        Ok(dir.commit()?)
+    }
+
+    /// Begins a journal for the campaign with that key. With `resume` the runs that an earlier
+    /// attempt finished are given back and the journal goes on; else it begins anew.
+    ///
+    /// # Errors
+    /// If there is nothing to resume, or the journal is of another campaign.
+    pub(crate) fn journal(&mut self, key: u64, resume: bool) -> Result<Vec<Record>, LabError> {
+        let path = self.inside.join("runs");
+        let fail = |e| LabError::io("write", &path, e);
+        if !resume {
+            let mut file = File::create(&path).map_err(fail)?;
+            write_frame(&mut file, &Opening::of(key)).map_err(fail)?;
+            self.journal = Some(file);
+            return Ok(Vec::new());
+        }
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let mut file = file.map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => LabError::Folder {
+                path: self.path.clone(),
+                message: "there is nothing to resume: no run was interrupted here".to_owned(),
+            },
+            _ => LabError::io("read", &path, e),
+        })?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|e| LabError::io("read", &path, e))?;
+        let mut rest = &bytes[..];
+        let opening: Option<Opening> = read_frame(&mut rest);
+        if opening != Some(Opening::of(key)) {
+            return Err(LabError::Folder {
+                path: self.path.clone(),
+                message: "what was interrupted here was another run (other experiments, effort, \
+                          values or version): repeat its command with --resume, or begin anew \
+                          without"
+                    .to_owned(),
+            });
+        }
+        let mut records = Vec::new();
+        while let Some(record) = read_frame(&mut rest) {
+            records.push(record);
+        }
+        // What was being written when it ended is not whole.
+        let whole = (bytes.len() - rest.len()) as u64;
+        file.set_len(whole).map_err(fail)?;
+        io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(fail)?;
+        self.used = true;
+        self.journal = Some(file);
+        Ok(records)
+    }
+
+    /// Notes a run that is done.
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), LabError> {
+        self.used = true;
+        match &mut self.journal {
+            None => Ok(()),
+            Some(file) => write_frame(file, record)
+                .map_err(|e| LabError::io("write", &self.inside.join("runs"), e)),
+        }
+    }
+
+    /// Everything is written: the journal is not needed any more.
+    pub(crate) fn finish(mut self) -> Result<(), LabError> {
+        self.journal = None;
+        let path = self.inside.join("runs");
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LabError::io("remove", &path, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.used {
+            // Nothing came of it: as if it had never been. What others need stays, since a folder
+            // with files in it is not removed.
+            if self.journal.is_some() {
+                let _ = fs::remove_file(self.inside.join("runs"));
+            }
+            if self.made.contains(&self.inside) {
+                let _ = fs::remove_file(self.inside.join("lock"));
+            }
+            for folder in &self.made {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+    }
+}
+
+/// A page may be written where there is none or one of ours.
+fn check_page(path: &Path) -> Result<(), LabError> {
+    let text = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(LabError::io("read", path, e)),
+    };
+    let text = String::from_utf8_lossy(&text);
+    if text.contains(GENERATOR) || text.contains(EARLIER) {
+        return Ok(());
+    }
+    Err(LabError::Folder {
+        path: path.to_owned(),
+        message: "this page is not a report of windward and stays as it is: move it away, or choose \
+                  another folder with --out"
+            .to_owned(),
+    })
+}
+
+/// Length, content, checksum.
+fn write_frame(file: &mut File, content: &impl Serialize) -> io::Result<()> {
+    let body = postcard::to_stdvec_crc32(content, CHECKSUM.digest()).map_err(io::Error::other)?;
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+    let mut frame = length.to_le_bytes().to_vec();
+    frame.extend(body);
+    // In one call: a process that is killed leaves as little torn as can be.
+    file.write_all(&frame)
+}
+
+/// The next frame, if it is whole.
+fn read_frame<T: DeserializeOwned>(rest: &mut &[u8]) -> Option<T> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let body = after.get(..u32::from_le_bytes(*length) as usize)?;
+    let content = postcard::from_bytes_crc32(body, CHECKSUM.digest()).ok()?;
+    *rest = &after[body.len()..];
+    Some(content)
+}
