@@ -46,11 +46,8 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     if args.effort.dry_run {
         return effort::forecast(&experiments, &effort);
     }
-    let report = ReportOptions {
-        about: effort::about(),
-        resume: args.effort.resume,
-        every_table: false,
-    };
+    let report =
+        ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: false };
     let summary = effort::with_progress(quiet, args.effort.threads(), &args.out, |options| {
         windward_lab::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;

@@ -9,15 +9,17 @@
 //!
 //! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
 
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
-use crate::claims::{self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine};
+use crate::claims::{
+    self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine,
+};
 use crate::experiment::{Check, Deviation, Effort, Reading};
 use crate::expression::Cell;
 use crate::statistics::Looks;
@@ -46,7 +48,7 @@ pub(crate) struct Record {
 /// What a campaign tells while it goes on.
 pub(crate) enum Event {
     /// Everything that charts and tables show of an experiment is there.
-    Measured(usize, Results),
+    Measured(usize, Box<Results>),
     /// A claim has a verdict under one more reading: experiment, claim, what is known so far.
     Judged(usize, usize, ClaimResult),
 }
@@ -75,7 +77,7 @@ pub(crate) fn measure(
     impl Observer for Collect {
         fn event(&mut self, event: Event) -> Result<(), LabError> {
             if let Event::Measured(index, results) = event {
-                self.0[index] = Some(results);
+                self.0[index] = Some(*results);
             }
             Ok(())
         }
@@ -303,12 +305,15 @@ struct Case {
     paired: bool,
 }
 
+/// Experiment, reading, cell, repetition.
+type RunKey = (usize, Deviation, usize, u32);
+
 struct Campaign<'a> {
     plans: &'a [Plan],
     options: &'a RunOptions<'a>,
     queue: &'a Queue,
     observer: &'a mut dyn Observer,
-    known: HashMap<(usize, Deviation, usize, u32), (Vec<f64>, Option<Outcome>)>,
+    known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
     cells: Vec<Measured>,
     index: HashMap<(usize, Deviation, usize), usize>,
     questions: Vec<Question>,
@@ -336,9 +341,8 @@ impl<'a> Campaign<'a> {
         known: Vec<Record>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let key = |r: Record| {
-            ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome))
-        };
+        let key =
+            |r: Record| ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome));
         Campaign {
             plans,
             options,
@@ -455,7 +459,13 @@ impl<'a> Campaign<'a> {
             let known = self.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !keep);
             if let Some((metrics, outcome)) = known {
                 let weight = cell.weight;
-                self.finished.push_back(Finished { cell: id, repetition, metrics, outcome, weight });
+                self.finished.push_back(Finished {
+                    cell: id,
+                    repetition,
+                    metrics,
+                    outcome,
+                    weight,
+                });
                 continue;
             }
             self.running += 1;
@@ -500,7 +510,7 @@ impl<'a> Campaign<'a> {
         if self.to_come[experiment] == 0 && !self.shown[experiment].is_empty() {
             let runs = std::mem::take(&mut self.shown[experiment]).into_iter().flatten().collect();
             let results = Results { plan: plan.clone(), runs };
-            self.observer.event(Event::Measured(experiment, results))?;
+            self.observer.event(Event::Measured(experiment, Box::new(results)))?;
         }
         for question in self.waiters.remove(&(id, repetition)).unwrap_or_default() {
             self.questions[question].waiting -= 1;
@@ -791,8 +801,7 @@ impl<'a> Campaign<'a> {
 /// The pairs of readings that matter: of choices each of which alone changes the verdict of the
 /// claim or of a check.
 fn pairs(claim: &ClaimResult) -> Vec<Deviation> {
-    let matters =
-        |r: &&ReadingResult| r.verdict != claim.verdict || claim.turned(r).is_some();
+    let matters = |r: &&ReadingResult| r.verdict != claim.verdict || claim.turned(r).is_some();
     let those: Vec<&ReadingResult> = claim.readings.iter().filter(matters).collect();
     let mut pairs = Vec::new();
     for (i, a) in those.iter().enumerate() {
@@ -802,3 +811,6 @@ fn pairs(claim: &ClaimResult) -> Vec<Deviation> {
     }
     pairs
 }
+
+#[cfg(test)]
+mod tests;

@@ -536,9 +536,8 @@ impl ReadingResult {
 impl CheckResult {
     fn to_json(&self) -> Value {
         // JSON has no infinity: an interval that is everything has no ends.
-        let part = |e: Option<Estimate>, read: fn(Estimate) -> f64| {
-            e.map(read).filter(|x| x.is_finite())
-        };
+        let part =
+            |e: Option<Estimate>, read: fn(Estimate) -> f64| e.map(read).filter(|x| x.is_finite());
         json!({
             "check": self.text,
             "left": part(self.left, |e| e.mean),

@@ -10,8 +10,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use windward_sim::output::OutputDir;
 
 use crate::LabError;
@@ -118,9 +118,10 @@ impl Folder {
         names.sort();
         let read = |path: &PathBuf| {
             let bytes = fs::read(path).map_err(|e| LabError::io("read", path, e))?;
-            let (form, section): (u32, &[u8]) = postcard::take_from_bytes(&bytes)
-                .map_err(|_| self.of_another_version(path))?;
-            let section = (form == FORM).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
+            let (form, section): (u32, &[u8]) =
+                postcard::take_from_bytes(&bytes).map_err(|_| self.of_another_version(path))?;
+            let section =
+                (form == FORM).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
             section.and_then(Result::ok).ok_or_else(|| self.of_another_version(path))
         };
         names.iter().map(read).collect()
@@ -265,9 +266,10 @@ fn check_page(path: &Path) -> Result<(), LabError> {
     }
     Err(LabError::Folder {
         path: path.to_owned(),
-        message: "this page is not a report of windward and stays as it is: move it away, or choose \
+        message:
+            "this page is not a report of windward and stays as it is: move it away, or choose \
                   another folder with --out"
-            .to_owned(),
+                .to_owned(),
     })
 }
 

@@ -91,7 +91,7 @@ pub fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<Forecast,
     Ok(Forecast { experiments })
 }
 
-fn reproduce_with(
+pub(crate) fn reproduce_with(
     experiments: &[Experiment],
     effort: &Effort,
     options: &RunOptions<'_>,
@@ -169,7 +169,7 @@ const NEWS: usize = 40;
 impl Observer for Writer<'_> {
     fn event(&mut self, event: Event) -> Result<(), LabError> {
         match event {
-            Event::Measured(index, results) => self.measured(index, results),
+            Event::Measured(index, results) => self.measured(index, *results),
             Event::Judged(experiment, claim, result) => {
                 self.judged[experiment][claim] = Some(result);
                 self.stale.insert(experiment);
@@ -260,8 +260,7 @@ impl Writer<'_> {
     /// The runs beyond those that charts show, sorted: they came in any order.
     fn write_beyond(&mut self) -> Result<(), LabError> {
         let mut beyond = std::mem::take(&mut self.beyond);
-        let key =
-            |r: &Record| (r.experiment, r.reading.clone(), r.cell, r.repetition);
+        let key = |r: &Record| (r.experiment, r.reading.clone(), r.cell, r.repetition);
         beyond.sort_by_key(key);
         let mut dir = self.folder.output()?;
         for runs in beyond.chunk_by(|a, b| a.experiment == b.experiment) {

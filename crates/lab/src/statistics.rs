@@ -114,12 +114,9 @@ mod tests {
 
     #[test]
     fn all_looks_together_err_in_one_case_of_twenty() {
-        for (first, at_most, runs) in [
-            (5, 20, &[5, 10, 20][..]),
-            (4, 30, &[4, 8, 16, 30]),
-            (10, 10, &[10]),
-            (8, 3, &[8]),
-        ] {
+        for (first, at_most, runs) in
+            [(5, 20, &[5, 10, 20][..]), (4, 30, &[4, 8, 16, 30]), (10, 10, &[10]), (8, 3, &[8])]
+        {
             let looks = Looks::new(first, at_most);
             let seen: Vec<Look> = (0..runs.len() as u32).map(|i| looks.look(i)).collect();
             assert_eq!(seen.iter().map(|l| l.runs).collect::<Vec<_>>(), runs);

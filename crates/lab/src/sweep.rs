@@ -98,9 +98,8 @@ impl Experiment {
             });
         }
         let experiment = self.without_impossible(&length);
-        let scenarios = (0..experiment.cells()).map(|cell| {
-            experiment.scenario(cell, &length, &Deviation::PLAIN)
-        });
+        let scenarios = (0..experiment.cells())
+            .map(|cell| experiment.scenario(cell, &length, &Deviation::PLAIN));
         Ok(Plan {
             effort: effort.clone(),
             scenarios: scenarios.collect::<Result<_, _>>()?,
@@ -118,7 +117,9 @@ impl Experiment {
             let mut reasons = vec![None; experiment.axes[a].points.len()];
             for cell in 0..experiment.cells() {
                 // All other errors are the plan's to report.
-                if let Err(LabError::Scenario { error, .. }) = experiment.scenario(cell, length, &Deviation::PLAIN) {
+                if let Err(LabError::Scenario { error, .. }) =
+                    experiment.scenario(cell, length, &Deviation::PLAIN)
+                {
                     let text = error.to_string();
                     let reason = text.lines().next().unwrap_or_default().to_owned();
                     reasons[experiment.point_index(cell, a)].get_or_insert(reason);

@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use windward_core::units::{Duration, Rate};
 use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
+use crate::campaign;
 use crate::experiment::{Effort, Experiment};
-use crate::sweep::{Results, RunOptions, run_all};
+use crate::sweep::{Results, RunOptions};
 
 pub(crate) const TEXT: &str = r#"
 duration = "10s"
@@ -96,7 +97,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
     let flow = |spec: &windward_sim::scenario::FlowSpec| FlowOutcome {
         name: spec.name.clone(),
         group: spec.group,
-        protocol: "newreno",
+        protocol: "newreno".into(),
         goodput_bps: groups[spec.group].goodput_bps,
         throughput_bps: groups[spec.group].throughput_bps,
         packets_sent: 10,
@@ -154,6 +155,7 @@ pub(crate) fn experiment() -> Experiment {
 pub(crate) fn results(threads: usize) -> Results {
     let plan = experiment().plan(&Effort::Quick).expect("it can be planned");
     let cancel = AtomicBool::new(false);
-    let all = run_all(vec![plan], &options(threads, &cancel), &fake).expect("nothing fails");
+    let all =
+        campaign::measure(vec![plan], &options(threads, &cancel), &fake).expect("nothing fails");
     all.into_iter().next().expect("one plan in, one result out")
 }

@@ -56,7 +56,7 @@ mod kept {
             time: &Option<Time>,
             to: S,
         ) -> Result<S::Ok, S::Error> {
-            time.map(|t| t.as_ps()).serialize(to)
+            time.map(Time::as_ps).serialize(to)
         }
 
         pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(

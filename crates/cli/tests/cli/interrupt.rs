@@ -1,12 +1,13 @@
 //! Ctrl-C: exit status 130, promptly, and nothing half-written.
 #![cfg(unix)]
 
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::sweep::small_experiment;
-use crate::{SMALL, Sandbox, command};
+use crate::{SMALL, Sandbox, command, success};
 
 /// Sends SIGINT to the child after a while and waits for its end.
 fn interrupt(child: &mut Child) -> ExitStatus {
@@ -45,7 +46,64 @@ fn in_a_sweep() {
     let args = ["sweep", &scenario, "--out", &out];
     let mut child = quietly(args).spawn().unwrap();
     assert_eq!(interrupt(&mut child).code(), Some(130));
-    assert_eq!(sandbox.names(), ["scenario.toml"]);
+    // What was done is kept, and nothing else.
+    assert_eq!(sandbox.names(), ["made", "scenario.toml"]);
+    let kept = sandbox.path("made/out/.windward/runs");
+    assert!(kept.metadata().unwrap().len() > 100);
+    assert!(!sandbox.path("made/out/index.html").exists());
+}
+
+/// Every file of a report but what is hidden, and the pages, which say when they were made.
+fn tables(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut names: Vec<PathBuf> =
+        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    names.retain(|p| p.is_file() && p.extension().is_some_and(|e| e != "html"));
+    names.sort();
+    names.into_iter().map(|p| (p.file_name().unwrap().into(), std::fs::read(&p).unwrap())).collect()
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_as_if_nothing_had_been() {
+    let long = small_experiment().replace("repetitions = 2", "repetitions = 60, at_most = 60");
+    let sandbox = Sandbox::new(&long);
+    let scenario = sandbox.scenario().display().to_string();
+    let whole = sandbox.path("whole").display().to_string();
+    success(["sweep", &scenario, "--out", &whole]);
+    let expected = tables(&sandbox.path("whole"));
+    for (n, wait) in [5, 20, 50, 100, 200, 400].into_iter().enumerate() {
+        let out = sandbox.path(&format!("out{n}"));
+        let name = out.display().to_string();
+        let mut child = quietly(["sweep", &scenario, "--out", &name]).spawn().unwrap();
+        sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Killed before it began, or after it ended, there is nothing to resume.
+        let resumable = out.join(".windward/runs").metadata().is_ok_and(|m| m.len() > 0);
+        let more: &[&str] = if resumable { &["--resume"] } else { &[] };
+        success([&["sweep", &scenario, "--out", &name], more].concat());
+        assert!(tables(&out) == expected, "killed after {wait} ms");
+    }
+}
+
+#[test]
+fn two_at_once_do_not_write_into_one_folder() {
+    let long = small_experiment().replace("repetitions = 2", "repetitions = 100000");
+    let sandbox = Sandbox::new(&long);
+    let scenario = sandbox.scenario().display().to_string();
+    let out = sandbox.path("out").display().to_string();
+    let mut first = quietly(["sweep", &scenario, "--out", &out]).spawn().unwrap();
+    let lock = sandbox.path("out/.windward/runs");
+    for _ in 0..500 {
+        if lock.exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    let second = crate::windward(["sweep", &scenario, "--out", &out]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    assert!(crate::stderr(&second).contains("another windward is writing"), "{second:?}");
 }
 
 #[test]
@@ -54,7 +112,13 @@ fn in_a_reproduction() {
     let out = sandbox.path("made/report").display().to_string();
     let mut child = quietly(["reproduce", "--full", "--out", &out]).spawn().unwrap();
     assert_eq!(interrupt(&mut child).code(), Some(130));
-    assert_eq!(sandbox.names(), ["scenario.toml"]);
+    let left: Vec<_> = std::fs::read_dir(sandbox.path("made/report"))
+        .into_iter()
+        .flatten()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".part"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

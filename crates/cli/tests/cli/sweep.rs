@@ -108,9 +108,71 @@ fn one_experiment_of_the_matrix_is_reproduced_by_its_name() {
     let out = sandbox.path("report").display().to_string();
     let text = success(["reproduce", "matrix-beside-newreno", "--out", &out]);
     assert!(text.ends_with(&format!("the report is {out}/index.html\n")), "{text}");
-    let page = fs::read_to_string(sandbox.path("report/index.html")).unwrap();
+    let page = fs::read_to_string(sandbox.path("report/matrix.html")).unwrap();
     assert!(page.contains("windward reproduce matrix-beside-newreno --quick"));
     assert!(page.contains(">to newreno</a>") && !page.contains(">to itself</a>"));
+}
+
+#[test]
+fn a_second_run_adds_to_a_report_and_a_page_of_somebody_else_stays() {
+    let sandbox = Sandbox::new(&small_experiment());
+    success(args(&sandbox, "report", &[]));
+    let other = small_experiment().replace("id = \"small\"", "id = \"other\"");
+    fs::write(sandbox.path("other.toml"), other).unwrap();
+    let out = sandbox.path("report").display().to_string();
+    success(["sweep", &sandbox.path("other.toml").display().to_string(), "--out", &out]);
+    let page = fs::read_to_string(sandbox.path("report/own-experiments.html")).unwrap();
+    assert!(page.contains("id=\"small\"") && page.contains("id=\"other\""));
+    let manifest = fs::read_to_string(sandbox.path("report/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let ids: Vec<&str> = manifest["experiments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["small", "other"]);
+
+    fs::create_dir(sandbox.path("theirs")).unwrap();
+    fs::write(sandbox.path("theirs/index.html"), "<h1>My garden</h1>").unwrap();
+    let output = windward(args(&sandbox, "theirs", &[]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("index.html: this page is not a report"), "{output:?}");
+    let theirs = fs::read_to_string(sandbox.path("theirs/index.html")).unwrap();
+    assert_eq!(theirs, "<h1>My garden</h1>");
+    assert_eq!(fs::read_dir(sandbox.path("theirs")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_report_folder_that_is_none_is_refused() {
+    let sandbox = Sandbox::new(&small_experiment());
+    fs::write(sandbox.path("file"), "").unwrap();
+    let output = windward(args(&sandbox, "file", &[]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is a file"), "{output:?}");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(sandbox.path("nowhere"), sandbox.path("link")).unwrap();
+        let output = windward(args(&sandbox, "link", &[]));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("leads nowhere"), "{output:?}");
+        // A link to a folder is as good as the folder.
+        fs::create_dir(sandbox.path("real")).unwrap();
+        std::os::unix::fs::symlink(sandbox.path("real"), sandbox.path("good")).unwrap();
+        success(args(&sandbox, "good", &[]));
+        assert!(sandbox.path("real/index.html").exists());
+    }
+}
+
+#[test]
+fn what_can_be_named_is_listed_and_a_dry_run_runs_nothing() {
+    let text = success(["reproduce", "--list"]);
+    assert!(text.contains("lr2008-fig3") && text.contains("L3"), "{text}");
+    let sandbox = Sandbox::new(&small_experiment());
+    let text = success(args(&sandbox, "out", &["--dry-run"]));
+    // Two protocols, two repetitions.
+    assert!(text.lines().any(|l| l.starts_with("small") && l.contains(" 4 ")), "{text}");
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
 }
 
 #[test]

@@ -18,25 +18,10 @@ pub(super) static COLLECTION: Collection = Collection {
     ],
     beside: &[],
     terms: &[
-        (
-            "N",
-            "number of flows",
-        ),
-        (
-            "PER",
-            "packet error rate",
-        ),
-        (
-            "g",
-            "the increase per packet that the bottleneck announces",
-        ),
-        (
-            "D",
-            "the length of a phase that the bottleneck aims at",
-        ),
-        (
-            "cut",
-            "what flows do to their window at a shift of phase",
-        ),
+        ("N", "number of flows"),
+        ("PER", "packet error rate"),
+        ("g", "the increase per packet that the bottleneck announces"),
+        ("D", "the length of a phase that the bottleneck aims at"),
+        ("cut", "what flows do to their window at a shift of phase"),
     ],
 };

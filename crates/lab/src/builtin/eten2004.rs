@@ -21,17 +21,8 @@ pub(super) static COLLECTION: Collection = Collection {
             "LFN, SFN, LTN",
             "long fat, short fat and long thin network: 10 Mbit/s with 250 ms, 10 Mbit/s with 25 ms, 1.5 Mbit/s with 250 ms one way",
         ),
-        (
-            "BER",
-            "bit error rate",
-        ),
-        (
-            "RTO",
-            "expiry of the retransmission timer",
-        ),
-        (
-            "Oracle",
-            "SACK told of each packet that is corrupted",
-        ),
+        ("BER", "bit error rate"),
+        ("RTO", "expiry of the retransmission timer"),
+        ("Oracle", "SACK told of each packet that is corrupted"),
     ],
 };

@@ -27,21 +27,9 @@ pub(super) static COLLECTION: Collection = Collection {
             "F",
             "fairness ratio: throughput of the five lossy flows over that of the five loss-free ones",
         ),
-        (
-            "D1, D3",
-            "a dupackthreshold of 1 and of 3: so many duplicate ACKs mean a loss",
-        ),
-        (
-            "B1, B4",
-            "losses come one packet at a time, or four in a row",
-        ),
-        (
-            "cv",
-            "coefficient of variation of the throughput in bins of a second",
-        ),
-        (
-            "LM",
-            "loss monitoring: lr-lmxcp, lr-lmxtcp",
-        ),
+        ("D1, D3", "a dupackthreshold of 1 and of 3: so many duplicate ACKs mean a loss"),
+        ("B1, B4", "losses come one packet at a time, or four in a row"),
+        ("cv", "coefficient of variation of the throughput in bins of a second"),
+        ("LM", "loss monitoring: lr-lmxcp, lr-lmxtcp"),
     ],
 };

@@ -25,13 +25,7 @@ pub(super) static COLLECTION: Collection = Collection {
     ],
     beside: &[],
     terms: &[
-        (
-            "BE, ERE",
-            "the older and the adaptive bandwidth estimate of TCP Westwood",
-        ),
-        (
-            "newreno alone",
-            "the same flow without another beside it",
-        ),
+        ("BE, ERE", "the older and the adaptive bandwidth estimate of TCP Westwood"),
+        ("newreno alone", "the same flow without another beside it"),
     ],
 };

@@ -24,17 +24,8 @@ pub(super) static COLLECTION: Collection = Collection {
     ],
     beside: &[],
     terms: &[
-        (
-            "available",
-            "the rate of the bottleneck less what the datagrams take",
-        ),
-        (
-            "idle",
-            "no packet on the bottleneck for longer than 200 ms",
-        ),
-        (
-            "cv",
-            "coefficient of variation of the throughput in bins",
-        ),
+        ("available", "the rate of the bottleneck less what the datagrams take"),
+        ("idle", "no packet on the bottleneck for longer than 200 ms"),
+        ("cv", "coefficient of variation of the throughput in bins"),
     ],
 };

@@ -545,7 +545,8 @@ fn margin(source: Source<'_>, table: &Section<'_>) -> Result<Option<Margin>, Lab
     let Some(value) = table.values("tie")?.into_iter().next() else { return Ok(None) };
     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let share = value.as_str().and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());
-    let margin = number.map(Margin::Absolute).or(share.map(|percent| Margin::Share(percent / 100.0)));
+    let margin =
+        number.map(Margin::Absolute).or(share.map(|percent| Margin::Share(percent / 100.0)));
     let fits = |margin: &Margin| {
         let (Margin::Absolute(x) | Margin::Share(x)) = margin;
         x.is_finite() && *x > 0.0

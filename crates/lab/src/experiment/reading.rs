@@ -95,9 +95,7 @@ impl Reading {
 
 /// Choices that are read otherwise than plainly, by name, each with the label of its value. None
 /// at all is the plain reading.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Deviation(Vec<(String, String)>);
 
 impl Deviation {

@@ -13,12 +13,8 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>]) {
     html.push_str("<nav class=\"trail\"><a href=\"index.html\">All claims</a>");
     for other in all {
         let here = if other.key == group.key { " aria-current=\"page\"" } else { "" };
-        let _ = write!(
-            html,
-            " <a href=\"{}\"{here}>{}</a>",
-            escape(&other.page()),
-            escape(other.key)
-        );
+        let _ =
+            write!(html, " <a href=\"{}\"{here}>{}</a>", escape(&other.page()), escape(other.key));
     }
     let _ = writeln!(html, "</nav>\n<header>\n<h1>{}</h1>", escape(group.title));
     let byline = group.byline();
@@ -144,10 +140,7 @@ fn figure(html: &mut String, section: &Section) {
     if !section.choices.is_empty() {
         let silent = if section.is_of_paper { " where the paper is silent" } else { "" };
         let count = section.choices.len();
-        let _ = writeln!(
-            html,
-            "<details><summary>Chosen{silent}: {count}</summary>\n<ul>"
-        );
+        let _ = writeln!(html, "<details><summary>Chosen{silent}: {count}</summary>\n<ul>");
         for choice in &section.choices {
             let _ = writeln!(html, "<li>{}</li>", escape(choice));
         }
@@ -318,19 +311,17 @@ fn other(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     let turned = claim.turned(reading).map(|(_, there)| there);
     let telling = turned.or_else(|| reading.checks.iter().find(|c| c.verdict == reading.verdict));
     if let Some(check) = telling {
-        let _ = write!(
-            html,
-            "<br><code>{}</code>: {}",
-            escape(&check.text),
-            escape(&check.measured())
-        );
+        let _ =
+            write!(html, "<br><code>{}</code>: {}", escape(&check.text), escape(&check.measured()));
     }
     html.push_str("</li>\n");
 }
 
 fn table(html: &mut String, checks: &[CheckResult]) {
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>Check</th>");
-    html.push_str("<th>Measured [interval]</th><th>Runs</th><th>Verdict</th></tr></thead>\n<tbody>\n");
+    html.push_str(
+        "<th>Measured [interval]</th><th>Runs</th><th>Verdict</th></tr></thead>\n<tbody>\n",
+    );
     for check in checks {
         let mut measured = check.measured();
         if let (Some(trouble), Some(_)) = (&check.trouble, check.difference) {

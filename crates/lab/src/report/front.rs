@@ -184,7 +184,8 @@ pub(super) fn contents(html: &mut String, groups: &[Group<'_>]) {
     html.push_str("<nav id=\"contents\">\n<h2>Every figure</h2>\n<div class=\"columns\">\n");
     for group in groups {
         let page = escape(&group.page());
-        let _ = writeln!(html, "<div>\n<h3><a href=\"{page}\">{}</a></h3>\n<ul>", escape(group.title));
+        let _ =
+            writeln!(html, "<div>\n<h3><a href=\"{page}\">{}</a></h3>\n<ul>", escape(group.title));
         for section in &group.sections {
             let _ = writeln!(
                 html,

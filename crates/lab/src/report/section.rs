@@ -88,7 +88,11 @@ impl Section {
             is_of_paper: experiment.paper.is_some(),
             readings: experiment.readings.iter().map(choice).collect(),
             charts,
-            claims: experiment.claims.iter().map(|c| ClaimResult::open(c, &experiment.id)).collect(),
+            claims: experiment
+                .claims
+                .iter()
+                .map(|c| ClaimResult::open(c, &experiment.id))
+                .collect(),
             reported: Vec::new(),
             properties: matrix::columns_of(results),
             command: experiment.command(&plan.effort),

@@ -7,14 +7,25 @@ use crate::testing::{experiment, fake, options};
 fn run(out: &Path) -> Result<ReproductionSummary, LabError> {
     let cancel = AtomicBool::new(false);
     let options = options(2, &cancel);
-    reproduce_with(&[experiment()], &Effort::Quick, &options, out, &fake)
+    let report = ReportOptions::default();
+    reproduce_with(&[experiment()], &Effort::Quick, &options, &report, out, &fake)
+}
+
+/// All text of all pages.
+fn pages(out: &Path) -> String {
+    let mut names: Vec<_> = fs::read_dir(out).unwrap().map(|e| e.unwrap().path()).collect();
+    names.retain(|p| p.extension().is_some_and(|e| e == "html"));
+    names.sort();
+    names.iter().map(|p| fs::read_to_string(p).unwrap()).collect()
 }
 
 #[test]
 fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
     let dir = tempfile::tempdir().unwrap();
     let summary = run(dir.path()).unwrap();
-    assert_eq!(summary.runs, 18);
+    // 3 of each of 6 cells for the charts; a fourth of each of the 4 cells that claims look at.
+    assert_eq!(summary.results[0].runs.len(), 18);
+    assert_eq!(summary.runs, 18 + 4);
     let verdicts: Vec<Verdict> = summary.claims.iter().map(|c| c.verdict).collect();
     assert_eq!(verdicts, [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive]);
     assert_eq!(summary.count(Verdict::Held), 1);
@@ -30,14 +41,14 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
     assert_eq!(claims[1]["explanation"], "It is the other way round.");
     assert_eq!(claims[2]["checks"][0]["mean"], serde_json::Value::Null);
 
-    let page = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let page = pages(dir.path());
     for text in [
         "name=\"viewport\"",
         "Mine &amp; yours",
         "<b>1</b> held",
         "<b>1</b> not held",
-        // A badge leads to the figure and a row to the claim.
-        "<a class=\"badge held\" href=\"#mine\"",
+        // A row leads to the claim.
+        "href=\"own-experiments.html#C2\"",
         "It is the other way round.",
         "A choice.",
         "windward sweep mine.toml --quick",
@@ -59,8 +70,9 @@ fn an_interrupted_reproduction_leaves_no_folder() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("report");
     let cancel = AtomicBool::new(true);
-    let stopped =
-        reproduce_with(&[experiment()], &Effort::Quick, &options(1, &cancel), &out, &fake);
+    let options = options(1, &cancel);
+    let report = ReportOptions::default();
+    let stopped = reproduce_with(&[experiment()], &Effort::Quick, &options, &report, &out, &fake);
     assert!(cancel.load(Ordering::Relaxed));
     assert!(matches!(stopped, Err(LabError::Cancelled)));
     assert!(!out.exists());
@@ -72,10 +84,13 @@ fn a_reference_to_an_experiment_that_was_not_run_is_inconclusive() {
     text.push_str("[[experiment.claims]]\nid = \"C4\"\nclaim = \"x\"\nexpected = \"x\"\n");
     text.push_str("checks = [\"clean[sack, 1 Mbit] > other:clean[sack]\"]\n");
     let experiment = Experiment::parse("mine.toml", &text).unwrap();
-    let plan = experiment.plan(&Effort::Quick).unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
-    let results = sweep::run_all(vec![plan], &options(1, &cancel), &fake).unwrap();
-    let claims = claims::evaluate(&results);
+    let options = options(1, &cancel);
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(&[experiment], &Effort::Quick, &options, &report, dir.path(), &fake);
+    let claims = summary.unwrap().claims;
     assert_eq!(claims[3].verdict, Verdict::Inconclusive);
     assert_eq!(claims[3].checks[0].measured(), "`other` was not run");
 }
@@ -85,10 +100,11 @@ fn run_of(names: &[&str], out: &Path) -> (ReproductionSummary, String) {
     let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
     let experiments = crate::builtin::select(&names).unwrap();
     let cancel = AtomicBool::new(false);
+    let options = options(2, &cancel);
+    let report = ReportOptions::default();
     let summary =
-        reproduce_with(&experiments, &Effort::Quick, &options(2, &cancel), out, &fake).unwrap();
-    let page = fs::read_to_string(out.join("index.html")).unwrap();
-    (summary, page)
+        reproduce_with(&experiments, &Effort::Quick, &options, &report, out, &fake).unwrap();
+    (summary, pages(out))
 }
 
 #[test]
@@ -97,14 +113,21 @@ fn the_page_opens_with_the_papers_that_were_run() {
     let (summary, page) = run_of(&["lr2008-fig4"], dir.path());
     let tally = &summary.tallies[0];
     assert_eq!((summary.tallies.len(), tally.key.as_str()), (1, "lr2008"));
-    assert_eq!(tally.held + tally.not_held + tally.inconclusive, summary.claims.len());
-    let card = page.find("<article class=\"card\">").unwrap();
-    let contents = page.find("id=\"contents\"").unwrap();
-    let part = page.find("<section class=\"part\" id=\"lr2008\">").unwrap();
-    assert!(card < contents && contents < part);
-    let card = &page[card..contents];
-    for text in ["C. De Vleeschouwer, P. Frossard", "2008", "href=\"#lr2008-fig4\"", ">L5</a>"] {
-        assert!(card.contains(text), "{text} in {card}");
+    assert_eq!(tally.claims(), summary.claims.len());
+    assert_eq!(tally.under_some + tally.under_none, summary.claims.len());
+    let front = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let card = front.find("<article class=\"card\">").unwrap();
+    let claims = front.find("id=\"claims\"").unwrap();
+    let contents = front.find("id=\"contents\"").unwrap();
+    assert!(card < claims && claims < contents);
+    for text in [
+        "C. De Vleeschouwer, P. Frossard",
+        "2008",
+        "href=\"lr2008.html\"",
+        "href=\"lr2008.html#L5\">L5</a>",
+        "href=\"lr2008.html#lr2008-fig4\"",
+    ] {
+        assert!(front.contains(text), "{text} in {front}");
     }
     // Neither the other papers nor the properties that were not measured.
     for paper in &crate::builtin::PAPERS[1..] {
@@ -160,8 +183,9 @@ fn a_protocol_that_cannot_be_measured_has_a_dash_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
     let options = options(2, &cancel);
-    reproduce_with(&[experiment], &Effort::Quick, &options, dir.path(), &fake).unwrap();
-    let page = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let report = ReportOptions::default();
+    reproduce_with(&[experiment], &Effort::Quick, &options, &report, dir.path(), &fake).unwrap();
+    let page = pages(dir.path());
     let (_, row) = page.split_once(">lr-xtcp</th>").unwrap();
     let (row, _) = row.split_once("</tr>").unwrap();
     assert!(row.contains("class=\"nothing\"") && row.contains("`xtcp`"), "{row}");

@@ -1,4 +1,7 @@
+use std::sync::Mutex;
+
 use super::*;
+use crate::campaign::measure;
 use crate::testing::{experiment, fake, options, results};
 
 #[test]
@@ -28,7 +31,7 @@ fn progress_ends_at_all_and_follows_the_work() {
     let progress = |p: Progress| seen.lock().unwrap().push(p);
     let options = RunOptions { threads: 2, cancel: &cancel, progress: &progress };
     let plan = experiment().plan(&Effort::Quick).unwrap();
-    run_all(vec![plan], &options, &fake).unwrap();
+    measure(vec![plan], &options, &fake).unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.windows(2).all(|w| w[0].done + 1 == w[1].done && w[0].work < w[1].work));
     let last = seen.last().unwrap();
@@ -45,7 +48,7 @@ fn the_most_expensive_runs_start_first_and_the_results_do_not_show_it() {
         fake(scenario, cancel)
     };
     let plan = experiment().plan(&Effort::Quick).unwrap();
-    let ran = run_all(vec![plan], &options(1, &cancel), &note).unwrap();
+    let ran = measure(vec![plan], &options(1, &cancel), &note).unwrap();
     let started = started.into_inner().unwrap();
     assert!(started.windows(2).all(|w| w[0] >= w[1]), "{started:?}");
     // Three rates of the bottleneck: not all alike.
@@ -65,7 +68,7 @@ fn a_set_flag_stops_everything() {
         fake(scenario, cancel)
     };
     let plan = experiment().plan(&Effort::Quick).unwrap();
-    let stopped = run_all(vec![plan], &options(1, &cancel), &stop);
+    let stopped = measure(vec![plan], &options(1, &cancel), &stop);
     assert!(matches!(stopped, Err(LabError::Cancelled)));
     assert_eq!(*started.lock().unwrap(), 1);
 }
@@ -73,8 +76,12 @@ fn a_set_flag_stops_everything() {
 #[test]
 fn custom_lengths_and_impossible_ones() {
     let experiment = experiment();
-    let length =
-        RunLength { repetitions: 2, duration: Some("4s".into()), warmup: Some("1s".into()) };
+    let length = RunLength {
+        repetitions: 2,
+        at_most: 2,
+        duration: Some("4s".into()),
+        warmup: Some("1s".into()),
+    };
     let plan = experiment.plan(&Effort::Custom(length.clone())).unwrap();
     assert_eq!(plan.runs(), 12);
     assert_eq!(plan.scenarios[0].duration, Duration::from_secs(4));

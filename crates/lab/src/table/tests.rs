@@ -67,8 +67,7 @@ fn a_row_per_flow_and_a_row_per_bin() {
 
 #[test]
 fn the_manifest_says_what_to_run_again() {
-    let manifest = manifest(&[results(1)]);
-    let first = &manifest["experiments"][0];
+    let first = manifest_entry(&results(1));
     assert_eq!(first["command"], "windward sweep mine.toml --quick");
     assert_eq!(first["seed"], 7);
     assert_eq!(first["runs"], 18);
