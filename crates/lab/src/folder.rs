@@ -257,7 +257,10 @@ impl Drop for Folder {
 fn check_page(path: &Path) -> Result<(), LabError> {
     let text = match fs::read(path) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        // Without a folder there is no page; that it cannot be made is said elsewhere.
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
         Err(e) => return Err(LabError::io("read", path, e)),
     };
     let text = String::from_utf8_lossy(&text);
