@@ -273,9 +273,9 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
     Ok(())
 }
 
-/// The quantities that are shares or ratios; all others have a unit.
-const RATIOS: [&str; 12] = [
-    "cv",
+/// The quantities that are shares or indices between 0 and 1. All others have a unit or, as `cv`, no
+/// scale of their own: of those a share of the larger one counts.
+const RATIOS: [&str; 11] = [
     "true_loss",
     "loss_estimate",
     "well_estimated",
