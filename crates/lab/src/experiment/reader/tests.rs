@@ -1,7 +1,7 @@
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
-use crate::experiment::{Experiment, PlotKind, Point};
+use crate::experiment::{Experiment, Margin, PlotKind, Point};
 
 const SCENARIO: &str = r#"duration = "10s"
 [dumbbell]
@@ -190,4 +190,122 @@ fn charts_refuse_what_they_cannot_draw() {
         "kind = \"time\"\ngroups = \"lossy\"\nreferences = [{ curve = \"mathis\" }]",
     );
     assert_eq!(over_time, "f.toml:30: a `curve` is for charts of metrics, not over time");
+}
+
+/// The small experiment with a reading whose text is changed.
+fn reading(change: impl Fn(String) -> String) -> Result<Experiment, LabError> {
+    let reading = r#"[[experiment.readings]]
+name = "queue"
+choice = "Queue"
+values = [
+    { label = "50", basis = "practice", source = "a book", set = { "dumbbell.bottleneck.queue" = "50p" } },
+    { label = "20", basis = "rfc", source = "RFC 1", set = { "dumbbell.bottleneck.queue" = "20p" } },
+]
+"#;
+    let reading = change(reading.to_owned());
+    super::parse("r.toml", &format!("{}{reading}", crate::testing::TEXT), &|from| match from {
+        "shared.toml" => Ok(reading_file()),
+        _ => Err(LabError::io("read", from.as_ref(), std::io::ErrorKind::NotFound.into())),
+    })
+}
+
+fn reading_file() -> String {
+    "[[readings]]\nname = \"tick\"\nchoice = \"Tick\"\nvalues = [\n{ label = \"a\", basis = \"fit\", \
+     source = \"x\", set = {} },\n{ label = \"b\", basis = \"paper\", source = \"y\", set = { seed = 2 } \
+     },\n]\n"
+        .to_owned()
+}
+
+#[test]
+fn readings_are_read_with_their_plain_value() {
+    let experiment = reading(|text| text).unwrap();
+    let [reading] = &experiment.readings[..] else { panic!("{:?}", experiment.readings) };
+    assert_eq!((reading.plain_value().label.as_str(), reading.values.len()), ("20", 2));
+    assert_eq!(reading.values[0].set, [("dumbbell.bottleneck.queue".into(), "50p".into())]);
+    let shared = "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n".to_owned();
+    let both = self::reading(|text| text + &shared).unwrap();
+    assert_eq!(both.readings[1].plain_value().label, "b");
+    // What the other file says is part of the configuration.
+    assert_ne!(experiment.configuration_hash, both.configuration_hash);
+}
+
+#[test]
+fn readings_that_make_no_sense_are_refused_with_the_line() {
+    let error = |from: &str, to: &str| {
+        let changed = reading(|text| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        });
+        changed.unwrap_err().to_string()
+    };
+    for (from, to, said) in [
+        ("source = \"a book\"", "source = \" \"", "`source` is empty: say where the value comes"),
+        (", source = \"a book\"", "", "needs the key `source`"),
+        ("basis = \"rfc\"", "basis = \"rfd\"", "unknown basis `rfd`; did you mean `rfc`?"),
+        ("label = \"20\"", "label = \"50\"", "the reading has two values `50`"),
+        ("\"20p\"", "\"50p\"", "`20` sets the same as `50`"),
+        ("name = \"queue\"", "name = \"a queue\"", "letters, digits, `-` and `_` only"),
+        ("choice", "chioce", "needs the key `choice`"),
+        (", set = { \"dumbbell.bottleneck.queue\" = \"20p\" }", "", "needs the key `set`"),
+        (
+            "{ label = \"50\", basis = \"practice\", source = \"a book\", set = { \
+          \"dumbbell.bottleneck.queue\" = \"50p\" } },",
+            "",
+            "a choice is one between 2 or more",
+        ),
+    ] {
+        let text = error(from, to);
+        assert!(text.starts_with("r.toml:") && text.contains(said), "{from}: {text}");
+    }
+    let add = |more: &str| reading(|text| text + more).unwrap_err().to_string();
+    let from = |file: &str, name: &str| {
+        add(&format!("[[experiment.readings]]\nfrom = \"{file}\"\nnames = [\"{name}\"]\n"))
+    };
+    let twice = reading(|text| text.clone() + &text).unwrap_err().to_string();
+    assert!(twice.contains("there are two readings `queue`"), "{twice}");
+    assert!(from("shared.toml", "tock").contains("no reading `tock` in shared.toml; did you mean"));
+    assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
+    let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
+    assert!(unnamed.contains("needs the key `names`"), "{unnamed}");
+}
+
+#[test]
+fn reported_numbers_name_cells_that_exist_and_have_one_value() {
+    let with = |body: &str| {
+        let text = format!("{}[[experiment.reported]]\n{body}\n", crate::testing::TEXT);
+        Experiment::parse("r.toml", &text)
+    };
+    let rest = "source = \"section 1\"\ntext = \"about one\"";
+    let good = with(&format!("value = \"clean[sack, 1 Mbit]\"\nrange = [1, 2]\n{rest}")).unwrap();
+    assert_eq!(good.reported[0].range, (1.0, 2.0));
+    for (body, said) in [
+        ("value = \"clean[sock, 1 Mbit]\"\nnumber = 1", "`sock` in `clean[sock, 1 Mbit]`"),
+        ("value = \"clean[sack, 1 Mbit]\"", "either a `number` or a `range`"),
+        ("value = \"clean[sack, 1 Mbit]\"\nnumber = 1\nrange = [1, 2]", "either a `number`"),
+        ("number = 1", "needs the key `value`"),
+    ] {
+        let error = with(&format!("{body}\n{rest}")).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_tie_has_a_margin_above_zero_and_repetitions_an_end_behind_them() {
+    let with =
+        |from: &str, to: &str| Experiment::parse("r.toml", &crate::testing::TEXT.replace(from, to));
+    let check = "\"clean[newreno, 2 Mbit] > clean[newreno, 1 Mbit]\"";
+    for (tie, margin) in [
+        ("0.5", Margin::Absolute(0.5)),
+        ("\"3 %\"", Margin::Share(0.03)),
+        ("2", Margin::Absolute(2.0)),
+    ] {
+        let experiment = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap();
+        assert_eq!(experiment.claims[0].checks[0].tie, Some(margin));
+    }
+    for tie in ["0", "-1", "\"-3%\"", "\"wide\"", "true"] {
+        let error = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap_err();
+        assert!(error.to_string().contains("`tie` must be a number above zero"), "{error}");
+    }
+    let error = with("repetitions = 3", "repetitions = 3, at_most = 2").unwrap_err().to_string();
+    assert!(error.contains("`at_most` (2) is below the 3 `repetitions`"), "{error}");
 }
