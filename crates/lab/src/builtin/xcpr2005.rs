@@ -18,6 +18,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/fig11"),
         file!("papers/xcpr2005/phases"),
         file!("papers/xcpr2005/formula"),
+        file!("papers/xcpr2005/formula-ramp"),
         file!("papers/xcpr2005/congestion-flag"),
         file!("papers/xcpr2005/red"),
         file!("papers/xcpr2005/start-up"),
