@@ -23,7 +23,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/red"),
         file!("papers/xcpr2005/start-up"),
     ],
-    beside: &[],
+    beside: &[file!("papers/xcpr2005/readings"), file!("papers/xcpr2005/readings-1gbit")],
     terms: &[
         ("available", "the rate of the bottleneck less what the datagrams take"),
         ("idle", "no packet on the bottleneck for longer than 200 ms"),
