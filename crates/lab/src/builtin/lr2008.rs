@@ -21,7 +21,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/lr2008/fig9"),
         file!("papers/lr2008/fig10"),
     ],
-    beside: &[],
+    beside: &[file!("papers/lr2008/readings")],
     terms: &[
         (
             "F",

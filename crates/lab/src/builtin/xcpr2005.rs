@@ -18,11 +18,12 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/fig11"),
         file!("papers/xcpr2005/phases"),
         file!("papers/xcpr2005/formula"),
+        file!("papers/xcpr2005/formula-ramp"),
         file!("papers/xcpr2005/congestion-flag"),
         file!("papers/xcpr2005/red"),
         file!("papers/xcpr2005/start-up"),
     ],
-    beside: &[],
+    beside: &[file!("papers/xcpr2005/readings"), file!("papers/xcpr2005/readings-1gbit")],
     terms: &[
         ("available", "the rate of the bottleneck less what the datagrams take"),
         ("idle", "no packet on the bottleneck for longer than 200 ms"),
