@@ -99,7 +99,9 @@ fn read(
         metrics,
         plots,
         scenario,
+        overrides: Vec::new(),
         configuration_hash: 0,
+        text_hash: fnv1a(source.text.as_bytes()),
     })
 }
 
@@ -655,9 +657,14 @@ fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabErr
 
 /// FNV-1a with 64 bits.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv1a_on(0xcbf2_9ce4_8422_2325, bytes)
+}
+
+/// The hash of what had this hash and further bytes.
+pub(super) fn fnv1a_on(hash: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
