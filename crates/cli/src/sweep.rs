@@ -19,7 +19,7 @@ use crate::signals;
 /// and Parquet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The experiment, a TOML file
+    /// The experiment, a TOML file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 

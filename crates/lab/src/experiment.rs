@@ -399,13 +399,14 @@ impl Check {
 }
 
 impl Experiment {
-    /// Reads a file.
+    /// Reads a file; `-` is standard input.
     ///
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
     pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path).map_err(|e| LabError::io("read", path, e))?;
-        Self::parse(&path.display().to_string(), &text)
+        let text = ScenarioFile::text(path);
+        let text = text.map_err(|error| LabError::Scenario { cell: None, error })?;
+        Self::parse(&ScenarioFile::name(path), &text)
     }
 
     /// Parses a text; `name` stands for the file in errors, and readings that it shares with others
@@ -601,7 +602,8 @@ impl Experiment {
         }
         // Only `sweep` takes another number of repetitions.
         let known = !matches!(effort, Effort::Custom(_)) && crate::builtin::is_builtin(self);
-        let what = if known { ["reproduce", &self.id] } else { ["sweep", &self.file] };
+        let file = if self.file == ScenarioFile::STDIN { "-" } else { &self.file };
+        let what = if known { ["reproduce", &self.id] } else { ["sweep", file] };
         let words = what.into_iter().map(quoted).chain(words.iter().map(|w| quoted(w)));
         format!("windward {}", words.collect::<Vec<_>>().join(" "))
     }
