@@ -733,9 +733,7 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
 
 /// The hash of what had this hash and further bytes.
 pub(super) fn fnv1a_on(hash: u64, bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use super::*;
+use crate::campaign::measure;
 use crate::experiment::{Effort, Experiment, RunLength};
-use crate::sweep::run_all;
 use crate::testing::{fake, options, results};
 use std::sync::atomic::AtomicBool;
 
@@ -116,8 +116,13 @@ links = "bottleneck"
 
 /// Errors, as every reader of tables does, if two columns have one name.
 fn assert_unique(results: &Results) {
-    let tables =
-        [results.run_table(), results.flow_table(), results.series_table(), results.sample_table()];
+    let tables = [
+        results.run_table(),
+        results.flow_table(),
+        results.series_table(),
+        results.sample_table(),
+        readings_table(&results.plan, &[]),
+    ];
     for table in tables {
         let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
         names.sort_unstable();
@@ -130,7 +135,7 @@ fn faked(experiment: &Experiment) -> Results {
     let once = RunLength { repetitions: 1, ..experiment.quick.clone() };
     let plan = experiment.plan(&Effort::Custom(once)).unwrap();
     let cancel = AtomicBool::new(false);
-    let all = run_all(vec![plan], &options(1, &cancel), &fake).unwrap();
+    let all = measure(vec![plan], &options(1, &cancel), &fake).unwrap();
     all.into_iter().next().unwrap()
 }
 
