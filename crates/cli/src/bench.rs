@@ -23,7 +23,7 @@ use counters::Instructions;
 /// acknowledgment, that enters a link.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario of your own
+    /// A scenario of your own; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -100,7 +100,7 @@ fn measure(
     for _ in 0..runs {
         let instructions = Instructions::start();
         let cpu = CpuStopwatch::start();
-        let (outcome, _) = simulate(scenario, None, quiet)?;
+        let (outcome, _) = simulate(scenario, None, None, quiet)?;
         let run = (cpu.seconds(), instructions.and_then(Instructions::stop));
         if best.is_none_or(|(fastest, _)| run.0 < fastest) {
             best = Some(run);

@@ -10,7 +10,7 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::output::{self, Table};
 use crate::progress::Progress;
-use crate::scenario_args::parse_seed;
+use crate::scenario_args::{parse_change, parse_seed};
 use crate::signals;
 
 /// How much to run, and with what.
@@ -23,6 +23,13 @@ pub(crate) struct EffortArgs {
     /// At least 30 repetitions and long runs
     #[arg(long)]
     full: bool,
+
+    /// Change a value of the scenario; may be given again
+    ///
+    /// As for `windward run`, over what the file, its `quick` and `full` say; what an axis
+    /// sets cannot be changed.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
+    set: Vec<(String, String)>,
 
     /// Seed of the first repetition, instead of the file's; the next ones count up from it
     #[arg(long, value_name = "N", value_parser = parse_seed, allow_hyphen_values = true)]
@@ -56,10 +63,13 @@ impl EffortArgs {
         self.threads.map_or(0, usize::from)
     }
 
-    /// Gives the experiment the seed asked for, if one is.
-    pub(crate) fn reseed(&self, experiment: &mut Experiment) -> Result<(), Failure> {
+    /// Changes the experiment as asked for.
+    pub(crate) fn change(&self, experiment: &mut Experiment) -> Result<(), Failure> {
+        for (key, value) in &self.set {
+            experiment.set(key, value)?;
+        }
         if let Some(seed) = self.seed {
-            experiment.scenario.set("seed", &seed.to_string())?;
+            experiment.set("seed", &seed.to_string())?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use windward_lab::LabError;
 use windward_sim::output::OutputError;
 use windward_sim::scenario::file::ScenarioError;
+use windward_sim::text::printable;
 use windward_sim::trace::TraceError;
 
 /// Exit status after Ctrl-C.
@@ -33,7 +34,7 @@ impl Failure {
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             Failure::ReaderLeft => return ExitCode::SUCCESS,
         };
-        eprintln!("error: {message}");
+        eprintln!("error: {}", printable(&message));
         ExitCode::from(status)
     }
 }

@@ -2,13 +2,14 @@
 //! and writes what they found.
 //!
 //! One file per command ([`list`], [`explain`], [`run`], [`sweep`], [`mod@reproduce`],
-//! [`mod@bench`]); what they share stands beside them: [`failure`] (exit codes), [`output`]
+//! [`mod@bench`], [`pages`]); what they share stands beside them: [`failure`] (exit codes), [`output`]
 //! (standard output and tables), [`effort`] (sweeps), [`drive`] and [`mod@trace`]
 //! (runs), [`progress`], [`signals`].
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use windward_sim::text;
 
 mod bench;
 mod clock;
@@ -18,6 +19,7 @@ mod explain;
 mod failure;
 mod list;
 mod output;
+mod pages;
 mod progress;
 mod reproduce;
 mod run;
@@ -61,15 +63,28 @@ enum Command {
     Sweep(sweep::Args),
     Reproduce(reproduce::Args),
     Bench(bench::Args),
+    Completions(pages::CompletionsArgs),
+    Man(pages::ManArgs),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     signals::install();
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Prints what clap has to say, which may be the help, and ends. Arguments that a terminal would
+/// obey are written out.
+fn refuse(error: &clap::Error) -> ! {
+    let plain = error.render().to_string();
+    if text::control(&plain).is_none() {
+        error.exit();
+    }
+    eprint!("{}", text::printable(&plain));
+    std::process::exit(error.exit_code());
 }
 
 fn dispatch(cli: Cli) -> Result<(), Failure> {
@@ -82,5 +97,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Some(Command::Sweep(args)) => sweep::sweep(&args, quiet),
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
+        Some(Command::Completions(args)) => pages::completions(&args),
+        Some(Command::Man(args)) => pages::man(&args),
     }
 }

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use serde::Serialize;
+use windward_sim::text::printable;
 
 use crate::failure::Failure;
 
-/// Writes `text` to standard output.
+/// Writes `text` to standard output; what a terminal would obey is written out.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(printable(text).as_bytes())?;
     if !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
@@ -22,6 +23,11 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Failure::Failed(format!("cannot write the result as JSON: {e}")))?;
     print(&text)
+}
+
+/// Says something on standard error that is no result.
+pub(crate) fn note(text: &str) {
+    eprintln!("{}", printable(text));
 }
 
 /// How a column is aligned.

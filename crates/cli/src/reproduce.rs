@@ -40,7 +40,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
         return output::print(&list(&experiments).text());
     }
     for experiment in &mut experiments {
-        args.effort.reseed(experiment)?;
+        args.effort.change(experiment)?;
     }
     let effort = args.effort.effort();
     if args.effort.dry_run {

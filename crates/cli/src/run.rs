@@ -1,8 +1,12 @@
 //! `windward run`: one scenario.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use windward_core::units::Time;
+use windward_lab::plot::RunChart;
+use windward_sim::output::OutputDir;
 use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
 use windward_sim::trace::TraceFiles;
 use windward_sim::{Outcome, Scenario, Simulation};
@@ -12,6 +16,7 @@ use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds, si};
 use crate::scenario_args::ScenarioArgs;
+use crate::signals;
 use crate::trace::TraceArgs;
 
 /// Simulate one scenario
@@ -24,8 +29,54 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
+    /// run-links.csv
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Draw windows, rates and queues over time, sampled as the scenario says or 500 times
+    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
+    plot: Option<PathBuf>,
+
     #[command(flatten)]
     trace: TraceArgs,
+}
+
+fn parse_plot(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension() {
+        Some(extension) if extension.eq_ignore_ascii_case("svg") => Ok(path),
+        _ => Err("it is an SVG file: write for instance run.svg".to_owned()),
+    }
+}
+
+/// A chart and the folder that it goes into.
+struct Plot {
+    chart: RunChart,
+    file: String,
+    dir: OutputDir,
+}
+
+impl Plot {
+    fn create(path: &Path, scenario: &Scenario) -> Result<Self, Failure> {
+        if path.is_dir() {
+            return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let name = path.file_name().unwrap_or_default();
+        signals::check()?;
+        Ok(Plot {
+            chart: RunChart::new(scenario),
+            file: name.to_string_lossy().into_owned(),
+            dir: OutputDir::create(folder.unwrap_or(Path::new(".")))?,
+        })
+    }
+
+    fn commit(mut self, title: &str) -> Result<(), Failure> {
+        let svg = self.chart.svg(title);
+        self.dir.write(&self.file, |out| out.write_all(svg.as_bytes()))?;
+        Ok(self.dir.commit()?)
+    }
 }
 
 /// More flows than this are not listed one by one.
@@ -36,13 +87,31 @@ const MAX_LINK_ROWS: usize = 16;
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
+    // Folders that cannot be had shall not cost minutes first.
+    let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
+    let mut out = None;
+    if let Some(dir) = &args.out {
+        signals::check()?;
+        out = Some(OutputDir::create(dir)?);
+    }
     let cpu = CpuStopwatch::start();
-    let (outcome, trace) = simulate(&scenario, trace, quiet)?;
+    let chart = plot.as_mut().map(|plot| &mut plot.chart);
+    let (outcome, trace) = simulate(&scenario, trace, chart, quiet)?;
     let cpu_s = cpu.seconds();
+    if let Some(mut out) = out {
+        RunRecord::new(&outcome).write_files(&mut out)?;
+        out.commit()?;
+    }
+    if let (Some(plot), Some(path)) = (plot, &args.plot) {
+        plot.commit(&args.scenario.file.display().to_string())?;
+        if !quiet {
+            output::note(&format!("chart: {}", path.display()));
+        }
+    }
     if let Some(trace) = trace {
         let [flows, links] = trace.commit()?;
         if !quiet {
-            eprintln!("trace: {} and {}", flows.display(), links.display());
+            output::note(&format!("trace: {} and {}", flows.display(), links.display()));
         }
     }
     if args.json {
@@ -51,20 +120,29 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::print(&summary(&scenario, &outcome, cpu_s))
 }
 
-/// Runs to the end; a trace is sampled on the way.
+/// Runs to the end; a trace and a chart are sampled on the way.
 pub(crate) fn simulate(
     scenario: &Scenario,
     mut trace: Option<TraceFiles>,
+    mut chart: Option<&mut RunChart>,
     quiet: bool,
 ) -> Result<(Outcome, Option<TraceFiles>), Failure> {
     let end = Time::ZERO + scenario.duration;
     let mut driver = Driver::new(scenario.duration, quiet);
-    let mut sim =
-        if trace.is_some() { Simulation::traced(scenario) } else { Simulation::new(scenario) };
-    if let Some(trace) = &mut trace {
-        while let Some(instant) = trace.next_sample() {
-            driver.advance(&mut sim, instant)?;
+    let mut sim = match trace.is_some() || chart.is_some() {
+        true => Simulation::traced(scenario),
+        false => Simulation::new(scenario),
+    };
+    loop {
+        let of_trace = trace.as_ref().and_then(TraceFiles::next_sample);
+        let of_chart = chart.as_ref().and_then(|chart| chart.next_sample());
+        let Some(instant) = of_trace.into_iter().chain(of_chart).min() else { break };
+        driver.advance(&mut sim, instant)?;
+        if let Some(trace) = trace.as_mut().filter(|_| of_trace == Some(instant)) {
             trace.sample(&mut sim)?;
+        }
+        if let Some(chart) = chart.as_mut().filter(|_| of_chart == Some(instant)) {
+            chart.sample(&mut sim);
         }
     }
     driver.advance(&mut sim, end)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::text::printable;
 
 use crate::failure::Failure;
 
@@ -29,7 +30,7 @@ pub(crate) struct Changes {
 /// One scenario file with changes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScenarioArgs {
-    /// The scenario, a TOML file
+    /// The scenario, a TOML file; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -65,7 +66,7 @@ impl Changes {
 /// Prints warnings where results do not go.
 pub(crate) fn warn<'a>(warnings: impl IntoIterator<Item = &'a str>) {
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        eprintln!("warning: {}", printable(warning));
     }
 }
 

@@ -9,7 +9,7 @@ use windward_lab::{Effort, Experiment, ReportOptions, Results};
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
-use crate::scenario_args::{self, parse_change};
+use crate::scenario_args;
 use crate::signals;
 
 /// Run an experiment of your own on all cores
@@ -19,13 +19,9 @@ use crate::signals;
 /// and Parquet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The experiment, a TOML file
+    /// The experiment, a TOML file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-
-    /// Change a value of the scenario; may be given again
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
-    set: Vec<(String, String)>,
 
     /// Folder for the report [default: results/ID, with the experiment's id]
     #[arg(long, value_name = "DIR")]
@@ -41,10 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut experiment = Experiment::read(&args.file)?;
-    for (key, value) in &args.set {
-        experiment.scenario.set(key, value)?;
-    }
-    args.effort.reseed(&mut experiment)?;
+    args.effort.change(&mut experiment)?;
     let mut effort = args.effort.effort();
     if let Some(repetitions) = args.repetitions {
         let length = experiment.run_length(&effort);

@@ -117,6 +117,13 @@ pub(crate) fn place(experiment: &Experiment) -> usize {
     files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
 }
 
+/// Does the program hold this very file, so that its id stands for it? A file of the same name or
+/// paper may say something else.
+pub fn is_builtin(experiment: &Experiment) -> bool {
+    let mut files = collections().flat_map(|c| c.files);
+    files.any(|(_, text)| experiment.is_of(text))
+}
+
 /// All of them, in the order of the report.
 ///
 /// # Errors

@@ -61,7 +61,7 @@ impl From<OutputError> for LabError {
             Attempt::MakeFolder => "create",
             Attempt::Write => "write",
         };
-        LabError::Io { path, verb, error }
+        LabError::io(verb, &path, error)
     }
 }
 

@@ -55,9 +55,13 @@ pub struct Experiment {
     pub reported: Vec<Reported>,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
-    /// FNV-1a hash of the file's text and of those that it takes readings from: two results with
-    /// the same hash and version came from the same configuration.
+    /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and axes.
+    pub overrides: Vec<(String, String)>,
+    /// FNV-1a hash of the file's text, of those that it takes readings from and of `overrides`: two
+    /// results with the same hash and version came from the same configuration.
     pub configuration_hash: u64,
+    /// That of the file's own text.
+    pub(crate) text_hash: u64,
 }
 
 /// How much to run.
@@ -395,13 +399,14 @@ impl Check {
 }
 
 impl Experiment {
-    /// Reads a file.
+    /// Reads a file; `-` is standard input.
     ///
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
     pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path).map_err(|e| LabError::io("read", path, e))?;
-        Self::parse(&path.display().to_string(), &text)
+        let text = ScenarioFile::text(path);
+        let text = text.map_err(|error| LabError::Scenario { cell: None, error })?;
+        Self::parse(&ScenarioFile::name(path), &text)
     }
 
     /// Parses a text; `name` stands for the file in errors, and readings that it shares with others
@@ -424,6 +429,66 @@ impl Experiment {
         beside: &dyn Fn(&str) -> Result<String, LabError>,
     ) -> Result<Self, LabError> {
         reader::parse(name, text, beside)
+    }
+
+    /// Changes the scenario of every cell, as `--set` does: it goes over the file, its `quick` and
+    /// `full`, its readings and its axes.
+    ///
+    /// # Errors
+    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer say what was
+    /// run.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
+        let fail = |error| LabError::Scenario { cell: None, error };
+        let mut changed = self.scenario.clone();
+        changed.set(key, value).map_err(fail)?;
+        let points = self.axes.iter().flat_map(|a| {
+            a.points.iter().map(move |p| ("axis", a.name.as_str(), p.label.as_str(), &p.set))
+        });
+        let values = self.readings.iter().flat_map(|r| {
+            r.values.iter().map(move |v| ("reading", r.name.as_str(), v.label.as_str(), &v.set))
+        });
+        for (what, name, label, set) in points.chain(values) {
+            let (mut before, mut after) = (self.scenario.clone(), changed.clone());
+            let choose = |file: &mut ScenarioFile| {
+                set.iter().try_for_each(|(key, value)| file.set(key, value))
+            };
+            // A key that cannot be is the plan's to report.
+            if choose(&mut before).is_err() || choose(&mut after).is_err() {
+                continue;
+            }
+            before.set(key, value).map_err(fail)?;
+            // Where the order matters they set the same.
+            if !before.says_the_same_as(&after) {
+                return Err(LabError::Experiment {
+                    file: self.file.clone(),
+                    line: 0,
+                    message: format!(
+                        "--set {key}={value} would change what the {what} `{name}` sets at \
+                         `{label}`; change the {what} in the file instead"
+                    ),
+                });
+            }
+        }
+        self.configuration_hash = hash_change(self.configuration_hash, key, value);
+        self.overrides.push((key.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    /// Was it read from this text, whatever was set since?
+    pub(crate) fn is_of(&self, text: &str) -> bool {
+        self.text_hash == fnv1a(text.as_bytes())
+    }
+
+    /// The length of the runs, with what [`Experiment::set`] says of it.
+    pub(crate) fn overridden(&self, mut length: RunLength) -> RunLength {
+        for (key, value) in &self.overrides {
+            match key.as_str() {
+                "duration" => length.duration = Some(value.clone()),
+                "warmup" => length.warmup = Some(value.clone()),
+                _ => {}
+            }
+        }
+        length
     }
 
     /// What the file says about an effort.
@@ -510,14 +575,54 @@ impl Experiment {
 
     /// The text of the command that runs it again.
     pub fn command(&self, effort: &Effort) -> String {
-        let flag = match effort {
-            Effort::Quick => " --quick",
-            Effort::Full => " --full",
-            Effort::Custom(_) => "",
-        };
-        match crate::builtin::collection_of(self) {
-            Some(_) => format!("windward reproduce {}{flag}", self.id),
-            None => format!("windward sweep {}{flag}", self.file),
+        let mut words: Vec<String> = Vec::new();
+        match effort {
+            Effort::Quick => words.push("--quick".to_owned()),
+            Effort::Full => words.push("--full".to_owned()),
+            Effort::Custom(length) => {
+                let alike = |other: &RunLength| {
+                    (&other.duration, &other.warmup) == (&length.duration, &length.warmup)
+                };
+                if alike(&self.quick) {
+                    words.push("--quick".to_owned());
+                } else if alike(&self.full) {
+                    words.push("--full".to_owned());
+                } else {
+                    let keys = [("duration", &length.duration), ("warmup", &length.warmup)];
+                    for (key, value) in keys {
+                        let value = value.iter();
+                        words.extend(value.flat_map(|v| ["--set".into(), format!("{key}={v}")]));
+                    }
+                }
+                words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
+            }
         }
+        for (key, value) in &self.overrides {
+            words.extend(["--set".to_owned(), format!("{key}={value}")]);
+        }
+        // Only `sweep` takes another number of repetitions.
+        let known = !matches!(effort, Effort::Custom(_)) && crate::builtin::is_builtin(self);
+        let file = if self.file == ScenarioFile::STDIN { "-" } else { &self.file };
+        let what = if known { ["reproduce", &self.id] } else { ["sweep", file] };
+        let words = what.into_iter().map(quoted).chain(words.iter().map(|w| quoted(w)));
+        format!("windward {}", words.collect::<Vec<_>>().join(" "))
     }
 }
+
+/// The configuration hash after one more change.
+fn hash_change(hash: u64, key: &str, value: &str) -> u64 {
+    reader::fnv1a_on(hash, format!("\0{key}={value}").as_bytes())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%+@,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,9 +12,11 @@ use crate::sweep::Results;
 use crate::theory;
 
 mod panel;
+mod run;
 
 pub(crate) use panel::escape;
 use panel::{Guide, Mark, Panel, Scale, Series};
+pub use run::RunChart;
 
 /// One chart: its panels share their axes.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]

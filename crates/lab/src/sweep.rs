@@ -84,7 +84,7 @@ impl Experiment {
     /// # Errors
     /// If one of them is impossible, or a metric names a group or link that is not there.
     pub fn plan(&self, effort: &Effort) -> Result<Plan, LabError> {
-        let length = self.run_length(effort);
+        let length = self.overridden(self.run_length(effort));
         let runs = self.cells().saturating_mul(length.repetitions as usize);
         if runs == 0 || runs > MAX_RUNS {
             return Err(LabError::Experiment {
@@ -142,7 +142,7 @@ impl Experiment {
     }
 
     /// The scenario file of a cell under a reading: lengths first, then the readings, then the
-    /// axes, each over the one before.
+    /// axes, then what was set since, each over the one before.
     pub(crate) fn file_of(
         &self,
         cell: usize,
@@ -161,7 +161,8 @@ impl Experiment {
         });
         let of_axes = self.points(cell).into_iter().flat_map(|p| &p.set);
         let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
-        for (key, value) in lengths.chain(of_readings).chain(of_axes) {
+        let changed = self.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        for (key, value) in lengths.chain(of_readings).chain(of_axes).chain(changed) {
             file.set(key, value).map_err(|error| self.at_cell(cell, reading, error))?;
         }
         Ok(file)

@@ -1,4 +1,8 @@
 //! Tables of results as CSV and Parquet: the same columns in both.
+//!
+//! Axes and metrics have columns of their own names, without dots, and `repetition`, `seed`, `time_s`
+//! and `bin_start_s` are reserved. What was measured has a dot in its name: that of the group, link
+//! or flow before it, or `run`. So no table has two columns of one name.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -185,17 +189,17 @@ impl Results {
         let reals = |read: &dyn Fn(&windward_sim::FlowOutcome) -> Option<f64>| {
             Values::Real(rows.iter().map(|(_, f)| read(f).and_then(real)).collect())
         };
-        table.push("flow", text(&|f| f.name.to_string()));
-        table.push("group", Values::Text(rows.iter().map(group).collect()));
-        table.push("protocol", text(&|f| f.protocol.clone().into_owned()));
-        table.push("goodput_bps", reals(&|f| Some(f.goodput_bps)));
-        table.push("throughput_bps", reals(&|f| Some(f.throughput_bps)));
-        table.push("packets_sent", count(&|f| f.packets_sent));
-        table.push("retransmissions", count(&|f| f.retransmissions));
-        table.push("timeouts", count(&|f| f.timeouts));
-        table.push("mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
-        table.push("mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
-        table.push("completed_s", reals(&|f| f.completed.map(Time::as_secs_f64)));
+        table.push("flow.name", text(&|f| f.name.to_string()));
+        table.push("flow.group", Values::Text(rows.iter().map(group).collect()));
+        table.push("flow.protocol", text(&|f| f.protocol.clone().into_owned()));
+        table.push("flow.goodput_bps", reals(&|f| Some(f.goodput_bps)));
+        table.push("flow.throughput_bps", reals(&|f| Some(f.throughput_bps)));
+        table.push("flow.packets_sent", count(&|f| f.packets_sent));
+        table.push("flow.retransmissions", count(&|f| f.retransmissions));
+        table.push("flow.timeouts", count(&|f| f.timeouts));
+        table.push("flow.mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
+        table.push("flow.mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
+        table.push("flow.completed_s", reals(&|f| f.completed.map(Time::as_secs_f64)));
         table
     }
 
@@ -238,7 +242,8 @@ impl Results {
                 flow.throughput_bins.get(*bin).copied().and_then(real)
             };
             let values = rows.iter().map(value).collect();
-            table.push(format!("{name}.throughput_bps"), Values::Real(values));
+            // A group may be called as a flow of another is.
+            table.push(format!("flow.{name}.throughput_bps"), Values::Real(values));
         }
         table
     }
@@ -353,7 +358,7 @@ pub(crate) fn readings_table(plan: &Plan, runs: &[Record]) -> Table {
         table.push(&axis.name, Values::Text(labels.collect()));
     }
     let reading = runs.iter().map(|r| r.reading.to_string());
-    table.push("reading", Values::Text(reading.collect()));
+    table.push("run.reading", Values::Text(reading.collect()));
     let repetition = runs.iter().map(|r| Some(u64::from(r.repetition)));
     table.push("repetition", Values::Count(repetition.collect()));
     let seed = |r: &Record| plan.scenarios[r.cell].seed.wrapping_add(u64::from(r.repetition));
@@ -369,10 +374,13 @@ pub(crate) fn readings_table(plan: &Plan, runs: &[Record]) -> Table {
 pub(crate) fn manifest_entry(results: &Results) -> serde_json::Value {
     let plan = &results.plan;
     let seed = results.runs.first().map(|run| run.outcome.seed);
+    let set = plan.experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+    let set: Vec<String> = set.collect();
     json!({
         "id": plan.experiment.id,
         "file": plan.experiment.file,
         "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
+        "set": set,
         "seed": seed,
         "repetitions": plan.length.repetitions,
         "at_most": plan.length.at_most,

@@ -45,6 +45,7 @@ pub mod record;
 pub mod scenario;
 pub mod suggest;
 pub mod table;
+pub mod text;
 pub mod trace;
 
 pub use engine::{FlowSnapshot, LinkSnapshot, Simulation, run};

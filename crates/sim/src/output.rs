@@ -2,7 +2,8 @@
 //!
 //! An [`OutputDir`] is a folder for results. Each [`StagedFile`] in it is written under a hidden
 //! name beside its own; [`OutputDir::commit`] renames those that were completed. What is dropped
-//! before that, by an error or an interruption, is removed, and so are the folders made for it.
+//! before that, by an error or an interruption, is removed, and so are the folders made for it. What
+//! a process left that was killed, the next one that writes into the folder removes.
 
 use std::error::Error;
 use std::fmt;
@@ -84,7 +85,10 @@ impl OutputDir {
         let made = missing.map(Path::to_owned).collect();
         let folder = Folder { path: path.to_owned(), made };
         match fs::create_dir_all(path) {
-            Ok(()) => Ok(OutputDir { complete: Vec::new(), folder: Arc::new(folder) }),
+            Ok(()) => {
+                remove_abandoned(path);
+                Ok(OutputDir { complete: Vec::new(), folder: Arc::new(folder) })
+            }
             Err(error) => {
                 Err(OutputError { path: path.to_owned(), attempt: Attempt::MakeFolder, error })
             }
@@ -102,14 +106,19 @@ impl OutputDir {
     /// If the folder does not take it.
     pub fn file(&self, name: &str) -> Result<StagedFile, OutputError> {
         let path = self.path().join(name);
-        let hidden = self.path().join(format!(".{name}.{}.part", std::process::id()));
+        let hidden = self.path().join(format!(".{name}.{}{PART}", std::process::id()));
         match File::create(&hidden) {
-            Ok(file) => Ok(StagedFile {
-                writer: BufWriter::new(file),
-                hidden,
-                path,
-                _folder: Arc::clone(&self.folder),
-            }),
+            Ok(file) => {
+                // Tells others that it is being written, until this process ends in whatever way.
+                // Where there are no locks they go by its number alone.
+                let _ = file.try_lock();
+                Ok(StagedFile {
+                    writer: BufWriter::new(file),
+                    hidden,
+                    path,
+                    _folder: Arc::clone(&self.folder),
+                })
+            }
             Err(error) => Err(OutputError::write(&path, error)),
         }
     }
@@ -149,6 +158,40 @@ impl OutputDir {
         }
         Ok(())
     }
+}
+
+/// What the names of hidden files end in, after the number of the process.
+const PART: &str = ".part";
+
+/// Removes the hidden files of processes that are no more. What cannot be told or removed stays.
+fn remove_abandoned(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(writer) else { continue };
+        let file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if file && !lives(process) && !is_locked(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that a hidden file is of, `.NAME.PROCESS.part`.
+fn writer(name: &str) -> Option<u32> {
+    let (name, process) = name.strip_prefix('.')?.strip_suffix(PART)?.rsplit_once('.')?;
+    let digits = process.bytes().all(|b| b.is_ascii_digit());
+    if name.is_empty() || !digits { None } else { process.parse().ok() }
+}
+
+/// Is there a process of that number, as far as the system tells? The lock says more: a number
+/// means another process in another container.
+fn lives(process: u32) -> bool {
+    process == std::process::id() || Path::new("/proc").join(process.to_string()).exists()
+}
+
+/// Does somebody hold the lock of the file? If that cannot be told, somebody may.
+fn is_locked(path: &Path) -> bool {
+    File::open(path).and_then(|file| Ok(file.try_lock()?)).is_err()
 }
 
 /// A file being written.
@@ -252,6 +295,50 @@ mod tests {
         assert!(fresh.exists());
         drop(file);
         assert_eq!(entries(root.path()), ["x"]);
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_removed_and_nothing_else() {
+        // Linux numbers processes up to 2^22.
+        const NOBODY: u32 = (1 << 22) + 1;
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str| fs::write(root.path().join(name), "").unwrap();
+        write(&format!(".flows.csv.{NOBODY}.part"));
+        // Elsewhere the same number may be somebody's: the lock tells.
+        let held = File::create(root.path().join(format!(".held.csv.{NOBODY}.part"))).unwrap();
+        held.lock().unwrap();
+        let own = format!(".links.csv.{}.part", std::process::id());
+        let kept = [
+            own.as_str(),
+            ".part",
+            ".x.part",
+            "..7.part",
+            ".x.7a.part",
+            "x.4194305.part",
+            ".x.4194305.part.csv",
+        ];
+        for name in kept {
+            write(name);
+        }
+        fs::create_dir(root.path().join(format!(".folder.{NOBODY}.part"))).unwrap();
+        drop(OutputDir::create(root.path()).unwrap());
+        let mut expected: Vec<String> = kept.map(str::to_owned).into();
+        expected.push(format!(".held.csv.{NOBODY}.part"));
+        expected.push(format!(".folder.{NOBODY}.part"));
+        expected.sort();
+        assert_eq!(entries(root.path()), expected);
+        // Its end is told by the lock too.
+        drop(held);
+        drop(OutputDir::create(root.path()).unwrap());
+        assert!(!root.path().join(format!(".held.csv.{NOBODY}.part")).exists());
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_locked() {
+        let root = tempfile::tempdir().unwrap();
+        let output = OutputDir::create(root.path()).unwrap();
+        let file = output.file("x").unwrap();
+        assert!(is_locked(&file.hidden));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! The outcome of a run as JSON. Names and units are part of the interface: fields are added,
 //! never renamed.
 
+use std::io::Write;
+
 use serde::Serialize;
 use windward_core::units::Time;
 
+use crate::output::{OutputDir, OutputError};
+use crate::table::{Cell, Column, Format, Kind, TableWriter};
 use crate::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome};
 
 /// One run, as `windward run --json` writes it.
@@ -217,6 +221,169 @@ impl<'a> RunRecord<'a> {
     pub fn to_json(&self) -> String {
         // It has neither maps nor foreign implementations that could fail.
         serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+impl RunRecord<'_> {
+    /// Writes `run.json`, and `run-flows.csv`, `run-groups.csv` and `run-links.csv` with a row for
+    /// each of its rows, its fields as columns; an absent one is an empty cell.
+    ///
+    /// # Errors
+    /// If the folder does not take them.
+    pub fn write_files(&self, dir: &mut OutputDir) -> Result<(), OutputError> {
+        dir.write("run.json", |out| writeln!(out, "{}", self.to_json()))?;
+        let flows = self.flows.iter().map(FlowRecord::cells);
+        write_rows(dir, "run-flows", &FlowRecord::COLUMNS, flows)?;
+        let groups = self.groups.iter().map(GroupRecord::cells);
+        write_rows(dir, "run-groups", &GroupRecord::COLUMNS, groups)?;
+        let links = self.links.iter().map(LinkRecord::cells);
+        write_rows(dir, "run-links", &LinkRecord::COLUMNS, links)
+    }
+}
+
+fn write_rows<'a, const N: usize>(
+    dir: &mut OutputDir,
+    name: &str,
+    columns: &[Column<'_>; N],
+    rows: impl Iterator<Item = [Cell<'a>; N]>,
+) -> Result<(), OutputError> {
+    let format = Format::Csv;
+    dir.write(&format!("{name}.{}", format.extension()), |out| {
+        let mut table = TableWriter::new(out, format, name, columns)?;
+        for row in rows {
+            table.row(&row)?;
+        }
+        table.finish().map(drop)
+    })
+}
+
+impl FlowRecord<'_> {
+    /// Its columns, for a [`TableWriter`].
+    pub const COLUMNS: [Column<'static>; 16] = [
+        Column::new("name", Kind::Text),
+        Column::new("group", Kind::Text),
+        Column::new("protocol", Kind::Text),
+        Column::optional("goodput_bps", Kind::Real),
+        Column::optional("throughput_bps", Kind::Real),
+        Column::new("packets_sent", Kind::Count),
+        Column::new("retransmissions", Kind::Count),
+        Column::new("timeouts", Kind::Count),
+        Column::optional("mean_rtt_s", Kind::Real),
+        Column::optional("mean_cwnd_packets", Kind::Real),
+        Column::optional("completed_s", Kind::Real),
+        Column::optional("loss_estimate", Kind::Real),
+        Column::optional("true_loss", Kind::Real),
+        Column::optional("idle_s", Kind::Real),
+        Column::optional("longest_idle_s", Kind::Real),
+        Column::new("idle_periods", Kind::Count),
+    ];
+
+    /// The cells of [`FlowRecord::COLUMNS`].
+    pub fn cells(&self) -> [Cell<'_>; 16] {
+        [
+            Cell::Text(self.name),
+            Cell::Text(self.group),
+            Cell::Text(self.protocol),
+            Cell::finite(Some(self.goodput_bps)),
+            Cell::finite(Some(self.throughput_bps)),
+            Cell::Count(self.packets_sent),
+            Cell::Count(self.retransmissions),
+            Cell::Count(self.timeouts),
+            Cell::finite(Some(self.mean_rtt_s)),
+            Cell::finite(Some(self.mean_cwnd_packets)),
+            Cell::finite(self.completed_s),
+            Cell::finite(Some(self.loss_estimate)),
+            Cell::finite(Some(self.true_loss)),
+            Cell::finite(Some(self.idle_s)),
+            Cell::finite(Some(self.longest_idle_s)),
+            Cell::Count(self.idle_periods),
+        ]
+    }
+}
+
+impl GroupRecord<'_> {
+    /// Its columns, for a [`TableWriter`].
+    pub const COLUMNS: [Column<'static>; 10] = [
+        Column::new("name", Kind::Text),
+        Column::new("flows", Kind::Count),
+        Column::optional("goodput_bps", Kind::Real),
+        Column::optional("throughput_bps", Kind::Real),
+        Column::new("packets_sent", Kind::Count),
+        Column::new("retransmissions", Kind::Count),
+        Column::new("timeouts", Kind::Count),
+        Column::optional("mean_rtt_s", Kind::Real),
+        Column::optional("mean_cwnd_packets", Kind::Real),
+        Column::optional("throughput_cv", Kind::Real),
+    ];
+
+    /// The cells of [`GroupRecord::COLUMNS`].
+    pub fn cells(&self) -> [Cell<'_>; 10] {
+        [
+            Cell::Text(self.name),
+            Cell::Count(self.flows as u64),
+            Cell::finite(Some(self.goodput_bps)),
+            Cell::finite(Some(self.throughput_bps)),
+            Cell::Count(self.packets_sent),
+            Cell::Count(self.retransmissions),
+            Cell::Count(self.timeouts),
+            Cell::finite(Some(self.mean_rtt_s)),
+            Cell::finite(Some(self.mean_cwnd_packets)),
+            Cell::finite(Some(self.throughput_cv)),
+        ]
+    }
+}
+
+impl LinkRecord<'_> {
+    /// Its columns, for a [`TableWriter`].
+    pub const COLUMNS: [Column<'static>; 20] = [
+        Column::new("name", Kind::Text),
+        Column::optional("utilization", Kind::Real),
+        Column::new("arrived", Kind::Count),
+        Column::new("dropped", Kind::Count),
+        Column::new("corrupted", Kind::Count),
+        Column::new("delivered", Kind::Count),
+        Column::new("in_flight", Kind::Count),
+        Column::new("marked", Kind::Count),
+        Column::optional("mean_queue_packets", Kind::Real),
+        Column::new("max_queue_packets", Kind::Count),
+        Column::optional("phases.count", Kind::Count),
+        Column::optional("phases.mean_length_s", Kind::Real),
+        Column::optional("phases.mean_g_s", Kind::Real),
+        Column::optional("phases.queue_low", Kind::Real),
+        Column::optional("phases.queue_high", Kind::Real),
+        Column::optional("phases.cut_spread_s", Kind::Real),
+        Column::optional("phases.missed", Kind::Count),
+        Column::optional("phases.heard_g_s", Kind::Real),
+        Column::optional("phases.g_error", Kind::Real),
+        Column::optional("phases.until_converged", Kind::Count),
+    ];
+
+    /// The cells of [`LinkRecord::COLUMNS`].
+    pub fn cells(&self) -> [Cell<'_>; 20] {
+        let phases = self.phases.as_ref();
+        let real = |read: &dyn Fn(&PhaseRecord) -> Option<f64>| Cell::finite(phases.and_then(read));
+        [
+            Cell::Text(self.name),
+            Cell::finite(Some(self.utilization)),
+            Cell::Count(self.arrived),
+            Cell::Count(self.dropped),
+            Cell::Count(self.corrupted),
+            Cell::Count(self.delivered),
+            Cell::Count(self.in_flight),
+            Cell::Count(self.marked),
+            Cell::finite(Some(self.mean_queue_packets)),
+            Cell::Count(self.max_queue_packets),
+            Cell::count(phases.map(|p| p.count)),
+            real(&|p| Some(p.mean_length_s)),
+            real(&|p| Some(p.mean_g_s)),
+            real(&|p| Some(p.queue_low)),
+            real(&|p| Some(p.queue_high)),
+            real(&|p| Some(p.cut_spread_s)),
+            Cell::count(phases.map(|p| p.missed)),
+            real(&|p| p.heard_g_s),
+            real(&|p| p.g_error),
+            Cell::count(phases.and_then(|p| p.until_converged)),
+        ]
     }
 }
 

@@ -9,8 +9,9 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     measured(word, candidates).map(|(_, candidate)| candidate)
 }
 
-/// The candidate nearest to `word`, if it is near enough to be what was meant: a third of its
-/// letters and one more may be wrong, missing, too many or swapped with the next.
+/// The candidate nearest to `word`, if it is near enough to be what was meant: but for upper and
+/// lower case the same, or a third of the letters of the longer of both wrong, missing, too many or
+/// swapped with the next. So one letter of `E9` makes another word, and one of `sakc` a typing error.
 ///
 /// ```
 /// use windward_sim::suggest::near;
@@ -19,8 +20,9 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// assert_eq!(near("quic", ["newreno", "sack"]), None);
 /// ```
 pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = word.chars().count().min(COMPARED);
     measured(word, candidates)
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.chars().count() / 3)
+        .filter(|(distance, candidate)| *distance <= letters.max(candidate.chars().count()) / 3)
         .map(|(_, candidate)| candidate)
 }
 
@@ -46,11 +48,25 @@ mod tests {
     fn near_words_are_offered_and_far_ones_are_not() {
         assert_eq!(near("newrneo", WORDS), Some("newreno"));
         assert_eq!(near("LR-LMXCP", WORDS), Some("lr-lmxcp"));
-        // Four letters may be two edits away; all four of these differ.
         assert_eq!(near("quic", WORDS), None);
         assert_eq!(nearest("quic", WORDS), Some("reno"));
         assert_eq!(near("reno", []), None);
         assert_eq!(nearest("reno", []), None);
+    }
+
+    #[test]
+    fn hints_do_not_mislead() {
+        let ids = ["E3", "L1", "L3", "xcp", "copa", "lr2008-fig3"];
+        // But for its case it is one of them, whatever stands before it.
+        assert_eq!(near("l3", ids), Some("L3"));
+        // One of two letters, three of four: other words.
+        assert_eq!(near("L9", ids), None);
+        assert_eq!(near("nope", ids), None);
+        // One of three and of four letters, two of eleven.
+        assert_eq!(near("xpc", ids), Some("xcp"));
+        assert_eq!(near("cpoa", ids), Some("copa"));
+        assert_eq!(near("lr2008fgi3", ids), Some("lr2008-fig3"));
+        assert_eq!(near("", ids), None);
     }
 
     #[test]

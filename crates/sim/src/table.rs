@@ -1,5 +1,6 @@
 //! Tables written row by row, as CSV or as Parquet.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -144,7 +145,8 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
     /// Begins a table in `out`. Parquet files carry its `name`.
     ///
     /// # Errors
-    /// If `out` does not take it.
+    /// [`io::ErrorKind::InvalidInput`] if two columns have one name, which readers refuse. Any other
+    /// if `out` does not take it.
     pub fn new(
         out: W,
         format: Format,
@@ -155,6 +157,11 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
         name: &str,
         columns: &[Column<'c>],
     ) -> io::Result<TableWriter<'c, W>> {
+        let mut names = HashSet::new();
+        if let Some(twice) = columns.iter().find(|column| !names.insert(column.name)) {
+            let message = format!("two columns of a table are called `{}`", twice.name);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         let rows = match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
@@ -275,6 +282,14 @@ mod tests {
             groups.push(group.num_rows());
         }
         assert_eq!(groups, [65_536, 4_464]);
+    }
+
+    #[test]
+    fn two_columns_of_one_name_are_refused() {
+        let columns = [COLUMNS[0], COLUMNS[1], COLUMNS[0]];
+        let error = TableWriter::new(Vec::new(), Format::Csv, "t", &columns).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error.to_string(), "two columns of a table are called `label`");
     }
 
     #[test]

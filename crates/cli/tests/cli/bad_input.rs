@@ -86,6 +86,51 @@ fn things_that_are_no_scenario_are_refused() {
     refused(&["bench", &path("absent.toml")], &["absent.toml"]);
 }
 
+/// No character that a terminal obeys, in whatever way it came.
+#[test]
+fn escape_sequences_do_not_reach_the_terminal() {
+    const ESCAPES: &str = "\u{1b}[2J\u{9b}1m\u{7}";
+    let sandbox = Sandbox::new(SMALL);
+    let file = sandbox.scenario().display().to_string();
+    let out = sandbox.path(&format!("out{ESCAPES}")).display().to_string();
+    let escaped = sandbox.path(&format!("{ESCAPES}.toml")).display().to_string();
+    fs::write(&escaped, SMALL.replace("\"newreno\"", "\"newrneo\"")).unwrap();
+    let experiment = sandbox.path("experiment.toml").display().to_string();
+    let titled = crate::sweep::small_experiment().replace("\"Small\"", "\"\\u001b]0;x\\u0007\"");
+    fs::write(&experiment, titled).unwrap();
+    let key = sandbox.path("key.toml").display().to_string();
+    fs::write(&key, format!("\"a\\u001bb\" = 1\n{SMALL}")).unwrap();
+    let set = format!("flows.lossy.protocol={ESCAPES}");
+    for args in [
+        &["run", &escaped][..],
+        &["run", &format!("absent{ESCAPES}")],
+        &["run", &file, "--set", &set],
+        &["run", &file, "--set", &format!("{ESCAPES}=1")],
+        &["run", &file, "--set", ESCAPES],
+        &["run", &file, "--seed", ESCAPES],
+        &["run", &file, "--trace", &format!("{file}/{ESCAPES}")],
+        &["run", &key],
+        &["sweep", &experiment],
+        &["sweep", &file, "--out", &out],
+        &["explain", ESCAPES],
+        &["reproduce", ESCAPES],
+        &[ESCAPES],
+        &[&format!("--{ESCAPES}")],
+    ] {
+        let output = windward(args);
+        let said = stderr(&output);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}\n{said}");
+        let obeyed = |c: char| c.is_control() && c != '\n';
+        assert!(!said.contains(obeyed) && !said.is_empty(), "{args:?}\n{said:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+    // On standard output too, where the folder is named.
+    let small = sandbox.path("small.toml").display().to_string();
+    fs::write(&small, crate::sweep::small_experiment()).unwrap();
+    let text = crate::success(["sweep", &small, "--out", &out]);
+    assert!(text.contains("out\\u{1b}[2J") && !text.contains('\u{1b}'), "{text:?}");
+}
+
 #[test]
 fn bad_options_are_refused() {
     let sandbox = Sandbox::new(SMALL);

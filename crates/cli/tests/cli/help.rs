@@ -1,11 +1,14 @@
 //! What the program says about itself.
 
-use crate::{repository, stderr, success, windward};
+use crate::{Sandbox, repository, stderr, success, windward};
+
+const COMMANDS: [&str; 8] =
+    ["list", "explain", "run", "sweep", "reproduce", "bench", "completions", "man"];
 
 #[test]
 fn alone_it_says_what_it_can_do() {
     let text = success::<&str>([]);
-    for word in ["list", "explain", "run", "sweep", "reproduce", "bench", "Examples:"] {
+    for word in COMMANDS.into_iter().chain(["Examples:"]) {
         assert!(text.contains(word), "no {word} in:\n{text}");
     }
     assert_eq!(text, success(["--help"]));
@@ -29,8 +32,58 @@ fn the_example_of_the_help_runs() {
 
 #[test]
 fn every_command_has_a_help() {
-    for command in ["list", "explain", "run", "sweep", "reproduce", "bench"] {
+    for command in COMMANDS {
         assert!(success([command, "--help"]).contains("Usage: windward"));
+    }
+}
+
+#[test]
+fn shells_complete_commands_and_options() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = success(["completions", shell]);
+        for word in COMMANDS.into_iter().chain(["trace-interval", "repetitions"]) {
+            assert!(script.contains(word), "no {word} for {shell}");
+        }
+    }
+    let output = windward(["completions", "csh"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("bash"), "{}", stderr(&output));
+}
+
+/// What bash makes of the script: the completions of a line.
+#[cfg(target_os = "linux")]
+#[test]
+fn bash_takes_its_script() {
+    let script = format!(
+        "{}\nCOMP_WORDS=(windward run --tra)\nCOMP_CWORD=2\n_windward windward --tra run\n\
+         echo \"${{COMPREPLY[@]}}\"",
+        success(["completions", "bash"])
+    );
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said.trim(), "--trace --trace-interval --trace-format", "{}", stderr(&output));
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let sandbox = Sandbox::new("");
+    let main = success(["man"]);
+    assert!(main.contains(".TH windward 1"), "{main}");
+    assert!(main.contains("Exit status"), "{main}");
+    let dir = sandbox.path("man1");
+    success(["man", "--out", dir.to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(dir.join("windward.1")).unwrap(), main);
+    for command in COMMANDS {
+        let page = std::fs::read_to_string(dir.join(format!("windward-{command}.1"))).unwrap();
+        assert!(
+            page.contains(&format!(".TH windward\\-{command} 1"))
+                || page.contains(&format!(".TH windward-{command} 1")),
+            "{page}"
+        );
+    }
+    let run = std::fs::read_to_string(dir.join("windward-run.1")).unwrap();
+    for option in ["trace", "plot", "duration", "quiet"] {
+        assert!(run.contains(option), "no {option} in\n{run}");
     }
 }
 

@@ -38,6 +38,46 @@ fn in_a_run_with_a_trace() {
 }
 
 #[test]
+fn what_a_killed_run_leaves_the_next_one_removes() {
+    let sandbox = Sandbox::new(SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let trace = sandbox.path("trace").display().to_string();
+    let parts = || {
+        let entries = std::fs::read_dir(&trace).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".part")).count()
+    };
+    let start = || {
+        let before = parts();
+        let args = ["run", &scenario, "--duration", "250h", "--trace", &trace];
+        let mut child = quietly(args).spawn().unwrap();
+        for _ in 0..500 {
+            if parts() == before + 2 {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        if parts() != before + 2 {
+            let _ = child.kill();
+            panic!("it did not begin its files: {:?}", child.wait());
+        }
+        child
+    };
+    let mut killed = start();
+    let mut alive = start();
+    // SIGKILL: nothing in the process can tidy up.
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(parts(), 4);
+    let status = quietly(["run", &scenario, "--trace", &trace]).status().unwrap();
+    assert!(status.success());
+    // Those of the one that is alive are left alone.
+    assert_eq!(parts(), 2);
+    assert_eq!(interrupt(&mut alive).code(), Some(130));
+    assert_eq!(parts(), 0);
+}
+
+#[test]
 fn in_a_sweep() {
     let long = small_experiment().replace("repetitions = 2", "repetitions = 100000");
     let sandbox = Sandbox::new(&long);

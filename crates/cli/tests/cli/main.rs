@@ -8,6 +8,7 @@ mod bad_input;
 mod extremes;
 mod help;
 mod interrupt;
+mod outputs;
 mod readme;
 mod run;
 mod sweep;

@@ -1,6 +1,6 @@
 //! `windward run`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -170,4 +170,119 @@ fn a_full_disk_is_an_error() {
     let output = command(["list"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("error: cannot write to standard output"));
+}
+
+/// Runs the binary with a text on standard input.
+fn fed<'a>(args: impl IntoIterator<Item = &'a str>, input: &str) -> std::process::Output {
+    let mut child = command(args);
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It may have said no before it read all.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_scenario_may_come_from_standard_input() {
+    let sandbox = Sandbox::new(SMALL);
+    let from_file = run_json(&sandbox, &["--seed", "3"]);
+    let output = fed(["run", "-", "--json", "--seed", "3"], SMALL);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["fingerprint"], from_file["fingerprint"]);
+
+    let experiment = crate::sweep::small_experiment();
+    let out = sandbox.path("out");
+    let output = fed(["sweep", "-", "--out", out.to_str().unwrap()], &experiment);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"windward sweep - --quick\""), "{manifest}");
+
+    for (input, said) in [
+        (SMALL.replace("count = 1", "cuont = 1"), "error: standard input:12: "),
+        (String::new(), "error: standard input: is empty"),
+        (
+            "x".repeat((4 << 20) + 1),
+            "error: standard input: cannot be read: it is larger than 4 MiB",
+        ),
+    ] {
+        let output = fed(["run", "-"], &input);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).starts_with(said), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_was_measured_is_written_where_it_is_wanted() {
+    let sandbox = Sandbox::new(SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let dir = sandbox.path("a/out");
+    let (out, plot) = (dir.display().to_string(), sandbox.path("run.svg").display().to_string());
+    // Into one folder with a trace: no file takes the place of another.
+    let args = ["run", &scenario, "--json", "--out", &out, "--trace", &out, "--plot", &plot];
+    let printed: Value = serde_json::from_str(&success(args)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    let mut names: Vec<String> = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let expected =
+        ["flows.csv", "links.csv", "run-flows.csv", "run-groups.csv", "run-links.csv", "run.json"];
+    assert_eq!(names, expected);
+    // The same but for the CPU time, so that the same run writes the same bytes.
+    let mut without = printed.clone();
+    without.as_object_mut().unwrap().remove("cpu_s");
+    assert_eq!(serde_json::from_str::<Value>(&read("run.json")).unwrap(), without);
+    for (name, rows) in [("run-flows", "flows"), ("run-groups", "groups"), ("run-links", "links")] {
+        let text = read(&format!("{name}.csv"));
+        let mut lines = text.lines();
+        let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let rows = without[rows].as_array().unwrap();
+        assert_eq!(lines.clone().count(), rows.len());
+        for (line, row) in lines.zip(rows) {
+            let cells: Vec<&str> = line.split(',').collect();
+            assert_eq!(cells.len(), columns.len());
+            for (column, cell) in columns.iter().zip(cells) {
+                let value = column.split('.').fold(row, |value, key| &value[key]);
+                match value {
+                    Value::Null => assert_eq!(cell, "", "{column}"),
+                    Value::String(text) => assert_eq!(cell, text, "{column}"),
+                    number => assert_eq!(cell.parse::<f64>().ok(), number.as_f64(), "{column}"),
+                }
+            }
+            // Nothing is left out: links have a table of phases in one of their fields.
+            for key in row.as_object().unwrap().keys() {
+                assert!(columns.iter().any(|c| c == key), "{key}");
+            }
+        }
+    }
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    for text in [">clean<", ">lossy<", ">bottleneck<", ">Queue (packets)<"] {
+        assert!(svg.contains(text), "no {text} in {svg}");
+    }
+    // Drawing changes nothing.
+    assert_eq!(run_json(&sandbox, &[])["fingerprint"], printed["fingerprint"]);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_refused_before_the_run() {
+    let sandbox = Sandbox::new(SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let below = sandbox.path("scenario.toml/x").display().to_string();
+    let folder = sandbox.path("folder.svg");
+    std::fs::create_dir(&folder).unwrap();
+    let folder = folder.display().to_string();
+    for (option, value, status, said) in [
+        ("--out", &below, 1, "cannot make the folder"),
+        ("--plot", &format!("{below}/run.svg"), 1, "cannot make the folder"),
+        ("--plot", &folder, 2, "is a directory"),
+        ("--plot", &"run.png".to_owned(), 2, "it is an SVG file"),
+    ] {
+        let output = windward(["run", &scenario, "--duration", "250h", option, value]);
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
 }

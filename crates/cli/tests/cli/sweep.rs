@@ -70,6 +70,103 @@ fn the_command_line_changes_the_experiment() {
 }
 
 #[test]
+fn what_is_set_wins_and_is_recorded() {
+    let file = small_experiment().replace(
+        "quick = { repetitions = 2 }",
+        "quick = { repetitions = 2, duration = \"2s\", warmup = \"1s\" }",
+    );
+    let sandbox = Sandbox::new(&file);
+    success(args(&sandbox, "plain", &[]));
+    let more = ["--set", "duration=1s", "--set", "warmup=500ms", "--set", "flows.*.rwnd=9"];
+    success(args(&sandbox, "out", &more));
+    let manifest = |out: &str| {
+        let text = fs::read_to_string(sandbox.path(out).join("manifest.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json["experiments"][0].clone()
+    };
+    let (plain, changed) = (manifest("plain"), manifest("out"));
+    assert_eq!(changed["duration"], "1s");
+    assert_eq!(changed["warmup"], "500ms");
+    assert_eq!(
+        changed["set"],
+        serde_json::json!(["duration=1s", "warmup=500ms", "flows.*.rwnd=9"])
+    );
+    assert_eq!(plain["set"], serde_json::json!([]));
+    assert_ne!(changed["configuration_hash"], plain["configuration_hash"]);
+    assert_eq!(
+        changed["command"],
+        format!(
+            "windward sweep {} --quick --set duration=1s --set warmup=500ms --set \
+             'flows.*.rwnd=9'",
+            sandbox.scenario().display()
+        )
+    );
+    // The row says what was run: `run` with the same values delivers the same packets.
+    let scenario = sandbox.scenario().display().to_string();
+    let run = ["run", &scenario, "--json", "--set", "flows.*.protocol=sack"];
+    let json = success(run.iter().copied().chain(more));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = fs::read_to_string(sandbox.path("out/small.csv")).unwrap();
+    let first = rows.lines().nth(1).unwrap();
+    assert!(first.starts_with("sack,0,7,"), "{first}");
+    assert!(first.ends_with(json["fingerprint"].as_str().unwrap()), "{first}");
+}
+
+#[test]
+fn run_sweep_and_reproduce_take_the_same_keys_and_refuse_the_same() {
+    let sandbox = Sandbox::new(&small_experiment());
+    let file = sandbox.scenario().display().to_string();
+    let out = sandbox.path("out").display().to_string();
+    for bad in [
+        "flows.losy.rwnd=9",
+        "durration=1s",
+        "experiment.id=x",
+        "dumbbell.bottleneck=",
+        "=1s",
+        "rwnd",
+    ] {
+        let said = |args: &[&str]| {
+            let output = windward(args);
+            assert_eq!(output.status.code(), Some(2), "{args:?}\n{}", stderr(&output));
+            stderr(&output)
+        };
+        let by_run = said(&["run", &file, "--set", bad]);
+        assert_eq!(said(&["sweep", &file, "--out", &out, "--set", bad]), by_run);
+        // The same words about another file, whose groups have other names.
+        let by_reproduce = said(&["reproduce", "lr2008-fig3", "--out", &out, "--set", bad]);
+        let rest = |text: &str| {
+            let rest = text.lines().next()?.split_once(" with --set")?.1;
+            Some(rest.to_owned())
+        };
+        assert_eq!(rest(&by_reproduce), rest(&by_run));
+    }
+    for bad in ["duration=4 parsecs", "flows.*.rwnd=none"] {
+        for command in [&["run", &file][..], &["sweep", &file, "--out", &out]] {
+            let output = windward(command.iter().copied().chain(["--set", bad]));
+            assert_eq!(output.status.code(), Some(2), "{command:?} {bad}");
+            assert!(stderr(&output).contains(&format!("--set {bad}: ")), "{}", stderr(&output));
+        }
+    }
+    let refused = windward(["sweep", &file, "--out", &out, "--set", "flows.lossy.protocol=cubic"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("the axis `protocol` sets"), "{}", stderr(&refused));
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
+
+#[test]
+fn a_changed_reproduction_says_so() {
+    let sandbox = Sandbox::new(SMALL);
+    let out = sandbox.path("report").display().to_string();
+    let set = ["--set", "duration=3s", "--set", "warmup=1s"];
+    success(["reproduce", "matrix-beside-newreno", "--out", &out].iter().copied().chain(set));
+    let manifest = fs::read_to_string(sandbox.path("report/manifest.json")).unwrap();
+    let command =
+        "windward reproduce matrix-beside-newreno --quick --set duration=3s --set warmup=1s";
+    assert!(manifest.contains(command), "{manifest}");
+    assert!(fs::read_to_string(sandbox.path("report/index.html")).unwrap().contains(command));
+}
+
+#[test]
 fn an_output_folder_below_a_file_is_refused_before_the_runs() {
     let sandbox = Sandbox::new(&small_experiment());
     let output = windward(args(&sandbox, "scenario.toml/out", &[]));

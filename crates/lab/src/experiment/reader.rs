@@ -5,6 +5,7 @@ use windward_core::network::AqmSpec;
 use windward_core::part::Words;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::text::is_formula;
 
 use super::{
     Axis, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point, Reference,
@@ -74,7 +75,7 @@ fn read(
     let optional = |key| Ok::<_, LabError>(section.text(key)?.map(|t| t.value));
     let texts = section.texts("choices")?;
     let axes = axes(source, section)?;
-    let metrics = metrics(source, section)?;
+    let metrics = metrics(source, section, &axes)?;
     let plots = section.sections("plots")?;
     let plots = plots.into_iter().map(|s| plot(source, s, &axes, &metrics));
     let plots = plots.collect::<Result<_, _>>()?;
@@ -99,7 +100,9 @@ fn read(
         metrics,
         plots,
         scenario,
+        overrides: Vec::new(),
         configuration_hash: 0,
+        text_hash: fnv1a(source.text.as_bytes()),
     })
 }
 
@@ -163,7 +166,9 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
     let mut axes: Vec<Axis> = Vec::new();
     for table in section.sections("axes")? {
         let name = table.needed_text("name")?;
-        if axes.iter().any(|a| a.name == name.value) {
+        check_axis_name(source, &name)?;
+        check_column(source, &name, "axis")?;
+        if axes.iter().any(|a| same_column(&a.name, &name.value)) {
             let message = format!("there are two axes `{}`", name.value);
             return Err(source.error(name.line, message));
         }
@@ -195,6 +200,19 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
                 );
                 return Err(table.error(message));
             }
+            if point.label.contains(char::is_control) {
+                let label = shown(&point.label);
+                let message = format!("the label `{label}` has a line break or a tab");
+                return Err(table.error(message));
+            }
+            if is_formula(&point.label) {
+                let message = format!(
+                    "a spreadsheet would compute the label `{}`: begin it with a letter, a digit, \
+                     or a number with its sign",
+                    point.label
+                );
+                return Err(table.error(message));
+            }
             if points[..i].iter().any(|p| p.label == point.label) {
                 let message = format!("the axis has two points `{}`", point.label);
                 return Err(table.error(message));
@@ -206,6 +224,47 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
         axes.push(Axis { name: name.value, title, points, skip_impossible, skipped });
     }
     Ok(axes)
+}
+
+/// Names of axes and metrics are columns of tables, beside these.
+const RESERVED: [&str; 4] = ["repetition", "seed", "bin_start_s", "time_s"];
+
+/// Are these names one to those who read tables? Some do not tell upper from lower case.
+fn same_column(a: &str, b: &str) -> bool {
+    a.to_lowercase() == b.to_lowercase()
+}
+
+fn check_column(source: Source<'_>, name: &At<String>, what: &str) -> Result<(), LabError> {
+    match RESERVED.into_iter().find(|reserved| same_column(reserved, &name.value)) {
+        None => Ok(()),
+        Some(reserved) => {
+            let message = format!(
+                "no {what} can be called `{}`: every table of results has a column `{reserved}`",
+                name.value
+            );
+            Err(source.error(name.line, message))
+        }
+    }
+}
+
+/// Without dots: those are in the names of what was measured.
+fn check_axis_name(source: Source<'_>, name: &At<String>) -> Result<(), LabError> {
+    let text = &name.value;
+    let good = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
+    let starts = text.starts_with(char::is_alphabetic) && !text.ends_with(' ');
+    if starts && text.chars().all(good) {
+        return Ok(());
+    }
+    let message = format!(
+        "the axis `{}` names a column: letters, digits, `_`, `-` and spaces, a letter first",
+        shown(text)
+    );
+    Err(source.error(name.line, message))
+}
+
+/// On one line.
+fn shown(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// What `values` says for every protocol of the table, in its order.
@@ -286,12 +345,26 @@ fn setting(value: &Value) -> String {
     }
 }
 
-fn metrics(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Metric>, LabError> {
+fn metrics(
+    source: Source<'_>,
+    section: &Section<'_>,
+    axes: &[Axis],
+) -> Result<Vec<Metric>, LabError> {
     let Some(table) = section.section("metrics")? else {
         return Err(section.missing("metrics"));
     };
-    let mut metrics = Vec::new();
-    for (At { line, value: name }, item) in table.free_keys() {
+    let mut metrics: Vec<Metric> = Vec::new();
+    for (at, item) in table.free_keys() {
+        check_column(source, &at, "metric")?;
+        let At { line, value: name } = at;
+        if axes.iter().any(|a| same_column(&a.name, &name)) {
+            let message = format!("there is an axis `{name}` already, and both name columns");
+            return Err(source.error(line, message));
+        }
+        if metrics.iter().any(|m| same_column(&m.name, &name)) {
+            let message = format!("there are two metrics `{name}`, but for upper and lower case");
+            return Err(source.error(line, message));
+        }
         let word = name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let starts = name.starts_with(|c: char| c.is_alphabetic());
         if !(word && starts) || ["abs", "min", "max"].contains(&name.as_str()) {
@@ -655,9 +728,12 @@ fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabErr
 
 /// FNV-1a with 64 bits.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv1a_on(0xcbf2_9ce4_8422_2325, bytes)
+}
+
+/// The hash of what had this hash and further bytes.
+pub(super) fn fnv1a_on(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

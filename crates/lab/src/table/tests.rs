@@ -2,7 +2,10 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use super::*;
-use crate::testing::results;
+use crate::campaign::measure;
+use crate::experiment::{Effort, Experiment, RunLength};
+use crate::testing::{fake, options, results};
+use std::sync::atomic::AtomicBool;
 
 fn small() -> Table {
     let mut table = Table::default();
@@ -72,4 +75,107 @@ fn the_manifest_says_what_to_run_again() {
     assert_eq!(first["seed"], 7);
     assert_eq!(first["runs"], 18);
     assert_eq!(first["configuration_hash"].as_str().unwrap().len(), 16);
+}
+
+/// An experiment with what could double columns: a group called as a flow of another, series of
+/// flows, samples.
+const CROWDED: &str = r#"
+duration = "4s"
+flow_bins = true
+sample = "1s"
+[dumbbell]
+bottleneck = { rate = "1Mbit", delay = "20ms", queue = "20p" }
+access = { rate = "10Mbit", delay = "5ms" }
+[[flows]]
+group = "tcp"
+count = 2
+protocol = "newreno"
+[[flows]]
+group = "tcp-1"
+protocol = "newreno"
+[experiment]
+id = "crowded"
+title = "Crowded"
+[[experiment.axes]]
+name = "protocol"
+key = "flows.*.protocol"
+values = ["newreno", "sack"]
+[experiment.metrics]
+timeouts = "timeouts(tcp)"
+[[experiment.plots]]
+kind = "time"
+groups = ["tcp", "tcp-1"]
+flows = true
+[[experiment.plots]]
+kind = "cwnd"
+groups = ["tcp", "tcp-1"]
+[[experiment.plots]]
+kind = "queue"
+links = "bottleneck"
+"#;
+
+/// Errors, as every reader of tables does, if two columns have one name.
+fn assert_unique(results: &Results) {
+    let tables = [
+        results.run_table(),
+        results.flow_table(),
+        results.series_table(),
+        results.sample_table(),
+        readings_table(&results.plan, &[]),
+    ];
+    for table in tables {
+        let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        assert_eq!(twice, None, "{}", results.plan.experiment.file);
+    }
+}
+
+fn faked(experiment: &Experiment) -> Results {
+    let once = RunLength { repetitions: 1, ..experiment.quick.clone() };
+    let plan = experiment.plan(&Effort::Custom(once)).unwrap();
+    let cancel = AtomicBool::new(false);
+    let all = measure(vec![plan], &options(1, &cancel), &fake).unwrap();
+    all.into_iter().next().unwrap()
+}
+
+#[test]
+fn no_table_of_any_experiment_has_two_columns_of_one_name() {
+    let experiments = crate::builtin::all().unwrap();
+    assert!(experiments.len() > 50);
+    for experiment in &experiments {
+        assert_unique(&faked(experiment));
+    }
+    let example = include_str!("../../../../experiments/examples/loss-sweep.toml");
+    assert_unique(&faked(&Experiment::parse("loss-sweep.toml", example).unwrap()));
+    let crowded = Experiment::parse("crowded.toml", CROWDED).unwrap();
+    let plan = crowded.plan(&Effort::Quick).unwrap();
+    let cancel = AtomicBool::new(false);
+    assert_unique(&plan.run(&options(1, &cancel)).unwrap());
+}
+
+#[test]
+fn names_that_would_double_columns_are_refused() {
+    let axis = |name: &str| CROWDED.replace("name = \"protocol\"", &format!("name = \"{name}\""));
+    let metric = |name: &str| CROWDED.replace("timeouts = ", &format!("{name} = "));
+    let refused = |text: String| Experiment::parse("c.toml", &text).unwrap_err().to_string();
+    for name in ["seed", "Seed", "repetition", "time_s", "bin_start_s"] {
+        let said = refused(axis(name));
+        // The line of the axis' name.
+        assert!(said.starts_with(&format!("c.toml:19: no axis can be called `{name}`")), "{said}");
+        let said = refused(metric(name));
+        assert!(
+            said.starts_with(&format!("c.toml:23: no metric can be called `{name}`")),
+            "{said}"
+        );
+    }
+    assert!(refused(metric("protocol")).contains("there is an axis `protocol` already"));
+    assert!(refused(metric("x = \"jain()\"\nX")).contains("two metrics `X`"));
+    for name in ["flow.protocol", "a.b", "=cmd()", "", " x", "1", "two\\nlines"] {
+        let said = refused(axis(name));
+        assert!(said.contains("a letter first"), "{name}: {said}");
+    }
+    for name in ["flow", "group", "loss", "Loss rate", "rtt-ms"] {
+        Experiment::parse("c.toml", &axis(name)).unwrap();
+    }
 }

@@ -246,6 +246,11 @@ impl Simulation {
         })
     }
 
+    /// Bytes that the flow with that index, of whatever kind, put through its bottleneck so far.
+    pub fn bottleneck_bytes(&self, index: usize) -> u64 {
+        self.flows[index].bottleneck_bytes
+    }
+
     /// The link with that index. `queue_packets` is exact with [`Simulation::traced`] only.
     pub fn link(&mut self, index: usize) -> LinkSnapshot {
         let hop = &mut self.hops[index];

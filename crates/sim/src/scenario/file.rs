@@ -47,25 +47,47 @@ impl ScenarioFile {
     /// Size of the largest file that is read, bytes.
     pub const MAX_SIZE: usize = 4 << 20;
 
-    /// Reads and parses a file.
+    /// How errors call what was read from standard input.
+    pub const STDIN: &str = "standard input";
+
+    /// Reads and parses a file; `-` is standard input.
     ///
     /// # Errors
     /// If it cannot be read or is not TOML.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let name = path.display().to_string();
-        let bytes = read_bounded(path).map_err(|error| match error.kind() {
+        Self::parse(&Self::name(path), &Self::text(path)?)
+    }
+
+    /// The text of a file, or of standard input where the path is `-`.
+    ///
+    /// # Errors
+    /// If it cannot be read, is larger than [`ScenarioFile::MAX_SIZE`] or no UTF-8 text.
+    pub fn text(path: &Path) -> Result<String, ScenarioError> {
+        let name = Self::name(path);
+        let bytes = match path == Path::new("-") {
+            true => read_bounded(std::io::stdin().lock()),
+            false => File::open(path).and_then(read_bounded),
+        };
+        let bytes = bytes.map_err(|error| match error.kind() {
             ErrorKind::NotFound => ScenarioError::new(&name, "no such file"),
             ErrorKind::IsADirectory => {
                 ScenarioError::new(&name, "is a directory, not a scenario file")
             }
             _ => ScenarioError::new(&name, format!("cannot be read: {error}")),
         })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
+        String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             ScenarioError::new(&name, format!("is not UTF-8 text (byte {at})"))
                 .with_help("a scenario is a TOML text file")
-        })?;
-        Self::parse(&name, &text)
+        })
+    }
+
+    /// How errors call the file at a path: `-` is [`ScenarioFile::STDIN`].
+    pub fn name(path: &Path) -> String {
+        match path == Path::new("-") {
+            true => Self::STDIN.to_owned(),
+            false => path.display().to_string(),
+        }
     }
 
     /// Parses a text; `name` is the path of the file in errors, and other files that the text
@@ -126,10 +148,10 @@ impl ScenarioFile {
 }
 
 /// The content of a file, one byte more than allowed at most.
-fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read_bounded(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = ScenarioFile::MAX_SIZE as u64 + 1;
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    source.take(limit).read_to_end(&mut bytes)?;
     if bytes.len() > ScenarioFile::MAX_SIZE {
         return Err(std::io::Error::new(
             ErrorKind::FileTooLarge,

@@ -128,6 +128,29 @@ fn errors_name_the_line_and_the_nearest_word() {
 }
 
 #[test]
+fn labels_that_a_spreadsheet_or_a_terminal_would_obey_are_refused() {
+    let label = |text: &str| {
+        let labels = format!("labels = [\"{text}\", \"5%\"]");
+        let text = EXPERIMENT.replace("labels = [\"1%\", \"5%\"]", &labels);
+        parse(&text.replace("1%", "5%")).map(drop).map_err(|e| e.to_string())
+    };
+    for formula in ["=cmd()", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3(x)"] {
+        let said = label(formula).unwrap_err();
+        assert!(said.contains("a spreadsheet would compute the label"), "{said}");
+    }
+    for (written, shown) in [("two\\nlines", "two lines"), ("a\\ttab", "a tab")] {
+        let said = label(written).unwrap_err();
+        assert!(said.contains(&format!("the label `{shown}` has a line break")), "{said}");
+    }
+    let said = label("\\u001b[2J").unwrap_err();
+    assert!(said.starts_with("f.toml:24: labels: has the control character U+001B"), "{said}");
+    // A number with its sign is a number.
+    let numbers = EXPERIMENT.replace("labels = [\"1%\", \"5%\"]", "labels = [\"-3 dB\", \"5%\"]");
+    let numbers = numbers.replace("1%", "-3 dB");
+    assert_eq!(parse(&numbers).unwrap().axes[1].points[0].label, "-3 dB");
+}
+
+#[test]
 fn a_plain_scenario_is_no_experiment() {
     let error = parse("").unwrap_err().to_string();
     assert_eq!(

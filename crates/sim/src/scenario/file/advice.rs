@@ -1,14 +1,15 @@
 //! What a file may say and its author hardly means: warnings, for people to read.
 
 use windward_core::endpoint::feedback::Granularity;
+use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::{
-    ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
+    AqmSpec, ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
 };
 use windward_core::part::{Setting, Value};
 use windward_core::units::Duration;
 
 use super::group::Group;
-use crate::scenario::{FlowSpec, LinkSpec, Traffic};
+use crate::scenario::{FlowSpec, LinkSpec, Pattern, Traffic};
 
 /// One sentence per thing, each naming the flows and what to do. `loss_free` says of which links
 /// the file says nothing about losses.
@@ -29,6 +30,7 @@ pub(super) fn warnings(
         let reverse = flow.reverse.iter().map(|&link| &links[link]);
         warnings.extend(low_threshold(group.name, flow, &forward, reverse));
         warnings.extend(no_router(group.name, flow, &forward));
+        warnings.extend(crowded_out(groups, index, flow, flows, links));
         warnings.extend(short_phases(group.name, flows, index, links));
         let silent = flow.forward.iter().all(|&link| loss_free[link]);
         warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
@@ -162,6 +164,108 @@ fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<Stri
              the bottleneck `router = \"{kind}\"`"
         )
     })
+}
+
+/// What happens to flows that ask for a router where others fill the same queue, if anything does:
+/// XTCP and TCP New Jersey keep their share.
+fn without_class(kind: RouterKind) -> Option<&'static str> {
+    match kind {
+        RouterKind::Xcp | RouterKind::XcpPersistent => {
+            Some("their routers hand out what is left, which is next to nothing")
+        }
+        RouterKind::EcnThreshold => Some("above the threshold they alone yield"),
+        RouterKind::Estcp => Some("the traffic controller takes the others' queue for its flows'"),
+        RouterKind::Any | RouterKind::Xtcp | RouterKind::CongestionWarning => None,
+    }
+}
+
+/// Datagrams that leave less than a tenth of a link crowd out whoever yields.
+const FLOOD: f64 = 0.9;
+
+/// Flows that need a queue of their own, in one with others that fill it.
+fn crowded_out(
+    groups: &[Group<'_>],
+    index: usize,
+    flow: &FlowSpec,
+    flows: &[FlowSpec],
+    links: &[LinkSpec],
+) -> Option<String> {
+    let kind = flow.kind.traffic.router();
+    if kind == RouterKind::Any {
+        return None;
+    }
+    let name = groups[index].name;
+    flow.forward.iter().find_map(|&at| {
+        let link = &links[at];
+        let queue = &link.kind.queue;
+        if !queue.classes.is_empty() || matches!(queue.aqm, AqmSpec::FqCodel(_)) {
+            return None;
+        }
+        let marks = queue.aqm.marks() || queue.router.marks();
+        // What goes by losses alone is a plain TCP.
+        let needs = without_class(kind).filter(|_| kind != RouterKind::EcnThreshold || marks);
+        let rate = link.kind.rate.mean();
+        let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
+        let others = others.filter_map(|(other, group)| {
+            let flow = flows.iter().find(|flow| flow.group == other)?;
+            let narrowest = flow.forward.iter().map(|&link| links[link].kind.rate.mean()).min();
+            (flow.forward.contains(&at) && narrowest == Some(rate)).then_some((group, flow))
+        });
+        let others: Vec<_> = others.collect();
+        let fills = |(_, flow): &&(&Group<'_>, &FlowSpec)| fills_queues(flow, links, marks);
+        if let (Some(consequence), Some((other, _))) = (needs, others.iter().find(fills)) {
+            return Some(format!(
+                "flows `{name}` share the queue of link `{}` with flows `{}`, which fill it: \
+                 {consequence}; give the link `classes = true`",
+                link.name, other.name
+            ));
+        }
+        let offered: f64 = others.iter().map(|(group, _)| offered_bps(group)).sum();
+        (offered > FLOOD * rate.as_bps() as f64).then(|| {
+            format!(
+                "flows `{name}` share the queue of link `{}` with datagrams that take {:.0} % of it \
+                 and never yield; give the link `classes = true`",
+                link.name,
+                100.0 * offered / rate.as_bps() as f64
+            )
+        })
+    })
+}
+
+/// Does a plain connection send until the queue overflows? Not if it goes by delays, answers the
+/// marks of this queue, or has no window for more than the path holds.
+fn fills_queues(flow: &FlowSpec, links: &[LinkSpec], marks: bool) -> bool {
+    let Traffic::Transport { protocol, config, packets } = &flow.kind.traffic else { return false };
+    let by_delay = matches!(protocol.window, WindowLaw::Vegas(_) | WindowLaw::Copa(_));
+    if protocol.router != RouterKind::Any || by_delay || (marks && config.ecn) {
+        return false;
+    }
+    let route = flow.forward.iter().chain(&flow.reverse).map(|&link| &links[link]);
+    let rtt: f64 = route.map(|link| link.delay.as_secs_f64()).sum();
+    let rates = flow.forward.iter().map(|&link| links[link].kind.rate.mean().bytes_per_s());
+    let pipe = rates.fold(f64::INFINITY, f64::min) * rtt / f64::from(config.packet_size);
+    let most = packets.map_or(f64::INFINITY, |packets| packets as f64).min(config.rwnd as f64);
+    most > pipe
+}
+
+/// Mean rate of the datagrams of a group while it sends, bits per second.
+fn offered_bps(group: &Group<'_>) -> f64 {
+    let Traffic::Datagrams { pattern, .. } = &group.traffic else { return 0.0 };
+    let rate = match pattern {
+        Pattern::Constant { rate } => rate.as_bps() as f64,
+        Pattern::Exponential { rate, mean_on, mean_off } => {
+            let (on, off) = (mean_on.as_secs_f64(), mean_off.as_secs_f64());
+            rate.as_bps() as f64 * on / (on + off)
+        }
+        Pattern::Schedule { intervals } => {
+            let last = intervals.last().map_or(0.0, |(_, until, _)| until.as_secs_f64());
+            let bits = intervals
+                .iter()
+                .map(|(from, until, rate)| rate.as_bps() as f64 * until.since(*from).as_secs_f64());
+            bits.sum::<f64>() / last.max(f64::MIN_POSITIVE)
+        }
+    };
+    rate * group.count as f64
 }
 
 /// estcp2010: D is much longer than any RTT, or a phase ends before its cut has shown.

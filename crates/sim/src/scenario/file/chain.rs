@@ -3,7 +3,8 @@
 //! Every flow has a first hop, crosses bottlenecks in a row, and has a last hop. Links are
 //! called `bottleneck` (`bottleneck-0` and so on in a parking lot), `GROUP-N-first-hop` and
 //! `GROUP-N-last-hop`, without N if the group shares the hop; links that carry
-//! acknowledgments have `-reverse` after that.
+//! acknowledgments have `-reverse` after that. The data of an upload takes the bottlenecks' ways
+//! back, and its acknowledgments the ways there.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -101,6 +102,7 @@ impl<'a> Chain<'a> {
     pub(super) fn routes(&self, group: &Group<'_>, links: &mut Links) -> Result<Vec<Route>> {
         let hops = self.hops(&group.section)?;
         let bottlenecks = &self.bottlenecks[hops];
+        let upload = group.section.read("upload", Field::bool)?.unwrap_or(false);
         let first = self.hop(group, "first_hop")?;
         let last = self.hop(group, "last_hop")?;
         let acknowledged = group.ack_size().is_some();
@@ -109,8 +111,10 @@ impl<'a> Chain<'a> {
         for number in 1..=group.count {
             let (first, first_back) = first.links(group.name, number, acknowledged, links)?;
             let (last, last_back) = last.links(group.name, number, acknowledged, links)?;
-            let there = bottlenecks.iter().map(|&(there, _)| there);
-            let back = bottlenecks.iter().rev().map(|&(_, back)| back);
+            let there = bottlenecks.iter().map(|&(there, _)| there).collect();
+            let back = bottlenecks.iter().rev().map(|&(_, back)| back).collect();
+            let (there, back): (Vec<LinkId>, Vec<LinkId>) =
+                if upload { (back, there) } else { (there, back) };
             let forward: Vec<LinkId> = [first].into_iter().chain(there).chain([last]).collect();
             let reverse = match (first_back, last_back) {
                 (Some(first), Some(last)) => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::suggest::nearest;
+use crate::suggest::near;
 
 /// What is wrong with a scenario file: where, what, and what would be right.
 ///
@@ -217,18 +217,20 @@ impl<T: Into<String>> From<T> for Help {
     }
 }
 
-/// Points from a word that is not among `valid` to the nearest that is, and to all of them
-/// where they are few.
+/// Points from a word that is not among `valid` to the one that was meant, as far as that can be
+/// told, and to all of them where they are few or none is near.
 pub(super) fn suggest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Help {
     const FEW: usize = 24;
+    const MANY: usize = 60;
     let valid: Vec<&str> = valid.into_iter().collect();
-    let suggestion = nearest(word, valid.iter().copied());
+    let suggestion = near(word, valid.iter().copied());
     let mut help = Vec::new();
     if let Some(suggestion) = suggestion {
         help.push(format!("did you mean `{suggestion}`?"));
     }
-    if valid.len() <= FEW {
-        help.push(format!("valid: {}", valid.join(", ")));
+    if valid.len() <= FEW || suggestion.is_none() {
+        let more = if valid.len() > MANY { ", .." } else { "" };
+        help.push(format!("valid: {}{more}", valid[..valid.len().min(MANY)].join(", ")));
     }
     Help { text: help.join(" "), suggestion: suggestion.map(str::to_owned) }
 }
@@ -284,6 +286,18 @@ mod tests {
         assert_eq!(error.key(), Some("flows.losy.protocol"));
         assert_eq!((error.value(), error.suggestion()), (None, Some("lossy")));
         assert_eq!(error.message(), "`flows` has no `losy`");
+    }
+
+    #[test]
+    fn a_word_that_is_near_to_none_gets_all_of_them() {
+        let error = after("flows.lossy.protocol", "nope");
+        assert_eq!(error.suggestion(), None);
+        let help = error.help().unwrap();
+        assert!(help.starts_with("valid: reno, newreno, sack, cubic"), "{help}");
+        // However many there are: 60 words of 100.
+        let words: Vec<String> = (100..200).map(|n| format!("group-{n}")).collect();
+        let help = suggest("xyz", words.iter().map(String::as_str)).text;
+        assert!(help.ends_with("group-158, group-159, .."), "{help}");
     }
 
     #[test]

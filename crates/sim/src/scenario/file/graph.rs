@@ -13,7 +13,7 @@ use crate::scenario::LinkId;
 
 /// Keys of flows that mean something in the shorthands only.
 const CHAIN_KEYS: &[&str] =
-    &["first_hop", "last_hop", "first_hop_reverse", "last_hop_reverse", "hops"];
+    &["first_hop", "last_hop", "first_hop_reverse", "last_hop_reverse", "hops", "upload"];
 
 type NodeId = usize;
 

@@ -436,6 +436,7 @@ const HOPS: &[Key] = &[
     ),
     key("from", "0 in a parking lot", "graph: node; parking lot: first bottleneck"),
     key("to", "the last in a parking lot", "graph: node; parking lot: last bottleneck"),
+    key("upload", "false", "dumbbell, parking lot: data takes the ways back"),
     key("hops", "all", "parking lot: bottlenecks crossed, consecutive, from 0"),
     key("path", "shortest", "graph: nodes that data passes, from and to included"),
     key("ack_path", "path backwards", "graph: nodes that acknowledgments pass"),

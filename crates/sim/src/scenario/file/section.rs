@@ -205,6 +205,9 @@ impl<'a> Field<'a> {
         if label.trim().is_empty() || label.len() > 64 || !label.chars().all(good) {
             return Err(self.error("a name has 1 to 64 characters, none of them `,` or a quote"));
         }
+        if crate::text::is_formula(label) {
+            return Err(self.error("a spreadsheet would compute it: begin it with a letter"));
+        }
         Ok(label)
     }
 

@@ -14,6 +14,7 @@ pub(super) fn set(file: &str, table: &mut Table, key: &str, value: &str) -> Resu
     let origin = Origin::Set(assignment.into());
     let change =
         Change { place: origin.place(file), value: parse_value(value, &origin), origin, key };
+    change.value.check_texts(file, key)?;
     // All or nothing: a wildcard may fail at its second match.
     let mut changed = table.clone();
     change.in_table(&mut changed, schema::FILE, key)?;

@@ -618,6 +618,93 @@ fn delays_of_a_group_are_spread_evenly() {
 }
 
 #[test]
+fn who_needs_a_class_of_its_own_is_told_where_others_fill_its_queue() {
+    let warnings = |changes: &[(&str, &str)]| with(FIRST, changes).warnings;
+    let crowded = |changes: &[(&str, &str)]| {
+        let warnings = warnings(changes);
+        let own = warnings.iter().filter(|w| w.ends_with("give the link `classes = true`"));
+        let own: Vec<&String> = own.collect();
+        assert_eq!(own.len(), 1, "{changes:?}: {warnings:?}");
+        own[0].clone()
+    };
+    // Beside a NewReno flow the first has 0.13, the second 0.02 of its throughput
+    // (matrix-beside-newreno); of the third estcp2010 says so.
+    for protocol in ["xcp", "dctcp", "estcp"] {
+        let said = crowded(&[("flows.clean.protocol", protocol)]);
+        let who =
+            "flows `clean` share the queue of link `bottleneck` with flows `lossy`, which fill";
+        assert!(said.starts_with(who), "{said}");
+    }
+    for harmless in [
+        &[("flows.clean.protocol", "lr-lmxtcp")][..],
+        &[("flows.*.protocol", "xcp")],
+        &[("flows.clean.protocol", "xcp"), ("dumbbell.bottleneck.classes", "true")],
+        &[("flows.clean.protocol", "xcp"), ("flows.lossy.protocol", "vegas")],
+        // 5 Mbit/s times 120 ms are 50 packets of 1500 bytes.
+        &[("flows.clean.protocol", "xcp"), ("flows.lossy.rwnd", "20")],
+        &[("flows.clean.protocol", "xcp"), ("flows.lossy.size", "20p")],
+        &[("flows.clean.protocol", "dctcp"), ("flows.lossy.ecn", "true")],
+    ] {
+        assert_eq!(warnings(harmless), Vec::<String>::new(), "{harmless:?}");
+    }
+    let beside = |cbr: &str, protocol: &str| {
+        let text =
+            FIRST.replacen("protocol = \"newreno\"", &format!("protocol = \"{protocol}\""), 1);
+        let text = text.replace("protocol = \"newreno\"", &format!("cbr = {{ rate = \"{cbr}\" }}"));
+        build(&text).warnings
+    };
+    // Five times 0.95 of 5 Mbit/s are 95 %, five times 0.8 are 80.
+    let said = beside("950kbit", "lr-lmxtcp");
+    assert!(said[0].contains("with datagrams that take 95 % of it"), "{said:?}");
+    assert_eq!(beside("800kbit", "xcp"), Vec::<String>::new());
+    assert_eq!(beside("950kbit", "newreno"), Vec::<String>::new());
+}
+
+const UPLOAD: &str = include_str!("../../../../../experiments/examples/upload.toml");
+
+#[test]
+fn the_data_of_an_upload_takes_the_way_back() {
+    let names = |scenario: &Scenario, route: &[usize]| -> Vec<String> {
+        route.iter().map(|&l| scenario.links[l].name.to_string()).collect()
+    };
+    let mut file = ScenarioFile::parse("upload.toml", UPLOAD).unwrap();
+    let scenario = file.build().unwrap();
+    assert_eq!(scenario.warnings, Vec::<String>::new());
+    let up = scenario.flows.iter().find(|flow| &*flow.name == "up-1").unwrap();
+    assert_eq!(
+        names(&scenario, &up.forward),
+        ["up-1-first-hop", "bottleneck-reverse", "up-1-last-hop"]
+    );
+    assert_eq!(
+        names(&scenario, &up.reverse),
+        ["up-1-last-hop-reverse", "bottleneck", "up-1-first-hop-reverse"]
+    );
+    assert_eq!(scenario.links[up.bottleneck].name, "bottleneck-reverse");
+    // Its router is chosen for the data that crosses it.
+    file.set("flows.up.protocol", "xcp").unwrap();
+    let scenario = file.build().unwrap();
+    let router = |name: &str| &link(&scenario, name).kind.queue.router;
+    assert!(matches!(router("bottleneck-reverse"), RouterSpec::Xcp(_)));
+    assert_eq!(router("bottleneck"), &RouterSpec::default());
+
+    let mut file = ScenarioFile::parse("p.toml", PARKING_LOT).unwrap();
+    let before = file.build().unwrap();
+    file.set("flows.*.upload", "true").unwrap();
+    let after = file.build().unwrap();
+    // Bottlenecks in the opposite order, the last first.
+    let (down, up) = (names(&before, &before.flows[0].forward), &after.flows[0].forward);
+    let turned: Vec<String> =
+        down[1..down.len() - 1].iter().rev().map(|l| format!("{l}-reverse")).collect();
+    assert!(turned.len() > 1);
+    assert_eq!(names(&after, up)[1..down.len() - 1], turned);
+
+    let mut file = ScenarioFile::parse("g.toml", GRAPH).unwrap();
+    file.set("flows.*.upload", "true").unwrap();
+    let message = file.build().unwrap_err().to_string();
+    assert!(message.contains("only a dumbbell or a parking lot"), "{message}");
+}
+
+#[test]
 fn protocols_that_need_one_router_say_what_they_are_without() {
     let without = |protocol: &str| {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();

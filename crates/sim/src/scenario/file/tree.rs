@@ -43,7 +43,7 @@ pub(super) enum Value {
 }
 
 /// Entries in the order of the file.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Table {
     pub(super) entries: Vec<(String, Node)>,
 }
@@ -56,6 +56,14 @@ impl Origin {
             Origin::Line(line) => Place::Line { file, line: *line },
             Origin::Set(assignment) => Place::Set { file, assignment: assignment.to_string() },
         }
+    }
+}
+
+/// The order of the entries says nothing.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(key, node): &(String, Node)| other.get(key) == Some(node);
+        self.entries.len() == other.entries.len() && self.entries.iter().all(same)
     }
 }
 
@@ -80,7 +88,11 @@ impl Table {
 pub(super) fn parse(file: &str, text: &str) -> Result<Table, ScenarioError> {
     let lines = Lines::of(text);
     match DeTable::parse(text) {
-        Ok(table) => Ok(Table::from_toml(table.into_inner(), &|at| Origin::Line(lines.number(at)))),
+        Ok(table) => {
+            let table = Table::from_toml(table.into_inner(), &|at| Origin::Line(lines.number(at)));
+            table.check_texts(file)?;
+            Ok(table)
+        }
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
             let number = lines.number(at);
@@ -106,6 +118,14 @@ pub(super) fn parse_value(text: &str, origin: &Origin) -> Node {
 }
 
 impl Table {
+    /// Texts reach terminals, which obey some characters.
+    fn check_texts(&self, file: &str) -> Result<(), ScenarioError> {
+        self.entries.iter().try_for_each(|(key, node)| {
+            node.check_text(file, key, key)?;
+            node.check_texts(file, key)
+        })
+    }
+
     fn from_toml(table: DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Self {
         let mut entries: Vec<_> = table.into_iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -117,6 +137,26 @@ impl Table {
             (key.into_owned(), node)
         };
         Table { entries: entries.into_iter().map(node).collect() }
+    }
+}
+
+impl Node {
+    /// Errors if a text in it has a character that terminals obey; `key` is for the message.
+    pub(super) fn check_texts(&self, file: &str, key: &str) -> Result<(), ScenarioError> {
+        match &self.value {
+            Value::Text(text) => self.check_text(file, key, text),
+            Value::Array(items) => items.iter().try_for_each(|item| item.check_texts(file, key)),
+            Value::Table(table) => table.check_texts(file),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_text(&self, file: &str, key: &str, text: &str) -> Result<(), ScenarioError> {
+        let Some(control) = crate::text::control(text) else { return Ok(()) };
+        let place = self.origin.place(file);
+        let message = format!("has the control character U+{:04X}", u32::from(control));
+        let error = ScenarioError::new(place, message).with_key(super::error::shorten(key));
+        Err(error.with_help("leave it out: a terminal would obey it"))
     }
 }
 

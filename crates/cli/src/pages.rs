@@ -1,0 +1,68 @@
+//! `windward completions` and `windward man`: what shells and manuals know of the command line,
+//! made from the same description that reads it.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use windward_sim::output::OutputDir;
+
+use crate::Cli;
+use crate::failure::Failure;
+use crate::output;
+use crate::signals;
+
+/// Print what a shell needs to complete commands and options
+///
+/// For bash: windward completions bash > ~/.local/share/bash-completion/completions/windward
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Print the manual page, or write one for each command
+///
+/// To read it: windward man | man -l -
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// Write windward.1 and a page for each command, as windward-run.1, into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}
+
+pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
+    let mut command = Cli::command().name(NAME);
+    // Names, global options and versions reach the commands below.
+    command.build();
+    let Some(dir) = &args.out else {
+        return output::print(&String::from_utf8_lossy(&page(command)?));
+    };
+    signals::check()?;
+    let mut dir = OutputDir::create(dir)?;
+    for below in command.get_subcommands().filter(|c| c.get_name() != "help") {
+        let page = page(below.clone())?;
+        let name = format!("{NAME}-{}.1", below.get_name());
+        dir.write(&name, |out| out.write_all(&page))?;
+    }
+    let page = page(command)?;
+    dir.write(&format!("{NAME}.1"), |out| out.write_all(&page))?;
+    Ok(dir.commit()?)
+}
+
+const NAME: &str = "windward";
+
+fn page(command: clap::Command) -> Result<Vec<u8>, Failure> {
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page)?;
+    Ok(page)
+}

@@ -1,0 +1,270 @@
+//! One run drawn: windows, rates and queues over time.
+
+use windward_core::units::{Duration, Time};
+use windward_sim::scenario::Traffic;
+use windward_sim::{Scenario, Simulation};
+
+use super::panel::{Mark, Panel, Scale, Series, stack};
+use super::titled;
+use crate::palette::{Style, style, variant_dash};
+
+/// More lines in one panel could not be told apart.
+const MAX_LINES: usize = 12;
+/// Samples of a run whose scenario says nothing about them.
+const SAMPLES: u64 = 500;
+/// The most samples, whatever the scenario says: more cannot be seen.
+const MAX_SAMPLES: u64 = 20_000;
+
+/// A chart of one run in the making: it says when the next sample is due and takes it.
+///
+/// Windows are those of each connection, or with more than twelve the means of the groups; rates are
+/// what a group puts through its bottlenecks, means since the sample before; queues are those of the
+/// bottlenecks.
+///
+/// ```
+/// use windward_lab::plot::RunChart;
+/// use windward_sim::Simulation;
+/// use windward_sim::scenario::file::ScenarioFile;
+///
+/// let text = r#"
+/// duration = "1s"
+/// [dumbbell]
+/// bottleneck = { rate = "5Mbit", delay = "10ms", queue = "50p" }
+/// access = { rate = "10Mbit", delay = "5ms" }
+/// [[flows]]
+/// group = "bulk"
+/// protocol = "newreno"
+/// "#;
+/// let scenario = ScenarioFile::parse("inline", text)?.build()?;
+/// let mut chart = RunChart::new(&scenario);
+/// let mut sim = Simulation::traced(&scenario);
+/// while let Some(instant) = chart.next_sample() {
+///     sim.advance(instant);
+///     chart.sample(&mut sim);
+/// }
+/// assert!(chart.svg("one flow").starts_with("<svg"));
+/// # Ok::<(), windward_sim::scenario::file::ScenarioError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunChart {
+    interval: Duration,
+    end: Time,
+    next: Option<Time>,
+    last: Time,
+    windows: Vec<Line>,
+    rates: Vec<Line>,
+    queues: Vec<Line>,
+}
+
+/// A line of the chart: what it is of, and its points.
+#[derive(Debug, Clone)]
+struct Line {
+    label: String,
+    /// Indices of the flows that it is the mean or the sum of, or of the link.
+    of: Vec<usize>,
+    /// What was counted at the last sample.
+    count: u64,
+    points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    fn new(label: String, of: Vec<usize>) -> Self {
+        Line { label, of, count: 0, points: Vec::new() }
+    }
+}
+
+impl RunChart {
+    /// Of a run of `scenario`, sampled as often as that says, or 500 times.
+    pub fn new(scenario: &Scenario) -> Self {
+        let shortest = scenario.duration.as_ps().div_ceil(MAX_SAMPLES);
+        let usual = scenario.duration.as_ps().div_ceil(SAMPLES);
+        let interval = scenario.sample.map_or(usual, Duration::as_ps).max(shortest).max(1);
+        let interval = Duration::from_ps(interval);
+        let end = Time::ZERO + scenario.duration;
+        let flows = |group: usize| {
+            let flows = scenario.flows.iter().enumerate();
+            flows.filter(move |(_, flow)| flow.group == group).map(|(index, _)| index)
+        };
+        let connection = |index: &usize| {
+            matches!(scenario.flows[*index].kind.traffic, Traffic::Transport { .. })
+        };
+        let groups = || scenario.groups.iter().enumerate();
+        let all = (0..scenario.flows.len()).filter(connection).count();
+        let windows = groups().flat_map(|(group, name)| {
+            let own: Vec<usize> = flows(group).filter(connection).collect();
+            match own.len() {
+                0 => Vec::new(),
+                1 => vec![Line::new(name.clone(), own)],
+                _ if all > MAX_LINES => vec![Line::new(format!("{name}, mean"), own)],
+                _ => {
+                    let line = |i: usize| Line::new(scenario.flows[i].name.to_string(), vec![i]);
+                    own.into_iter().map(line).collect()
+                }
+            }
+        });
+        let rates = groups().map(|(group, name)| Line::new(name.clone(), flows(group).collect()));
+        let mut bottlenecks: Vec<usize> = Vec::new();
+        for flow in &scenario.flows {
+            if bottlenecks.len() < MAX_LINES && !bottlenecks.contains(&flow.bottleneck) {
+                bottlenecks.push(flow.bottleneck);
+            }
+        }
+        let queue = |link: usize| Line::new(scenario.links[link].name.to_string(), vec![link]);
+        RunChart {
+            interval,
+            end,
+            next: Some((Time::ZERO + interval).min(end)),
+            last: Time::ZERO,
+            windows: windows.take(MAX_LINES).collect(),
+            rates: rates.take(MAX_LINES).collect(),
+            queues: bottlenecks.into_iter().map(queue).collect(),
+        }
+    }
+
+    /// The instant to which the simulation is to be advanced before [`RunChart::sample`] is called
+    /// next; `None` after the last, which is the end of the run.
+    pub fn next_sample(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// Looks at a [`Simulation::traced`] that was advanced to [`RunChart::next_sample`].
+    pub fn sample(&mut self, sim: &mut Simulation) {
+        let Some(now) = self.next else { return };
+        let since_last = now.since(self.last).as_secs_f64();
+        let at = now.as_secs_f64();
+        for line in &mut self.windows {
+            let sum: f64 = line.of.iter().filter_map(|&flow| sim.flow(flow)).map(|f| f.cwnd).sum();
+            line.points.push((at, sum / line.of.len() as f64));
+        }
+        for line in &mut self.rates {
+            let bytes = line.of.iter().map(|&flow| sim.bottleneck_bytes(flow)).sum();
+            let sent = bytes - std::mem::replace(&mut line.count, bytes);
+            line.points.push((at, sent as f64 * 8.0 / since_last));
+        }
+        for line in &mut self.queues {
+            line.points.push((at, sim.link(line.of[0]).queue_packets as f64));
+        }
+        self.last = now;
+        self.next = (now < self.end).then(|| (now + self.interval).min(self.end));
+    }
+
+    /// Three panels below each other as one SVG document; `title` is for those who cannot see it.
+    pub fn svg(&self, title: &str) -> String {
+        let highest = self.rates.iter().flat_map(|l| &l.points).map(|p| p.1).fold(0.0, f64::max);
+        let (unit, factor) = match highest {
+            x if x >= 1e9 => ("Gbit/s", 1e-9),
+            x if x >= 1e6 => ("Mbit/s", 1e-6),
+            x if x >= 1e3 => ("kbit/s", 1e-3),
+            _ => ("bit/s", 1.0),
+        };
+        let panels = [
+            self.panel(title, "Congestion window", "packets", 1.0, &self.windows),
+            self.panel(title, "Throughput", unit, factor, &self.rates),
+            self.panel(title, "Queue", "packets", 1.0, &self.queues),
+        ];
+        // Datagrams have no windows.
+        let drawn = panels.iter().filter(|panel| !panel.series.is_empty());
+        let drawn: Vec<String> = drawn.map(Panel::svg).collect();
+        stack(&drawn.iter().collect::<Vec<_>>())
+    }
+
+    fn panel(&self, title: &str, what: &str, unit: &str, factor: f64, lines: &[Line]) -> Panel {
+        let series = lines.iter().enumerate().map(|(n, line)| Series {
+            label: line.label.clone(),
+            style: look(n, lines.len()),
+            marks: line.points.iter().map(|&(x, y)| mark(x, y * factor)).collect(),
+            connected: true,
+        });
+        let series: Vec<Series> = series.collect();
+        let highest = series.iter().flat_map(|s| &s.marks).map(|m| m.y).fold(0.0, f64::max);
+        Panel {
+            title: Some(what.to_owned()),
+            description: format!("{title}: {what} over time"),
+            x_title: "Time (s)".to_owned(),
+            y_title: titled(what, unit),
+            x: Scale::Linear,
+            x_bounds: Some((0.0, self.end.as_secs_f64())),
+            y: (highest > 0.0).then_some((0.0, highest * 1.05)),
+            y_log: false,
+            series,
+            references: Vec::new(),
+        }
+    }
+}
+
+/// Few lines take colours far apart.
+fn look(n: usize, of: usize) -> Style {
+    Style { dash: variant_dash(n), ..style(if of <= 2 { n * 3 + 1 } else { n + 1 }) }
+}
+
+/// A point without an interval.
+fn mark(x: f64, y: f64) -> Mark {
+    Mark { x, y, low: f64::NEG_INFINITY, high: f64::INFINITY }
+}
+
+#[cfg(test)]
+mod tests {
+    use windward_sim::scenario::file::ScenarioFile;
+
+    use super::*;
+
+    fn drawn(text: &str, changes: &[(&str, &str)]) -> (RunChart, String) {
+        let mut file = ScenarioFile::parse("f.toml", text).unwrap();
+        for (key, value) in changes {
+            file.set(key, value).unwrap();
+        }
+        let scenario = file.build().unwrap();
+        let mut chart = RunChart::new(&scenario);
+        let mut sim = Simulation::traced(&scenario);
+        while let Some(instant) = chart.next_sample() {
+            sim.advance(instant);
+            chart.sample(&mut sim);
+        }
+        let svg = chart.svg("A & B");
+        (chart, svg)
+    }
+
+    const FIRST: &str = include_str!("../../../../experiments/examples/first.toml");
+
+    #[test]
+    fn windows_rates_and_queues_are_drawn() {
+        let (chart, svg) = drawn(FIRST, &[("duration", "30s")]);
+        // Ten flows, two groups, one bottleneck: each a line.
+        assert_eq!([&chart.windows, &chart.rates, &chart.queues].map(Vec::len), [10, 2, 1]);
+        assert_eq!(svg.matches("<polyline").count(), 13);
+        for text in [
+            ">clean-1<",
+            ">lossy-5<",
+            ">bottleneck<",
+            ">Congestion window (packets)<",
+            ">Throughput (Mbit/s)<",
+            ">Queue (packets)<",
+        ] {
+            assert!(svg.contains(text), "no {text}");
+        }
+        assert!(svg.contains("A &amp; B") && !svg.contains("NaN"));
+        // 30 s in 500 steps; a queue of 50 packets; 5 Mbit/s and not more than a packet over it.
+        for line in chart.windows.iter().chain(&chart.rates).chain(&chart.queues) {
+            assert_eq!(line.points.len(), 500);
+            assert!((line.points[499].0 - 30.0).abs() < 1e-9);
+        }
+        assert!(chart.queues[0].points.iter().all(|p| p.1 <= 50.0));
+        let both = chart.rates[0].points.iter().zip(&chart.rates[1].points);
+        let rates: Vec<f64> = both.map(|(a, b)| a.1 + b.1).collect();
+        // 1500 bytes in a step of 60 ms are 0.2 Mbit/s.
+        assert!(rates.iter().all(|rate| *rate <= 5.2e6), "{rates:?}");
+        assert!(rates.iter().sum::<f64>() / 500.0 > 4e6);
+    }
+
+    #[test]
+    fn many_connections_are_drawn_as_means_and_datagrams_have_no_window() {
+        let (chart, svg) = drawn(FIRST, &[("duration", "21s"), ("flows.lossy.count", "20")]);
+        let labels: Vec<&str> = chart.windows.iter().map(|l| l.label.as_str()).collect();
+        assert_eq!(labels, ["clean, mean", "lossy, mean"]);
+        assert!(svg.contains(">lossy, mean<"));
+        let datagrams = FIRST.replace("protocol = \"newreno\"", "cbr = { rate = \"1Mbit\" }");
+        let (chart, svg) = drawn(&datagrams, &[("duration", "21s"), ("sample", "1s")]);
+        assert_eq!((chart.windows.len(), chart.rates[0].points.len()), (0, 21));
+        assert!(!svg.contains("Congestion window") && svg.contains(">Throughput (Mbit/s)<"));
+    }
+}

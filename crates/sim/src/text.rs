@@ -1,0 +1,113 @@
+//! Texts that people wrote, on their way into terminals and spreadsheets.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The first character that a terminal would obey instead of showing it; line breaks and tabs are
+/// none.
+pub fn control(text: &str) -> Option<char> {
+    let harmless = |at: usize, c: char| match c {
+        '\n' | '\t' => true,
+        '\r' => text[at + 1..].starts_with('\n'),
+        _ => !c.is_control(),
+    };
+    text.char_indices().find(|&(at, c)| !harmless(at, c)).map(|(_, c)| c)
+}
+
+/// The text with such characters written out, as `\u{1b}`.
+///
+/// ```
+/// use windward_sim::text::printable;
+///
+/// assert_eq!(printable("5 %\n"), "5 %\n");
+/// assert_eq!(printable("\u{1b}[2J"), "\\u{1b}[2J");
+/// ```
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if control(text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{}", c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Would a spreadsheet that opens a CSV file compute this instead of showing it? It does with what
+/// begins with `=`, `@`, `+` or `-`; a number with a sign and a unit, as `-3 dB` or `+1e-3%`, does no
+/// harm.
+pub fn is_formula(text: &str) -> bool {
+    if text.starts_with(['=', '@']) {
+        return true;
+    }
+    let Some(rest) = text.strip_prefix(['+', '-']) else { return false };
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let number = rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+    let mut unit = &rest[number..];
+    if let Some(exponent) = unit.strip_prefix(['e', 'E']) {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if digits(exponent) > 0 {
+            unit = &exponent[digits(exponent)..];
+        }
+    }
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '%' | ' ' | '/');
+    digits(rest.trim_start_matches('.')) == 0 || !unit.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_found_and_written_out() {
+        for (text, first, shown) in [
+            ("two\nlines\tand µ", None, "two\nlines\tand µ"),
+            ("dos\r\n", None, "dos\r\n"),
+            ("over\rwritten", Some('\r'), "over\\u{d}written"),
+            ("\u{1b}]0;title\u{7}", Some('\u{1b}'), "\\u{1b}]0;title\\u{7}"),
+            // CSI in one character.
+            ("\u{9b}2J", Some('\u{9b}'), "\\u{9b}2J"),
+            ("\u{7f}", Some('\u{7f}'), "\\u{7f}"),
+        ] {
+            assert_eq!(control(text), first, "{text:?}");
+            assert_eq!(printable(text), shown);
+        }
+    }
+
+    #[test]
+    fn formulas_are_told_from_numbers() {
+        for formula in [
+            "=cmd()",
+            "@SUM(1)",
+            "+cmd|' /C calc'!A0",
+            "-2+3+cmd|' /C calc'!A0",
+            "-1e5(x)",
+            "-a1",
+            "-",
+            "+.",
+            "=",
+        ] {
+            assert!(is_formula(formula), "{formula}");
+        }
+        for harmless in [
+            "",
+            "5 %",
+            "-5",
+            "-3 dB",
+            "+1e-3%",
+            "-.5",
+            "-10 Mbit/s",
+            "a=b",
+            "lr-xcp",
+            "1e-8",
+            "-2e",
+        ] {
+            assert!(!is_formula(harmless), "{harmless}");
+        }
+    }
+}
