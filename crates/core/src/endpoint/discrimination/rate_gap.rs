@@ -13,8 +13,11 @@
 //! The threshold has no value in the paper. A drop-tail queue of one pipe overflows at a cwnd of
 //! two pipes, where ERE is half the expected rate: up to one half a sender does not see its own
 //! congestion (7.4 of 11 Mbit/s at 0.5), and far above one Spike stands alone (0.48 instead of
-//! 0.9 Mbit/s at 30 % errors). From 0.55 to 0.7 both ends are right (tcpwbr2003-rate-gap); 0.7
-//! also serves queues down to three sevenths of a pipe.
+//! 0.9 Mbit/s at 30 % errors). From 0.55 to 0.7 both ends are right (tcpwbr2003-rate-gap). With 0.7 a
+//! flow alone fills queues down to three sevenths of a pipe: 11.0 Mbit/s at 50 packets where the
+//! pipe is 96, 2.8 at 42. Beside newreno that is not enough, for the queue overflows before the
+//! rate of one flow falls far behind its window: it has 1.8 times newreno's goodput at 96 packets, 3.8
+//! times at 70 and 28 times at 50, and shares equally at 192.
 
 use crate::endpoint::event::Path;
 
