@@ -270,7 +270,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "new-jersey",
         source: "estcp2010 reference 7",
         summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
-        window: WindowLaw::NewJersey(NewJerseyConfig { on_warning: false }),
+        window: WindowLaw::NewJersey(NewJerseyConfig::DEFAULT),
         recovery: RecoveryKind::NewReno(Plain),
         discrimination: Discrimination::Warning(Plain),
         feedback: Feedback::CongestionWarning(Plain),

@@ -15,7 +15,7 @@ mod spike_or_rate_gap;
 mod warning;
 
 pub use error_share::{CetenConfig, TimeoutResponse};
-pub use jitter_ratio::{Jitter, JtcpConfig};
+pub use jitter_ratio::{Jitter, JitterTimeouts, JtcpConfig, Span};
 pub use rate_gap::{RateGapConfig, Reading};
 pub use spike::SpikeConfig;
 pub use spike_or_rate_gap::SpikeOrRateGapConfig;
