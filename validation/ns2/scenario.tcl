@@ -62,6 +62,11 @@ if {[lsearch {lfn sfn ltn} $arg(topology)] >= 0} {
     Agent/TCP set minrto_ 1.0
     Agent/TCP/FullTcp set segsize_ 526
 }
+if {$arg(topology) == "lr-dumbbell"} {
+    # All links have one rate, so that packets meet at one instant again and again, and the rounding
+    # of times would decide who is dropped. Each leaves within a random microsecond instead.
+    Agent/TCP set overhead_ 0.000001
+}
 foreach pair [split $arg(extra) ,] {
     foreach {key value} [split $pair :] { Agent/TCP set $key $value }
 }

@@ -6,7 +6,7 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::{CetenConfig, Discrimination, SpikeOrRateGapConfig};
-use crate::endpoint::estimator::{BandwidthKind, Counting, VenoConfig};
+use crate::endpoint::estimator::{BandwidthKind, VenoConfig};
 use crate::endpoint::feedback::{
     Direction, EstcpConfig, Feedback, Granularity, Notification, XcpRConfig,
 };
@@ -230,7 +230,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
-        summary: "TCP that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
+        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
         window: westwood(BandwidthKind::PerRtt),
         recovery: RecoveryKind::NewReno(Plain),
         ..TCP
@@ -270,7 +270,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "new-jersey",
         source: "estcp2010 reference 7",
         summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
-        window: WindowLaw::NewJersey(NewJerseyConfig { on_warning: false }),
+        window: WindowLaw::NewJersey(NewJerseyConfig::DEFAULT),
         recovery: RecoveryKind::NewReno(Plain),
         discrimination: Discrimination::Warning(Plain),
         feedback: Feedback::CongestionWarning(Plain),
@@ -387,7 +387,7 @@ const ETEN: Protocol = Protocol {
 };
 
 const fn westwood(estimator: BandwidthKind) -> WindowLaw {
-    WindowLaw::Westwood(WestwoodConfig { estimator, counting: Counting::Exact })
+    WindowLaw::Westwood(WestwoodConfig::of(estimator))
 }
 
 const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryKind {

@@ -137,6 +137,17 @@ pub enum ResetCause {
     PersistentCongestion,
 }
 
+/// What a timeout leaves of cwnd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterTimeout {
+    /// The restart window, whatever the verdict.
+    Restart,
+    /// The restart window, and above it a share of what cwnd was as large as corruption is likely.
+    Share,
+    /// What another loss leaves of Reno's window, [`ResetEvent::kept`] of one half: no restart.
+    Decrease,
+}
+
 /// The connection starts again.
 #[derive(Debug, Clone, Copy)]
 pub struct ResetEvent {
@@ -150,8 +161,8 @@ pub struct ResetEvent {
     pub repeated: bool,
     /// How likely the cause was congestion.
     pub probability: Probability,
-    /// Does the probability decide over cwnd too? Else it becomes the restart window.
-    pub keeps_window: bool,
+    /// What becomes of cwnd.
+    pub leaves: AfterTimeout,
     /// The first packet not acknowledged.
     pub una: u64,
     /// One past the highest packet ever sent.
@@ -166,16 +177,21 @@ impl ResetEvent {
     }
 
     /// cwnd after the reset, packets: one after a timeout (RFC 5681 equation (4): the loss
-    /// window), two after persistent congestion (RFC 9002 section 7.2: kMinimumWindow). Where
-    /// corruption is to be spared the restart, cwnd lies as far above that as it is likely.
+    /// window), two after persistent congestion (RFC 9002 section 7.2: kMinimumWindow), and more
+    /// where [`ResetEvent::leaves`] says so.
     #[inline]
     pub fn window_after(&self, cwnd: f64) -> f64 {
         let restart = match self.cause {
             ResetCause::Timeout => 1.0,
             ResetCause::PersistentCongestion => 2.0,
         };
-        let spared = if self.keeps_window { 1.0 - self.probability.get() } else { 0.0 };
-        restart + (cwnd - restart).max(0.0) * spared
+        match self.leaves {
+            AfterTimeout::Restart => restart,
+            AfterTimeout::Share => {
+                restart + (cwnd - restart).max(0.0) * (1.0 - self.probability.get())
+            }
+            AfterTimeout::Decrease => (cwnd * self.kept(0.5)).max(restart),
+        }
     }
 }
 
@@ -197,7 +213,7 @@ impl ResetEvent {
             cause: ResetCause::Timeout,
             repeated: false,
             probability: Probability::ONE,
-            keeps_window: false,
+            leaves: AfterTimeout::Restart,
             una: 0,
             high: 0,
         }
@@ -214,8 +230,14 @@ mod tests {
         assert_eq!(reset.window_after(300.0), 1.0);
         let quarter = Probability::new(0.25).unwrap();
         // 1 + 40 x 3/4.
-        let spared = ResetEvent { probability: quarter, keeps_window: true, ..reset };
+        let leaves = AfterTimeout::Share;
+        let spared = ResetEvent { probability: quarter, leaves, ..reset };
         assert_eq!(spared.window_after(41.0), 31.0);
+        // 40 x (1 - 1/8), and a half for certain congestion; one packet at least.
+        let leaves = AfterTimeout::Decrease;
+        assert_eq!(ResetEvent { leaves, ..spared }.window_after(40.0), 35.0);
+        assert_eq!(ResetEvent { leaves, ..reset }.window_after(40.0), 20.0);
+        assert_eq!(ResetEvent { leaves, ..reset }.window_after(1.5), 1.0);
         let cause = ResetCause::PersistentCongestion;
         assert_eq!(ResetEvent { cause, ..reset }.window_after(300.0), 2.0);
         assert_eq!(ResetEvent { cause, ..spared }.window_after(1.0), 2.0, "never a larger part");

@@ -72,6 +72,9 @@ pub struct EndpointConfig {
     /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
     /// of resetting it (lr2008 section 4.1; RFC 6582 step 5). Only for protocols that do so.
     pub partial_deflation: bool,
+    /// What a duplicate acknowledgment does to lr2008's send-out window if a packet below all that is
+    /// missing caused it.
+    pub old_duplicates: OldDuplicates,
     /// lr2008 section 5.2, last sentence, read literally: after a retransmission the count of
     /// later acknowledgments starts again only when one arrives for a packet sent more than a
     /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
@@ -80,6 +83,17 @@ pub struct EndpointConfig {
     /// limit in slow start, as Linux has it), so that delayed acknowledgments do not slow it.
     pub byte_counting: bool,
 }
+
+/// Duplicate acknowledgments that answer what had arrived before: see `recovery::send_out_window`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OldDuplicates {
+    /// They leave the send-out window alone. The echo of the packet that caused them tells.
+    #[default]
+    Ignore,
+    /// They inflate it and count towards `dupack_threshold` as any (lr2008 section 4, by the letter).
+    Count,
+}
+crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
 
 impl Default for EndpointConfig {
     fn default() -> Self {
@@ -101,6 +115,7 @@ impl Default for EndpointConfig {
             ecn: false,
             pacing: false,
             partial_deflation: true,
+            old_duplicates: OldDuplicates::Ignore,
             loss_monitor_guard: false,
             byte_counting: false,
         }
@@ -139,6 +154,8 @@ crate::parameters! {
     pacing: Kind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
     partial_deflation: Kind::Bool, "", "deflate the send-out window on partial ACKs";
+    old_duplicates: Kind::Word(OldDuplicates::WORDS), "",
+        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind (count)";
     loss_monitor_guard: Kind::Bool, "", "lr2008 section 5.2, last sentence, literally";
     byte_counting: Kind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
     @check(config) {

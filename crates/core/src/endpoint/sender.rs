@@ -6,7 +6,9 @@
 use super::EndpointConfig;
 use super::discrimination::{self, Discriminator, LossDiscrimination};
 use super::estimator::{Asked, Estimators, LossRate, RttEstimator};
-use super::event::{AckEvent, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent};
+use super::event::{
+    AckEvent, AfterTimeout, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent,
+};
 use super::feedback::{Feedback, Notice, Notification};
 use super::pacer::{Pacer, WINDOW_GAIN};
 use super::recovery::{
@@ -415,7 +417,13 @@ impl Sender {
             let mut path = self.path(now, self.seqs.outstanding());
             path.in_flight = in_flight as f64;
             // The losses that add up to it have been answered one window at a time.
-            self.restart(path, ResetCause::PersistentCongestion, true, Probability::ONE, false);
+            self.restart(
+                path,
+                ResetCause::PersistentCongestion,
+                true,
+                Probability::ONE,
+                AfterTimeout::Restart,
+            );
         }
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
         let in_recovery = self.report.in_recovery;
@@ -433,18 +441,10 @@ impl Sender {
         cause: ResetCause,
         repeated: bool,
         probability: Probability,
-        keeps_window: bool,
+        leaves: AfterTimeout,
     ) {
         let Sequences { una, high, .. } = self.seqs;
-        self.window.on_reset(&ResetEvent {
-            path,
-            cause,
-            repeated,
-            probability,
-            keeps_window,
-            una,
-            high,
-        });
+        self.window.on_reset(&ResetEvent { path, cause, repeated, probability, leaves, una, high });
     }
 
     /// When [`Sender::on_timer`] must be called next.
@@ -493,8 +493,8 @@ impl Sender {
     fn on_timeout(&mut self, path: Path, repeated: bool) {
         let loss = self.first_loss(path, LossSign::Timeout);
         let probability = self.discriminator.judge_timeout(&loss);
-        let keeps_window = self.discriminator.keeps_window_on_timeout();
-        self.restart(path, ResetCause::Timeout, repeated, probability, keeps_window);
+        let leaves = self.discriminator.after_timeout();
+        self.restart(path, ResetCause::Timeout, repeated, probability, leaves);
         self.estimators.on_reset();
     }
 

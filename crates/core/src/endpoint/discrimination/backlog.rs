@@ -13,7 +13,8 @@
 //!
 //! Fu and Liew take the smoothed RTT; Linux (tcp_veno.c) the smallest of those since the last
 //! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
-//! from exact samples) is the default. BaseRTT is the smallest RTT of the connection.
+//! from exact samples) is the default. BaseRTT is the smallest RTT of the connection, or since the
+//! last loss: see `estimator::backlog`.
 
 use super::{Judge, LossDiscrimination, Setup};
 use crate::endpoint::estimator::{BacklogMeter, VenoConfig};
@@ -60,7 +61,14 @@ impl LossDiscrimination for Backlog {
     }
 
     fn judge(&mut self, loss: &LossEvent) -> Probability {
-        self.opinion(loss)
+        let verdict = self.opinion(loss);
+        self.meter.on_loss();
+        verdict
+    }
+
+    fn judge_timeout(&mut self, _: &LossEvent) -> Probability {
+        self.meter.on_loss();
+        Probability::ONE
     }
 
     fn opinion(&self, loss: &LossEvent) -> Probability {
@@ -71,7 +79,7 @@ impl LossDiscrimination for Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::estimator::{LossRate, VenoRtt};
+    use crate::endpoint::estimator::{BaseRtt, LossRate, VenoRtt};
     use crate::endpoint::event::{LossSign, Path};
     use crate::units::Duration;
 
@@ -99,6 +107,32 @@ mod tests {
         assert_eq!(verdict(config, 15.0, &[100]), 1.0);
         assert_eq!(verdict(config, 14.0, &[100]), 0.4);
         assert_eq!(verdict(config, 14.0, &[]), 0.4, "nothing known yet");
+    }
+
+    #[test]
+    fn the_least_rtt_may_be_forgotten_at_a_loss() {
+        // 80 ms, a loss, then 100 and 110 ms, of which the latest counts. Of the connection: N = 20
+        // x 30/110 = 5.5. Since the loss: 20 x 10/110 = 1.8.
+        let latest = VenoConfig { rtt: VenoRtt::Latest, ..VenoConfig::DEFAULT };
+        for (base_rtt, expected) in [(BaseRtt::Connection, 1.0), (BaseRtt::Loss, 0.4)] {
+            let mut backlog = Backlog::of(VenoConfig { base_rtt, ..latest });
+            let mut hear = |rtt| {
+                let path = path(20.0, rtt);
+                backlog.on_ack(&AckEvent { path, newly_acked: 1, ..AckEvent::default() });
+                let sign = LossSign::Acknowledgments;
+                LossEvent { path, seq: 0, sign, rate: LossRate::default() }
+            };
+            let first = hear(80);
+            assert_eq!(backlog.judge(&first).get(), 0.4);
+            let mut hear = |rtt| {
+                let path = path(20.0, rtt);
+                backlog.on_ack(&AckEvent { path, newly_acked: 1, ..AckEvent::default() });
+                LossEvent { path, ..first }
+            };
+            hear(100);
+            let second = hear(110);
+            assert_eq!(backlog.judge(&second).get(), expected, "{base_rtt:?}");
+        }
     }
 
     #[test]

@@ -14,20 +14,22 @@
 //!
 //! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss
 //! that is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
-//! variants are plain SACK. CETEN_P flips for every lost segment of a window until one reduces it
+//! variants are plain SACK, which restarts after a timeout. CETEN_P flips for every lost segment of a window until one reduces it
 //! ("a particular loss", "the lost segment"); then, as in SACK, that was the one reduction of the
 //! window. Without `per_segment` one flip decides for all losses of a window, and CETEN_P
 //! comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces once per window.
 //!
 //! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
-//! retransmission timeouts", section 4.3.1), and its verdict decides over cwnd as any other:
-//! corruption leaves "the congestion control state" alone, and a timeout after a fast retransmit
-//! is "a second cwnd reduction" (section 4.4). The other readings of [`TimeoutResponse`], which
-//! begin with one packet after a timeout, come nowhere near the paper's Fig. 8 at 20 %: retransmissions
-//! are lost in every window there, and slow start from one packet is all that is ever seen.
+//! retransmission timeouts", section 4.3.1), and what is decided is the same: nothing or "reducing
+//! the congestion window by half", or equation (1), which "reacts to each loss"; a timeout after a
+//! fast retransmit is "a second cwnd reduction" (section 4.4). No word of the paper restarts from
+//! one packet, so that no reading but this is by the letter. The others of [`TimeoutResponse`] are
+//! TCP's own restart with more or less of the verdict in it. Those that begin with one packet
+//! after any timeout come nowhere near the paper's Fig. 8 at 20 %: retransmissions are lost in
+//! every window there, and slow start from one packet is all that is ever seen.
 
 use super::{Judge, LossDiscrimination, Setup};
-use crate::endpoint::event::{AckEvent, LossEvent};
+use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
@@ -50,16 +52,21 @@ pub struct CetenConfig {
 }
 
 impl CetenConfig {
-    /// n = k = 1, and the verdict decides over cwnd after a timeout too.
+    /// n = k = 1, and a timeout is a loss like any other.
     pub const DEFAULT: CetenConfig = CetenConfig {
         adaptive: false,
         n: 1.0,
         k: 1.0,
-        timeouts: TimeoutResponse::Window,
+        timeouts: TimeoutResponse::Decrease,
         per_segment: true,
     };
 }
-crate::words!(TimeoutResponse { Standard = "standard", Threshold = "threshold", Window = "window" });
+crate::words!(TimeoutResponse {
+    Standard = "standard",
+    Threshold = "threshold",
+    Window = "window",
+    Decrease = "decrease",
+});
 crate::parameters! {
     CetenConfig in "ceten", "the response of ceten-p and ceten-a";
     n: Kind::Number { least: 1.0, most: 1e9 }, "",
@@ -82,6 +89,9 @@ pub enum TimeoutResponse {
     /// congestion gets the standard answer, and between them cwnd lies as far above one packet as
     /// corruption is likely. What is outstanding may go out again in one burst.
     Window,
+    /// The decrease of any other loss: equation (1) of cwnd and of what is in flight, or, for
+    /// CETEN_P, one half or nothing (sections 4.3.1 and 4.3.2, by the letter).
+    Decrease,
 }
 
 /// The state of both variants.
@@ -94,6 +104,8 @@ pub struct ErrorShare {
     /// What links told out of band.
     links: Vec<Link>,
     unjudged_from: Option<u64>,
+    /// Was any corruption known of at the latest timeout?
+    told: bool,
 }
 
 /// A link's survival probability in force, and reports that are still to come, in order.
@@ -151,7 +163,14 @@ impl Judge for ErrorShare {
 
 impl ErrorShare {
     fn of(config: CetenConfig, stream: Stream) -> Self {
-        ErrorShare { config, stream, survival: 1.0, links: Vec::new(), unjudged_from: None }
+        ErrorShare {
+            config,
+            stream,
+            survival: 1.0,
+            links: Vec::new(),
+            unjudged_from: None,
+            told: false,
+        }
     }
 
     /// e, the fraction of packets that the path corrupts, as far as the sender knows at `now`.
@@ -227,6 +246,7 @@ impl LossDiscrimination for ErrorShare {
     }
 
     fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
+        self.told = self.corruption_rate(loss.path.now) > 0.0;
         if self.config.timeouts == TimeoutResponse::Standard {
             self.unjudged_from = None;
             return Probability::ONE;
@@ -234,8 +254,13 @@ impl LossDiscrimination for ErrorShare {
         self.judge(loss)
     }
 
-    fn keeps_window_on_timeout(&self) -> bool {
-        self.config.timeouts == TimeoutResponse::Window
+    fn after_timeout(&self) -> AfterTimeout {
+        match self.config.timeouts {
+            TimeoutResponse::Standard | TimeoutResponse::Threshold => AfterTimeout::Restart,
+            TimeoutResponse::Window => AfterTimeout::Share,
+            TimeoutResponse::Decrease if self.told => AfterTimeout::Decrease,
+            TimeoutResponse::Decrease => AfterTimeout::Restart,
+        }
     }
 }
 
@@ -301,6 +326,17 @@ mod tests {
         assert_eq!(judge(TimeoutResponse::Standard), 1.0);
         assert!(judge(TimeoutResponse::Threshold).abs() < 1e-12); // e = p.
         assert!(judge(TimeoutResponse::Window).abs() < 1e-12);
+        assert!(judge(TimeoutResponse::Decrease).abs() < 1e-12);
+    }
+
+    #[test]
+    fn where_nothing_is_known_of_corruption_a_timeout_restarts_as_sack_does() {
+        // e = 0, and 1 % of p = 4 %.
+        for (survival, expected) in [(1.0, AfterTimeout::Restart), (0.99, AfterTimeout::Decrease)] {
+            let mut share = share(true, CetenConfig::DEFAULT, survival);
+            share.judge_timeout(&loss(400, LossSign::Timeout));
+            assert_eq!(share.after_timeout(), expected, "{survival}");
+        }
     }
 
     #[test]

@@ -22,11 +22,20 @@
 //! growth of the queueing delay alone (`jtcp.jitter = "signed"`). They err alike on a DropTail
 //! queue at k = 1; at k = 1/2 neither does.
 //!
-//! The sum covers the last one to two RTTs, kept by two reference points and no list of packets.
-//! Timeouts are TCP's.
+//! The sum covers the last one to two RTTs, kept by two reference points and no list of packets
+//! (default), or the last cwnd packets (`jtcp.span = "window"`). With signs and such a window Jr is
+//! the growth of the delay over a window in the time that it took to arrive.
+//!
+//! Timeouts are TCP's (default), or a low jitter ratio makes a timeout halve cwnd, as congestion
+//! without one does (`jtcp.timeouts = "judged"`).
+//!
+//! The signed sum over a window and the judged timeouts are what is said of Wu and Chen's paper. It
+//! was not at hand, and estcp2010, which was, says neither.
+
+use std::collections::VecDeque;
 
 use super::{Judge, LossDiscrimination, Setup};
-use crate::endpoint::event::{AckEvent, LossEvent};
+use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
 use crate::units::{Probability, Time};
@@ -40,6 +49,24 @@ pub enum Jitter {
     Signed,
 }
 
+/// What the jitter ratio is taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// One to two RTTs.
+    Rtt,
+    /// The latest packets, as many as cwnd has.
+    Window,
+}
+
+/// What JTCP does about a timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JitterTimeouts {
+    /// What TCP does.
+    Standard,
+    /// With a low jitter ratio it halves cwnd; else what TCP does.
+    Judged,
+}
+
 /// The parameters of JTCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JtcpConfig {
@@ -47,19 +74,33 @@ pub struct JtcpConfig {
     pub threshold: f64,
     /// How jitter adds up.
     pub jitter: Jitter,
+    /// Over what.
+    pub span: Span,
+    /// Are timeouts judged?
+    pub timeouts: JitterTimeouts,
 }
 
 crate::words!(Jitter { Absolute = "absolute", Signed = "signed" });
+crate::words!(Span { Rtt = "rtt", Window = "window" });
+crate::words!(JitterTimeouts { Standard = "standard", Judged = "judged" });
 
 impl JtcpConfig {
     /// As estcp2010 and RFC 3550 have it.
-    pub const DEFAULT: JtcpConfig = JtcpConfig { threshold: 1.0, jitter: Jitter::Absolute };
+    pub const DEFAULT: JtcpConfig = JtcpConfig {
+        threshold: 1.0,
+        jitter: Jitter::Absolute,
+        span: Span::Rtt,
+        timeouts: JitterTimeouts::Standard,
+    };
 }
 crate::parameters! {
     JtcpConfig in "jtcp", "parameters of jtcp";
     threshold: Kind::Number { least: 0.0, most: 1000.0 }, "",
         "jitter ratio times cwnd from which a loss is congestion";
     jitter: Kind::Word(Jitter::WORDS), "", "what is added up: |D| or D";
+    span: Kind::Word(Span::WORDS), "", "over one to two RTTs, or the last cwnd packets";
+    timeouts: Kind::Word(JitterTimeouts::WORDS), "",
+        "a timeout is TCP's, or halves cwnd where the jitter ratio is low";
 }
 
 /// A point that the sum begins at.
@@ -83,6 +124,10 @@ pub struct JitterRatio {
     /// Between one and two RTTs ago, and less than one.
     older: Option<Reference>,
     newer: Option<Reference>,
+    /// With [`Span::Window`]: the packets before the latest, in order, no more than cwnd.
+    window: VecDeque<Reference>,
+    /// Did the latest timeout come with a low jitter ratio?
+    spared: bool,
 }
 
 impl Part for JitterRatio {
@@ -109,14 +154,24 @@ impl Judge for JitterRatio {
 
 impl JitterRatio {
     fn of(config: JtcpConfig) -> Self {
-        JitterRatio { config, latest: None, sum: 0.0, older: None, newer: None }
+        JitterRatio {
+            config,
+            latest: None,
+            sum: 0.0,
+            older: None,
+            newer: None,
+            window: VecDeque::new(),
+            spared: false,
+        }
     }
 
     /// The jitter ratio now; zero before there is one.
     fn ratio(&self) -> f64 {
-        let (Some(from), Some((_, received))) = (self.older.or(self.newer), self.latest) else {
-            return 0.0;
+        let from = match self.config.span {
+            Span::Rtt => self.older.or(self.newer),
+            Span::Window => self.window.front().copied(),
         };
+        let (Some(from), Some((_, received))) = (from, self.latest) else { return 0.0 };
         let elapsed = received.since(from.received).as_secs_f64();
         if elapsed > 0.0 { (self.sum - from.sum) / elapsed } else { 0.0 }
     }
@@ -141,6 +196,13 @@ impl LossDiscrimination for JitterRatio {
         }
         self.latest = Some((ack.sent, received));
         let now = ack.path.now;
+        if self.config.span == Span::Window {
+            // The oldest is where the sum begins: cwnd packets after it.
+            self.window.push_back(Reference { at: now, received, sum: self.sum });
+            let most = ack.path.cwnd as usize + 1;
+            self.window.drain(..self.window.len().saturating_sub(most));
+            return;
+        }
         if self.newer.is_none_or(|newer| now.since(newer.at) >= ack.path.rtt) {
             self.older = self.newer;
             self.newer = Some(Reference { at: now, received, sum: self.sum });
@@ -149,6 +211,16 @@ impl LossDiscrimination for JitterRatio {
 
     fn judge(&mut self, loss: &LossEvent) -> Probability {
         self.opinion(loss)
+    }
+
+    fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
+        let judged = self.config.timeouts == JitterTimeouts::Judged;
+        self.spared = judged && self.opinion(loss) == Probability::ZERO;
+        Probability::ONE
+    }
+
+    fn after_timeout(&self) -> AfterTimeout {
+        if self.spared { AfterTimeout::Decrease } else { AfterTimeout::Restart }
     }
 
     fn opinion(&self, loss: &LossEvent) -> Probability {
@@ -175,7 +247,19 @@ mod tests {
 
     /// The verdict on a loss after packets sent and received at these milliseconds; RTT 100 ms.
     fn verdict(jitter: Jitter, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {
-        let mut ratio = JitterRatio::of(JtcpConfig { jitter, ..JtcpConfig::DEFAULT });
+        judged(JtcpConfig { jitter, ..JtcpConfig::DEFAULT }, packets)
+    }
+
+    fn judged(config: JtcpConfig, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {
+        let (mut ratio, loss) = heard(config, packets);
+        ratio.judge(&loss)
+    }
+
+    fn heard(
+        config: JtcpConfig,
+        packets: impl IntoIterator<Item = (u64, u64)>,
+    ) -> (JitterRatio, LossEvent) {
+        let mut ratio = JitterRatio::of(config);
         let rtt = Duration::from_millis(100);
         let path = Path { cwnd: CWND, rtt, min_rtt: rtt, ..Path::default() };
         for (sent, received) in packets {
@@ -183,12 +267,8 @@ mod tests {
             let path = Path { now: ms(received + 50), ..path };
             ratio.on_ack(&AckEvent { path, sent: ms(sent), header, ..AckEvent::default() });
         }
-        ratio.judge(&LossEvent {
-            path,
-            seq: 0,
-            sign: LossSign::Acknowledgments,
-            rate: LossRate::default(),
-        })
+        let sign = LossSign::Acknowledgments;
+        (ratio, LossEvent { path, seq: 0, sign, rate: LossRate::default() })
     }
 
     /// Ten milliseconds a packet; number `lost` is missing behind the queue.
@@ -225,6 +305,36 @@ mod tests {
         let packets = || (0..30).map(|i| (10 * i, 12 * i + 50));
         assert_eq!(verdict(Jitter::Absolute, packets()), Probability::ONE);
         assert_eq!(verdict(Jitter::Signed, packets()), Probability::ONE);
+    }
+
+    #[test]
+    fn over_a_window_the_sum_covers_cwnd_packets() {
+        // Every 10 ms, but packet 19 waits 10 ms longer and all after it too. Ten packets up to the
+        // 29th begin at the 19th's arrival, where the sum has that step already; up to the 28th at
+        // the 18th's, 110 ms before, of which 10 are jitter: 1/11 < 1/10. With a step of 20 ms:
+        // 20/120 = 1/6.
+        for (packets, step, expected) in [(30, 20, 0.0), (29, 10, 0.0), (29, 20, 1.0)] {
+            for jitter in [Jitter::Absolute, Jitter::Signed] {
+                let config = JtcpConfig { jitter, span: Span::Window, ..JtcpConfig::DEFAULT };
+                let times = (0..packets).map(|i| (10 * i, 10 * i + 50 + step * u64::from(i >= 19)));
+                assert_eq!(judged(config, times).get(), expected, "{packets} {step} {jitter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_without_jitter_may_halve_the_window() {
+        for (timeouts, growth, expected) in [
+            (JitterTimeouts::Standard, 0, AfterTimeout::Restart),
+            (JitterTimeouts::Judged, 0, AfterTimeout::Decrease),
+            (JitterTimeouts::Judged, 2, AfterTimeout::Restart), // A queue that grows fast.
+        ] {
+            let config = JtcpConfig { timeouts, ..JtcpConfig::DEFAULT };
+            let (mut ratio, loss) =
+                heard(config, (0..30).map(|i| (10 * i, (10 + growth) * i + 50)));
+            assert_eq!(ratio.judge_timeout(&loss), Probability::ONE);
+            assert_eq!(ratio.after_timeout(), expected);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod spike_or_rate_gap;
 mod warning;
 
 pub use error_share::{CetenConfig, TimeoutResponse};
-pub use jitter_ratio::{Jitter, JtcpConfig};
+pub use jitter_ratio::{Jitter, JitterTimeouts, JtcpConfig, Span};
 pub use rate_gap::{RateGapConfig, Reading};
 pub use spike::SpikeConfig;
 pub use spike_or_rate_gap::SpikeOrRateGapConfig;
@@ -23,7 +23,7 @@ pub use spike_or_rate_gap::SpikeOrRateGapConfig;
 use std::fmt::Debug;
 
 use super::EndpointConfig;
-use super::event::{AckEvent, LossEvent};
+use super::event::{AckEvent, AfterTimeout, LossEvent};
 use super::feedback::Notice;
 use crate::part::{CustomPart, Part, axis};
 use crate::rng::Stream;
@@ -59,9 +59,10 @@ pub trait LossDiscrimination: Debug + Send + Sync {
     fn judge_timeout(&mut self, _loss: &LossEvent) -> Probability {
         Probability::ONE
     }
-    /// Does the verdict on a timeout decide over cwnd too? Otherwise cwnd becomes one packet.
-    fn keeps_window_on_timeout(&self) -> bool {
-        false
+    /// What the timeout that was judged last leaves of cwnd: one packet, but for those whose papers
+    /// say otherwise.
+    fn after_timeout(&self) -> AfterTimeout {
+        AfterTimeout::Restart
     }
 }
 
@@ -89,8 +90,8 @@ impl<T: LossDiscrimination + ?Sized> LossDiscrimination for Box<T> {
     fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
         (**self).judge_timeout(loss)
     }
-    fn keeps_window_on_timeout(&self) -> bool {
-        (**self).keeps_window_on_timeout()
+    fn after_timeout(&self) -> AfterTimeout {
+        (**self).after_timeout()
     }
 }
 
@@ -182,7 +183,7 @@ impl LossDiscrimination for Discriminator {
     fn judge_timeout(&mut self, loss: &LossEvent) -> Probability {
         each!(self, judge => judge.judge_timeout(loss))
     }
-    fn keeps_window_on_timeout(&self) -> bool {
-        each!(self, judge => judge.keeps_window_on_timeout())
+    fn after_timeout(&self) -> AfterTimeout {
+        each!(self, judge => judge.after_timeout())
     }
 }

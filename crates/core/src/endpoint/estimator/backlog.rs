@@ -7,7 +7,10 @@
 //!
 //! Fu and Liew take the smoothed RTT; Linux (tcp_veno.c) the smallest of those since the last
 //! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
-//! from exact samples) is the default. BaseRTT is the smallest RTT of the connection.
+//! from exact samples) is the default.
+//!
+//! BaseRTT is the smallest RTT of the connection, as in Linux, or since the last loss: `veno.base_rtt`
+//! chooses. That Fu and Liew reset it at every loss is said of their paper, which was not at hand.
 
 use crate::endpoint::event::{AckEvent, Path};
 use crate::part::Kind;
@@ -21,6 +24,15 @@ pub enum VenoRtt {
     Latest,
 }
 
+/// Since when BaseRTT is the smallest RTT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseRtt {
+    /// The start of the connection (Linux).
+    Connection,
+    /// The last loss, by duplicates or timeout.
+    Loss,
+}
+
 /// The parameters of TCP Veno.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VenoConfig {
@@ -29,19 +41,25 @@ pub struct VenoConfig {
     pub threshold: f64,
     /// The RTT in N.
     pub rtt: VenoRtt,
+    /// BaseRTT in N.
+    pub base_rtt: BaseRtt,
 }
 
 crate::words!(VenoRtt { Smoothed = "smoothed", Latest = "latest" });
+crate::words!(BaseRtt { Connection = "connection", Loss = "loss" });
 
 impl VenoConfig {
-    /// As the paper has it.
-    pub const DEFAULT: VenoConfig = VenoConfig { threshold: 3.0, rtt: VenoRtt::Smoothed };
+    /// As the paper has it, BaseRTT as Linux.
+    pub const DEFAULT: VenoConfig =
+        VenoConfig { threshold: 3.0, rtt: VenoRtt::Smoothed, base_rtt: BaseRtt::Connection };
 }
 crate::parameters! {
     VenoConfig in "veno", "parameters of veno";
     threshold: Kind::Number { least: 0.0, most: 1e6 }, "packets",
         "backlog from which a loss is congestion and growth is halved";
     rtt: Kind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
+    base_rtt: Kind::Word(BaseRtt::WORDS), "",
+        "BaseRTT is the least RTT of the connection (Linux), or since the last loss";
 }
 
 /// What Veno's decrease and its increase know of the backlog.
@@ -50,12 +68,16 @@ pub struct BacklogMeter {
     config: VenoConfig,
     /// Seconds; zero before the first sample.
     rtt: f64,
+    /// The least sample since the last loss, seconds.
+    since_loss: f64,
+    /// Is the next sample the first since a loss?
+    lost: bool,
 }
 
 impl BacklogMeter {
     /// A meter without samples.
     pub fn new(config: VenoConfig) -> Self {
-        BacklogMeter { config, rtt: 0.0 }
+        BacklogMeter { config, rtt: 0.0, since_loss: f64::INFINITY, lost: false }
     }
 
     /// An acknowledgment arrived.
@@ -66,11 +88,21 @@ impl BacklogMeter {
         let sample = ack.path.rtt.as_secs_f64();
         let first = self.rtt == 0.0 || self.config.rtt == VenoRtt::Latest;
         self.rtt = if first { sample } else { self.rtt + (sample - self.rtt) / 8.0 };
+        self.since_loss = if self.lost { sample } else { self.since_loss.min(sample) };
+        self.lost = false;
+    }
+
+    /// A loss was noticed, and judged.
+    pub fn on_loss(&mut self) {
+        self.lost = true;
     }
 
     /// Is N at or above the threshold?
     pub fn congested(&self, path: &Path) -> bool {
-        let base = path.min_rtt.as_secs_f64();
+        let base = match self.config.base_rtt {
+            BaseRtt::Connection => path.min_rtt.as_secs_f64(),
+            BaseRtt::Loss => self.since_loss,
+        };
         let backlog = if self.rtt > 0.0 { path.cwnd * (self.rtt - base) / self.rtt } else { 0.0 };
         backlog >= self.config.threshold
     }

@@ -12,7 +12,7 @@ mod karn;
 mod loss_rate;
 mod rtt;
 
-pub use backlog::{BacklogMeter, VenoConfig, VenoRtt};
+pub use backlog::{BacklogMeter, BaseRtt, VenoConfig, VenoRtt};
 pub use bandwidth::{Bandwidth, BandwidthKind};
 pub use delivery_rate::{DeliveryRate, LostPacket, RateSample};
 pub use estimators::{Asked, Estimators};

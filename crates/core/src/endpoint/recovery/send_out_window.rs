@@ -9,13 +9,16 @@
 //! acknowledgment is not retransmitted again by duplicates (footnote 2 gives the reason, for the
 //! case it mentions). A duplicate that answers a packet sent twice does not inflate the window:
 //! nothing is stored at the receiver that a later acknowledgment would deflate it by, and the
-//! surplus would stay for good. (The echo of the trigger tells; a TCP would need RFC 2883.)
+//! surplus would stay for good. The echo of the trigger tells; the sender of section 4 has none, so
+//! that by the letter every duplicate inflates (`old_duplicates = "count"`). That is not the
+//! default: over XTCP, whose routers take no surplus back, flows that have one keep up to twice
+//! their share, and Jain's index of ten flows falls to 0.75 at 1 % loss (docs/protocols/xcp.md).
 //! After a connection reset, duplicates count for nothing before all that had been sent is
 //! acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
 
 use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sent, Sequences, fits};
-use crate::endpoint::EndpointConfig;
+use crate::endpoint::{EndpointConfig, OldDuplicates};
 use crate::part::{Form, Parameter, Parameters, Part, Words};
 
 /// What tells the variants apart.
@@ -39,6 +42,7 @@ pub struct SendOutWindow {
     partial_acks: bool,
     threshold: u32,
     partial_deflation: bool,
+    old_duplicates: OldDuplicates,
     dupacks: u32,
     /// swnd - cwnd: packets stored at the receiver behind a gap.
     inflation: u64,
@@ -95,7 +99,7 @@ impl Part for SendOutWindow {
         ),
     ];
     const READS: &'static [&'static str] =
-        &["rto_floor", "partial_deflation", "retransmission_timeout_factor"];
+        &["rto_floor", "partial_deflation", "old_duplicates", "retransmission_timeout_factor"];
     fn form(config: &SendOutWindowConfig) -> &'static Form<SendOutWindowConfig> {
         let partial = usize::from(config.partial_acks);
         &Self::FORMS[2 * usize::from(config.retransmission_timer) + partial]
@@ -105,7 +109,8 @@ impl Part for SendOutWindow {
 impl SendOutWindow {
     #[inline(never)]
     fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        if acked.trigger_seq() < seqs.una || seqs.una < self.reset_point {
+        let old = self.old_duplicates == OldDuplicates::Ignore && acked.trigger_seq() < seqs.una;
+        if old || seqs.una < self.reset_point {
             return Finding::Nothing;
         }
         self.dupacks += 1;
@@ -124,6 +129,7 @@ impl Scheme for SendOutWindow {
             partial_acks: config.partial_acks,
             threshold: endpoint.dupack_threshold,
             partial_deflation: endpoint.partial_deflation,
+            old_duplicates: endpoint.old_duplicates,
             dupacks: 0,
             inflation: 0,
             head_resent_at: None,

@@ -48,12 +48,12 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
         1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 7]>(),
+        any::<[bool; 8]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
     );
     let config =
         config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
-            let [ecn, deflation, guard, pacing, timestamps, byte_counting, quick] = flags;
+            let [ecn, deflation, guard, pacing, timestamps, byte_counting, quick, blind] = flags;
             EndpointConfig {
                 initial_window: f64::from(iw),
                 rwnd,
@@ -66,6 +66,7 @@ fn chaos() -> impl Strategy<Value = Chaos> {
                 ecn,
                 pacing,
                 partial_deflation: deflation,
+                old_duplicates: if blind { OldDuplicates::Count } else { OldDuplicates::Ignore },
                 loss_monitor_guard: guard,
                 timestamps,
                 byte_counting,

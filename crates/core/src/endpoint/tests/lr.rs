@@ -180,6 +180,21 @@ fn an_echo_of_what_was_sent_twice_leaves_no_inflation_behind() {
 }
 
 #[test]
+fn a_sender_that_sees_no_echo_keeps_the_inflation_of_what_was_sent_twice() {
+    let config = EndpointConfig { old_duplicates: OldDuplicates::Count, ..window(4.0) };
+    let mut line = Timeline::new("lr-xcp", &config);
+    line.at(0, Start, &[0, 1, 2, 3]);
+    line.all_at(100, &[(1, &[4]), (2, &[5]), (3, &[0, 6])]);
+    line.at(110, ArrivesLate(0), &[7]);
+    // 4 to 7 outstanding, and a duplicate as any other: swnd 5. New acknowledgments of one packet
+    // each deflate by nothing, so that five packets stay outstanding with a cwnd of four.
+    line.at(200, Arrives(0), &[8]);
+    line.all_at(200, &[(4, &[9]), (5, &[10]), (6, &[11])]);
+    line.at(200, Arrives(7), &[12]);
+    line.cwnd(4.0);
+}
+
+#[test]
 fn loss_monitoring_repairs_several_losses_in_one_round_trip() {
     let mut line = Timeline::new("lr-lmxcp", &threshold(8.0, 1));
     line.at(0, Start, EIGHT);

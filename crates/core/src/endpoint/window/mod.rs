@@ -28,7 +28,7 @@ pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
 pub use highspeed::HighspeedConfig;
 pub use hybla::HyblaConfig;
-pub use new_jersey::NewJerseyConfig;
+pub use new_jersey::{JerseyRtt, NewJerseyConfig};
 pub use prague::PragueConfig;
 pub use vegas::VegasConfig;
 pub use westwood::WestwoodConfig;

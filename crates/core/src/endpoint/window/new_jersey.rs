@@ -18,6 +18,10 @@
 //! as said, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
 //! alone calls for rate control: `new_jersey.on_warning = true` does that, once per RTT.
 //!
+//! RTTmin is Westwood's, to which estcp2010 likens New Jersey. The module of TCP-Jersey for ns-3 takes
+//! the latest RTT instead, which keeps the queue: `new_jersey.rtt = "latest"`. The paper of 2005 was
+//! not at hand.
+//!
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.
 
@@ -34,6 +38,25 @@ use crate::units::{Probability, Time};
 pub struct NewJerseyConfig {
     /// Is a congestion warning without a loss a reason for rate control, once per RTT?
     pub on_warning: bool,
+    /// For which RTT the optimal window holds packets.
+    pub rtt: JerseyRtt,
+}
+
+/// The RTT of New Jersey's optimal window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JerseyRtt {
+    /// The smallest one.
+    #[default]
+    Smallest,
+    /// The latest sample (TCP-Jersey for ns-3).
+    Latest,
+}
+crate::words!(JerseyRtt { Smallest = "smallest", Latest = "latest" });
+
+impl NewJerseyConfig {
+    /// As estcp2010 describes it.
+    pub const DEFAULT: NewJerseyConfig =
+        NewJerseyConfig { on_warning: false, rtt: JerseyRtt::Smallest };
 }
 
 /// The state of New Jersey's window.
@@ -53,6 +76,7 @@ pub struct NewJersey {
 crate::parameters! {
     NewJerseyConfig in "new_jersey", "parameters of new-jersey";
     on_warning: Kind::Bool, "", "does a warning without a loss set the window?";
+    rtt: Kind::Word(JerseyRtt::WORDS), "", "RTT that the optimal window fills";
 }
 
 impl Part for NewJersey {
@@ -63,7 +87,7 @@ impl Part for NewJersey {
             what: "as reno, but to RTTmin times the arrival rate at the receiver on congestion",
             source: "Xu, Tian and Ansari 2005",
         },
-        config: NewJerseyConfig { on_warning: false },
+        config: NewJerseyConfig::DEFAULT,
     }];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::ArrivalTimes],
@@ -103,7 +127,11 @@ impl NewJersey {
 
     /// The optimal window.
     fn ownd(&self, path: &Path) -> f64 {
-        (path.min_rtt.as_secs_f64() * self.rate).max(2.0)
+        let rtt = match self.config.rtt {
+            JerseyRtt::Smallest => path.min_rtt,
+            JerseyRtt::Latest => path.rtt,
+        };
+        (rtt.as_secs_f64() * self.rate).max(2.0)
     }
 
     /// Goes to the optimal window, as far as congestion is likely.
@@ -169,7 +197,7 @@ mod tests {
 
     fn law(on_warning: bool) -> NewJersey {
         let endpoint = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
-        NewJersey::of(NewJerseyConfig { on_warning }, &endpoint)
+        NewJersey::of(NewJerseyConfig { on_warning, ..NewJerseyConfig::DEFAULT }, &endpoint)
     }
 
     #[test]
@@ -196,6 +224,19 @@ mod tests {
         let path = ack(5000, Flags::NONE).path;
         law.on_congestion(&CongestionEvent::certain(path));
         assert!((law.cwnd() - 20.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_optimal_window_fills_the_rtt_that_is_asked_for() {
+        // 200 packets a second; RTTmin 100 ms, the latest RTT 120 ms.
+        for (rtt, expected) in [(JerseyRtt::Smallest, 20.0), (JerseyRtt::Latest, 24.0)] {
+            let mut law = law(false);
+            law.config.rtt = rtt;
+            (law.rate, law.cwnd) = (200.0, 40.0);
+            let path = Path { rtt: Duration::from_millis(120), ..ack(0, Flags::NONE).path };
+            law.on_congestion(&CongestionEvent::certain(path));
+            assert!((law.cwnd() - expected).abs() < 1e-9, "{rtt:?}: {}", law.cwnd());
+        }
     }
 
     #[test]

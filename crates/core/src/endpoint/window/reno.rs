@@ -94,16 +94,16 @@ impl CongestionControl for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::event::Path;
+    use crate::endpoint::event::{AfterTimeout, Path};
     use crate::units::Probability;
 
     /// A window of 41 packets, 40 of them in flight, after a timeout.
-    fn after_timeout(congestion: f64, keeps_window: bool) -> (f64, f64) {
+    fn after_timeout(congestion: f64, leaves: AfterTimeout) -> (f64, f64) {
         let config = EndpointConfig { initial_window: 41.0, ..EndpointConfig::default() };
         let mut window = Reno::of(&config);
         window.on_reset(&ResetEvent {
             probability: Probability::new(congestion).unwrap(),
-            keeps_window,
+            leaves,
             ..ResetEvent::timeout(Path { in_flight: 40.0, ..Path::default() })
         });
         (window.cwnd(), window.ssthresh())
@@ -112,13 +112,16 @@ mod tests {
     #[test]
     fn a_timeout_restarts_from_one_packet_unless_it_is_corruption() {
         // RFC 5681 section 3.1.
-        assert_eq!(after_timeout(1.0, false), (1.0, 20.0));
-        assert_eq!(after_timeout(1.0, true), (1.0, 20.0));
+        assert_eq!(after_timeout(1.0, AfterTimeout::Restart), (1.0, 20.0));
+        assert_eq!(after_timeout(1.0, AfterTimeout::Share), (1.0, 20.0));
         // CETEN's readings: ssthresh alone by the verdict, or cwnd too.
-        assert_eq!(after_timeout(0.0, false), (1.0, 40.0));
-        assert_eq!(after_timeout(0.0, true), (41.0, 40.0));
+        assert_eq!(after_timeout(0.0, AfterTimeout::Restart), (1.0, 40.0));
+        assert_eq!(after_timeout(0.0, AfterTimeout::Share), (41.0, 40.0));
         // A quarter congestion: 1 + 40 x 3/4; 40 x (1 - 1/8).
-        assert_eq!(after_timeout(0.25, true), (31.0, 35.0));
+        assert_eq!(after_timeout(0.25, AfterTimeout::Share), (31.0, 35.0));
+        // eten2004 equation (1), MDF = 1 - 1/8: 41 x 7/8. By half: 41/2.
+        assert_eq!(after_timeout(0.25, AfterTimeout::Decrease), (35.875, 35.0));
+        assert_eq!(after_timeout(1.0, AfterTimeout::Decrease), (20.5, 20.0));
     }
 
     #[test]

@@ -67,11 +67,13 @@ impl CongestionControl for Veno {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.meter.on_loss();
         self.ssthresh = (event.path.in_flight * event.kept(0.5)).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
+        self.meter.on_loss();
         if !event.repeated {
             self.ssthresh = (event.path.in_flight * event.kept(0.5)).max(2.0);
         }

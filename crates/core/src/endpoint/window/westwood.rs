@@ -53,8 +53,20 @@ crate::parameters! {
         "what ACKs count for: each packet once, or as in Casetti 2001 and Linux";
 }
 
+impl WestwoodConfig {
+    /// The variant of this estimate. Westwood+ counts as its code for Linux does, which is what its
+    /// papers measured; tcpwbr2003 section II has each packet count once.
+    pub const fn of(estimator: BandwidthKind) -> Self {
+        let counting = match estimator {
+            BandwidthKind::PerRtt => Counting::AckedCount,
+            BandwidthKind::Be | BandwidthKind::Ere => Counting::Exact,
+        };
+        WestwoodConfig { estimator, counting }
+    }
+}
+
 const fn form(estimator: BandwidthKind, words: Words) -> Form<WestwoodConfig> {
-    Form { words, config: WestwoodConfig { estimator, counting: Counting::Exact } }
+    Form { words, config: WestwoodConfig::of(estimator) }
 }
 
 impl Part for Westwood {

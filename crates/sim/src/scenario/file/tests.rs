@@ -772,12 +772,21 @@ fn parameters_of_protocols_are_read_and_refused() {
     let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
     file.set("flows.*.veno", r#"{ threshold = 5, rtt = "latest" }"#).unwrap();
     file.set("flows.*.jtcp.jitter", "signed").unwrap();
-    file.set("flows.*.new_jersey.on_warning", "true").unwrap();
+    file.set("flows.*.jtcp.span", "window").unwrap();
+    file.set("flows.*.new_jersey", r#"{ on_warning = true, rtt = "latest" }"#).unwrap();
     file.set("flows.*.estcp.prior", "10").unwrap();
     for (protocol, expected) in [
-        ("veno", vec!["veno.threshold = 5", "veno.rtt = latest"]),
-        ("jtcp", vec!["jtcp.threshold = 1", "jtcp.jitter = signed"]),
-        ("new-jersey", vec!["new_jersey.on_warning = true"]),
+        ("veno", vec!["veno.threshold = 5", "veno.rtt = latest", "veno.base_rtt = connection"]),
+        (
+            "jtcp",
+            vec![
+                "jtcp.threshold = 1",
+                "jtcp.jitter = signed",
+                "jtcp.span = window",
+                "jtcp.timeouts = standard",
+            ],
+        ),
+        ("new-jersey", vec!["new_jersey.on_warning = true", "new_jersey.rtt = latest"]),
         ("estcp-ecn", vec!["estcp.prior = 10"]),
         ("newreno", vec![]),
     ] {
@@ -789,7 +798,12 @@ fn parameters_of_protocols_are_read_and_refused() {
     for (key, value, says) in [
         ("flows.*.veno.threshold", "-1", "must lie between 0 and"),
         ("flows.*.veno.rtt", "median", "valid: smoothed, latest"),
+        ("flows.*.veno.base_rtt", "none", "valid: connection, loss"),
         ("flows.*.jtcp.jitter", "rms", "valid: absolute, signed"),
+        ("flows.*.jtcp.span", "cwnd", "valid: rtt, window"),
+        ("flows.*.jtcp.timeouts", "always", "valid: standard, judged"),
+        ("flows.*.new_jersey.rtt", "mean", "valid: smallest, latest"),
+        ("flows.*.old_duplicates", "all", "valid: ignore, count"),
         ("flows.*.estcp.prior", "0", "must lie between 1 and"),
         ("flows.*.new_jersey.on_warning", "1", "expected true or false"),
     ] {
