@@ -163,7 +163,7 @@ fn a_changed_reproduction_says_so() {
     let command =
         "windward reproduce matrix-beside-newreno --quick --set duration=3s --set warmup=1s";
     assert!(manifest.contains(command), "{manifest}");
-    assert!(fs::read_to_string(sandbox.path("report/index.html")).unwrap().contains(command));
+    assert!(fs::read_to_string(sandbox.path("report/matrix.html")).unwrap().contains(command));
 }
 
 #[test]
