@@ -55,6 +55,7 @@ static QUANTITIES: &[Quantity] = &[
     group("cv", |of| of.group(0).throughput_cv()),
     group("lowest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::min)),
     group("highest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::max)),
+    quantity("throughput_between", BETWEEN, throughput_between),
     group("cwnd", |of| of.group(0).mean_cwnd),
     Quantity { samples: true, ..group("max_cwnd", max_cwnd) },
     group("timeouts", |of| of.group(0).timeouts as f64),
@@ -208,6 +209,22 @@ fn max_cwnd(of: &Inputs<'_>) -> f64 {
     let own = own.filter(|(flow, _)| flow.group == of.group_index(0));
     let windows = own.flat_map(|(_, series)| series.get(first..).unwrap_or_default());
     windows.copied().fold(f64::NAN, f64::max)
+}
+
+const BETWEEN: &[Takes] = &[Takes::Group, Takes::Number("from"), Takes::Number("until")];
+
+/// The mean throughput in the bins that lie wholly between two instants of the run, its warm-up
+/// included; no number if there are none.
+fn throughput_between(of: &Inputs<'_>) -> f64 {
+    let width = of.scenario.bin.as_secs_f64();
+    let (from, until) = (of.number(1), of.number(2));
+    let bins = of.group(0).throughput_bins.iter().enumerate();
+    // Rounding shall not cost a bin that begins or ends exactly there.
+    let within = bins.filter(|(bin, _)| {
+        let begins = *bin as f64 * width;
+        begins >= from - 1e-9 && begins + width <= until + 1e-9
+    });
+    mean(within.map(|(_, throughput)| *throughput))
 }
 
 const FOLLOWED: &[Takes] =
@@ -471,6 +488,8 @@ mod tests {
             ("max_cwnd(tcp)", 8.0),
             ("lowest_bin(tcp)", 4e6),
             ("highest_bin(tcp)", 6e6),
+            ("throughput_between(tcp, 0.5, 2)", 19e6 / 3.0), // 9, 4 and 6 in bins of 0.5 s
+            ("throughput_between(tcp, 0.6, 1.5)", 4e6),      // whole bins only
             ("capacity(bottleneck)", 1e7),
             ("drop_rate(bottleneck)", 0.2), // 200 of 1000
             ("loss(bottleneck)", 0.05),     // 40 of the 800 that left the wire
