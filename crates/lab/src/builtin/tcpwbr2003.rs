@@ -17,7 +17,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/fig8"),
         file!("papers/tcpwbr2003/fig9"),
         file!("papers/tcpwbr2003/fig10"),
-        file!("papers/tcpwbr2003/readings"),
+        file!("papers/tcpwbr2003/bulk-repeat-readings"),
         file!("papers/tcpwbr2003/timers"),
         file!("papers/tcpwbr2003/rate-gap"),
         file!("papers/tcpwbr2003/friendliness"),
