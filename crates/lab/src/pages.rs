@@ -190,18 +190,27 @@ impl Pages {
     }
 }
 
-/// The names of the protocols that any cell of an experiment runs.
+/// The names of the protocols that any cell of an experiment runs. A composition on the base of a
+/// row, as `estcp+newreno`, counts as that row.
 fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> {
     let mut names = Vec::new();
     for flow in experiment.plan(&Effort::Quick)?.scenarios.iter().flat_map(|s| &s.flows) {
-        match &flow.kind.traffic {
-            Traffic::Transport { protocol, .. } if !names.contains(&protocol.name) => {
-                names.push(protocol.name);
+        if let Traffic::Transport { protocol, .. } = &flow.kind.traffic {
+            let name = row_of(protocol.name);
+            if !names.contains(&name) {
+                names.push(name);
             }
-            _ => {}
         }
     }
     Ok(names)
+}
+
+/// The row of the table that a composition changes, by the name that it has from it; of
+/// `westwood++sack` it is `westwood+`.
+fn row_of(name: &'static str) -> &'static str {
+    let changes = |row: &str| name.strip_prefix(row).is_some_and(|rest| rest.starts_with('+'));
+    let rows = PROTOCOLS.iter().map(|p| p.name).filter(|row| name == *row || changes(row));
+    rows.max_by_key(|row| row.len()).unwrap_or(name)
 }
 
 /// The keys of `[endpoint]`, without that prefix.

@@ -144,3 +144,18 @@ fn a_frame_has_what_applies_and_nothing_else() {
     let newreno = frame("newreno");
     assert!(newreno.contains("any queue will do") && newreno.contains("`ecn`"));
 }
+
+#[test]
+fn a_composition_on_a_row_counts_as_that_row() {
+    for (name, row) in [
+        ("estcp", "estcp"),
+        ("estcp+newreno", "estcp"),
+        ("estcp-ecn+reno", "estcp-ecn"),
+        ("westwood++sack", "westwood+"),
+        ("westwood+", "westwood+"),
+        ("westwood+sack", "westwood"),
+        ("mine", "mine"),
+    ] {
+        assert_eq!(super::row_of(name), row);
+    }
+}
