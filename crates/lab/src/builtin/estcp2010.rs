@@ -16,7 +16,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/gamma"),
         file!("papers/estcp2010/classes"),
     ],
-    beside: &[],
+    beside: &[file!("papers/estcp2010/readings")],
     terms: &[
         ("N", "number of flows"),
         ("PER", "packet error rate"),

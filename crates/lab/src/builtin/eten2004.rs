@@ -15,7 +15,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig8"),
         file!("papers/eten2004/fig9"),
     ],
-    beside: &[],
+    beside: &[file!("papers/eten2004/readings")],
     terms: &[
         (
             "LFN, SFN, LTN",

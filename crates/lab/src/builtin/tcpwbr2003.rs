@@ -23,7 +23,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/friendliness"),
         file!("papers/tcpwbr2003/sojourns"),
     ],
-    beside: &[],
+    beside: &[file!("papers/tcpwbr2003/readings")],
     terms: &[
         ("BE, ERE", "the older and the adaptive bandwidth estimate of TCP Westwood"),
         ("newreno alone", "the same flow without another beside it"),
