@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
-use windward_lab::{Effort, Experiment, LabError, Provenance, RunOptions};
+use windward_lab::{Effort, Experiment, LabError, Provenance, QUICK_READINGS, RunOptions};
 
 use crate::clock;
 use crate::failure::Failure;
@@ -43,6 +43,10 @@ pub(crate) struct EffortArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Judge claims under every reading, also in a quick look, which leaves out the expensive ones
+    #[arg(long)]
+    all_readings: bool,
+
     /// Exit with status 1 if a claim is not held
     #[arg(long)]
     pub(crate) strict: bool,
@@ -58,8 +62,13 @@ impl EffortArgs {
         if self.full { Effort::Full } else { Effort::Quick }
     }
 
+    /// What the readings of a claim may take.
+    fn readings_budget(&self) -> Option<f64> {
+        (!self.full && !self.all_readings).then_some(QUICK_READINGS)
+    }
+
     /// Worker threads; zero means one per core.
-    pub(crate) fn threads(&self) -> usize {
+    fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
 
@@ -78,7 +87,7 @@ impl EffortArgs {
 /// Does work of the lab with a progress bar, until Ctrl-C; says then how to go on.
 pub(crate) fn with_progress<T>(
     quiet: bool,
-    threads: usize,
+    args: &EffortArgs,
     out: &Path,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
 ) -> Result<T, Failure> {
@@ -86,7 +95,13 @@ pub(crate) fn with_progress<T>(
     let progress = |progress: windward_lab::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));
     };
-    let done = work(&RunOptions { threads, cancel: signals::flag(), progress: &progress });
+    let options = RunOptions {
+        threads: args.threads(),
+        cancel: signals::flag(),
+        readings_budget: args.readings_budget(),
+        progress: &progress,
+    };
+    let done = work(&options);
     drop(bar);
     if matches!(done, Err(LabError::Cancelled)) && out.exists() {
         eprintln!(
@@ -106,7 +121,7 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
     for claim in claims {
         text += &format!("{:<4} {:<12}  {}\n", claim.id, claim.verdict, claim.claim);
         let indent = " ".repeat(18);
-        if claim.of() > 1 {
+        if claim.of() + claim.left_out > 1 {
             text += &format!("{indent} {}", claim.in_readings());
             if !claim.calibrated.is_empty() {
                 text += &format!("; calibrated: {}", claim.calibrated.join(", "));

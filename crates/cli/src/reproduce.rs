@@ -48,7 +48,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let report =
         ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: false };
-    let summary = effort::with_progress(quiet, args.effort.threads(), &args.out, |options| {
+    let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
         windward_lab::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;
     let mut text = effort::verdicts(&summary.claims);

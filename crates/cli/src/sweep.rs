@@ -53,7 +53,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     let report =
         ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: true };
     let experiments = [experiment];
-    let summary = effort::with_progress(quiet, args.effort.threads(), &out, |options| {
+    let summary = effort::with_progress(quiet, &args.effort, &out, |options| {
         windward_lab::reproduce(&experiments, &effort, options, &report, &out)
     })?;
     let mut text = String::new();

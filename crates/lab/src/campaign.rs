@@ -564,8 +564,7 @@ impl<'a> Campaign<'a> {
         for (e, plan) in plans.iter().enumerate() {
             for (c, claim) in plan.experiment.claims.iter().enumerate() {
                 let mut result = ClaimResult::open(claim, &plan.experiment.id);
-                let mut singles = Vec::new();
-                let mut expected = (0, 0.0);
+                let mut singles: Vec<(Deviation, usize, f64)> = Vec::new();
                 let all: Vec<usize> = (0..claim.checks.len()).collect();
                 let cells = self.cells_of(e, c, &all);
                 for reading in self.readings_of(e, c) {
@@ -583,16 +582,21 @@ impl<'a> Campaign<'a> {
                             plans[*e].scenarios[*c].predicted_packet_hops()
                         };
                         let work: f64 = changed.iter().map(weight).sum();
-                        expected.0 += changed.len() * FIRST_LOOK as usize;
-                        expected.1 += work * f64::from(FIRST_LOOK);
-                        singles.push(deviation);
+                        let runs = changed.len() * FIRST_LOOK as usize;
+                        singles.push((deviation, runs, work * f64::from(FIRST_LOOK)));
                     }
                     if matters && reading.is_calibrated() {
                         result.calibrated.push(reading.choice.clone());
                     }
                 }
+                let left_out = within_budget(&mut singles, self.options.readings_budget);
+                result.left_out = left_out;
+                let expected = singles
+                    .iter()
+                    .fold((0, 0.0), |sum, (_, runs, work)| (sum.0 + runs, sum.1 + work));
                 self.expected.0 += expected.0;
                 self.expected.1 += expected.1;
+                let singles = singles.into_iter().map(|(deviation, ..)| deviation).collect();
                 let case = Case { result, singles, expected, open: 0, paired: false };
                 self.cases.insert((e, c), case);
             }
@@ -796,6 +800,24 @@ impl<'a> Campaign<'a> {
         };
         reading.choices().iter().filter_map(word).collect()
     }
+}
+
+/// Keeps the readings that the budget allows for, the cheapest first and one in any case, in the
+/// order in which they were; says how many it left out.
+fn within_budget(singles: &mut Vec<(Deviation, usize, f64)>, budget: Option<f64>) -> usize {
+    let Some(budget) = budget else { return 0 };
+    let mut by_work: Vec<usize> = (0..singles.len()).collect();
+    by_work.sort_by(|a, b| singles[*a].2.total_cmp(&singles[*b].2));
+    let mut spent = 0.0;
+    let kept = by_work.iter().enumerate().take_while(|(n, index)| {
+        spent += singles[**index].2;
+        *n == 0 || spent <= budget
+    });
+    let kept: BTreeSet<usize> = kept.map(|(_, index)| *index).collect();
+    let all = singles.len();
+    let mut index = 0..;
+    singles.retain(|_| index.next().is_some_and(|i| kept.contains(&i)));
+    all - singles.len()
 }
 
 /// The pairs of readings that matter: of choices each of which alone changes the verdict of the

@@ -74,6 +74,8 @@ pub struct ClaimResult {
     pub calibrated: Vec<String>,
     /// What came out under each other reading.
     pub readings: Vec<ReadingResult>,
+    /// Other readings that were not judged, since a quick look has no time for them.
+    pub left_out: usize,
 }
 
 /// A claim under another than the plain reading.
@@ -395,6 +397,7 @@ impl ClaimResult {
             checks: Vec::new(),
             calibrated: Vec::new(),
             readings: Vec::new(),
+            left_out: 0,
         }
     }
 
@@ -417,11 +420,15 @@ impl ClaimResult {
 
     /// `holds in 3 of 7 readings`.
     pub fn in_readings(&self) -> String {
-        match (self.held(), self.of()) {
+        let text = match (self.held(), self.of()) {
             (_, 1) => "no choice to read otherwise".to_owned(),
             (0, of) => format!("holds in none of {of} readings"),
             (held, of) if held == of => format!("holds in all {of} readings"),
             (held, of) => format!("holds in {held} of {of} readings"),
+        };
+        match self.left_out {
+            0 => text,
+            more => format!("{text}, {more} not judged"),
         }
     }
 
@@ -464,6 +471,7 @@ impl ClaimResult {
             "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
             "held_in_readings": self.held(),
             "readings_judged": self.of(),
+            "readings_left_out": self.left_out,
             "calibrated": self.calibrated,
             "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),

@@ -39,4 +39,4 @@ pub use error::LabError;
 pub use experiment::{Effort, Experiment};
 pub use report::Provenance;
 pub use reproduce::{Forecast, ReportOptions, ReproductionSummary, forecast, reproduce};
-pub use sweep::{Plan, Progress, Results, RunOptions};
+pub use sweep::{Plan, Progress, QUICK_READINGS, Results, RunOptions};

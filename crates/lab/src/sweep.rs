@@ -32,6 +32,9 @@ pub struct Plan {
     pub scenarios: Vec<Scenario>,
 }
 
+/// What the other readings of a claim may take in a quick look, packet-hops: some seconds of a core.
+pub const QUICK_READINGS: f64 = 60e6;
+
 /// How to run.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
@@ -39,6 +42,9 @@ pub struct RunOptions<'a> {
     pub threads: usize,
     /// Set it to stop: checked between runs and within.
     pub cancel: &'a AtomicBool,
+    /// How much work, in packet-hops, the other readings of one claim may take at their first look;
+    /// the most expensive are left out, and the report says how many. `None` is no bound.
+    pub readings_budget: Option<f64>,
     /// Called after each run, by one thread at a time.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }

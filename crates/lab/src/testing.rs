@@ -144,7 +144,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
 }
 
 pub(crate) fn options<'a>(threads: usize, cancel: &'a AtomicBool) -> RunOptions<'a> {
-    RunOptions { threads, cancel, progress: &|_| {} }
+    RunOptions { threads, cancel, readings_budget: None, progress: &|_| {} }
 }
 
 pub(crate) fn experiment() -> Experiment {

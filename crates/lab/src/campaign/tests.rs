@@ -176,6 +176,35 @@ fn pairs_of_readings_that_matter_come_with_full_effort() {
 }
 
 #[test]
+fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
+    let list = [experiment(0.0)];
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    // One in any case; two choices have one other value each.
+    assert_eq!(summary.claims[0].readings.len(), 1);
+    assert!(summary.claims[0].in_readings().ends_with(" of 2 readings, 1 not judged"));
+    let (a, b, c) = ("a", "b", "c");
+    let all = || {
+        let one = |name, work| (Deviation::one(name, "x"), 4, work);
+        vec![one(a, 30.0), one(b, 10.0), one(c, 20.0)]
+    };
+    let kept = |budget| {
+        let mut singles = all();
+        let left_out = within_budget(&mut singles, budget);
+        let names = singles.iter().map(|(d, ..)| d.choices()[0].0.clone());
+        (names.collect::<Vec<String>>(), left_out)
+    };
+    assert_eq!(kept(None), (vec![a.into(), b.into(), c.into()], 0));
+    assert_eq!(kept(Some(60.0)), (vec![a.into(), b.into(), c.into()], 0));
+    assert_eq!(kept(Some(59.0)), (vec![b.into(), c.into()], 1));
+    assert_eq!(kept(Some(5.0)), (vec![b.into()], 2));
+}
+
+#[test]
 fn neither_threads_nor_an_interruption_show() {
     let experiment = experiment(1e6);
     let list = std::slice::from_ref(&experiment);

@@ -27,6 +27,11 @@ pub(super) fn header(
             "<p class=\"why\"><b>{state}</b>: {} experiments are still to come.</p>",
             standing.to_come
         );
+    } else if standing.running {
+        html.push_str(
+            "<p class=\"why\"><b>Still running</b>: claims are being judged under other \
+             readings.</p>\n",
+        );
     }
     let _ = writeln!(
         html,

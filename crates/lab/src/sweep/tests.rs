@@ -29,7 +29,8 @@ fn progress_ends_at_all_and_follows_the_work() {
     let seen = Mutex::new(Vec::new());
     let cancel = AtomicBool::new(false);
     let progress = |p: Progress| seen.lock().unwrap().push(p);
-    let options = RunOptions { threads: 2, cancel: &cancel, progress: &progress };
+    let options =
+        RunOptions { threads: 2, cancel: &cancel, readings_budget: None, progress: &progress };
     let plan = experiment().plan(&Effort::Quick).unwrap();
     measure(vec![plan], &options, &fake).unwrap();
     let seen = seen.into_inner().unwrap();
