@@ -6,7 +6,7 @@ use windward_sim::{Scenario, Simulation};
 
 use super::panel::{Mark, Panel, Scale, Series, stack};
 use super::titled;
-use crate::palette::{Style, style, variant_dash};
+use crate::palette::style;
 
 /// More lines in one panel could not be told apart.
 const MAX_LINES: usize = 12;
@@ -171,7 +171,7 @@ impl RunChart {
     fn panel(&self, title: &str, what: &str, unit: &str, factor: f64, lines: &[Line]) -> Panel {
         let series = lines.iter().enumerate().map(|(n, line)| Series {
             label: line.label.clone(),
-            style: look(n, lines.len()),
+            style: style(n, lines.len()),
             marks: line.points.iter().map(|&(x, y)| mark(x, y * factor)).collect(),
             connected: true,
         });
@@ -186,15 +186,12 @@ impl RunChart {
             x_bounds: Some((0.0, self.end.as_secs_f64())),
             y: (highest > 0.0).then_some((0.0, highest * 1.05)),
             y_log: false,
+            possible: (0.0, f64::INFINITY),
             series,
             references: Vec::new(),
+            reported: Vec::new(),
         }
     }
-}
-
-/// Few lines take colours far apart.
-fn look(n: usize, of: usize) -> Style {
-    Style { dash: variant_dash(n), ..style(if of <= 2 { n * 3 + 1 } else { n + 1 }) }
 }
 
 /// A point without an interval.
