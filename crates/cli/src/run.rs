@@ -72,8 +72,8 @@ impl Plot {
         })
     }
 
-    fn commit(mut self, title: &str) -> Result<(), Failure> {
-        let svg = self.chart.svg(title);
+    fn commit(mut self, title: &str, outcome: &Outcome) -> Result<(), Failure> {
+        let svg = self.chart.svg(title, outcome);
         self.dir.write(&self.file, |out| out.write_all(svg.as_bytes()))?;
         Ok(self.dir.commit()?)
     }
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
         out.commit()?;
     }
     if let (Some(plot), Some(path)) = (plot, &args.plot) {
-        plot.commit(&args.scenario.file.display().to_string())?;
+        plot.commit(&args.scenario.file.display().to_string(), &outcome)?;
         if !quiet {
             output::note(&format!("chart: {}", path.display()));
         }

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(looks[1].color.to_string(), "#002e47");
         // A protocol that is dashed itself has its variants in other dashes.
         let dashed = protocol_style("lr-xcp-pa").unwrap();
-        assert!(dashed.dash != "" && dashed.variant(1).dash != dashed.dash);
+        assert!(!dashed.dash.is_empty() && dashed.variant(1).dash != dashed.dash);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! Series and words stand in the order of the table of protocols, those that are none behind
 //! them in the order of the file. A protocol has one look in all charts.
 
+use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario};
 
@@ -273,10 +274,8 @@ fn trace_panel(
     let runs = &runs[..if single { 1 } else { runs.len() }];
     let mut traced = traced(scenario, what, names);
     traced.sort_by_key(|(_, index)| rank(protocol_of_traced(scenario, what, *index)));
-    let protocols = traced.iter().map(|(_, index)| {
-        let row = protocol_of_traced(scenario, what, *index)?;
-        protocol_style(windward_core::protocols::PROTOCOLS[row].name)
-    });
+    let protocols =
+        traced.iter().map(|(_, index)| style_of_row(protocol_of_traced(scenario, what, *index)?));
     let styles = styles(&protocols.collect::<Vec<_>>());
     // A router can tell flows to send less.
     let least = if what == Traced::Signal { f64::NEG_INFINITY } else { 0.0 };
@@ -321,17 +320,30 @@ fn trace_panel(
 
 /// The protocol of a flow, or of a group all of whose flows have the same.
 fn protocol_of_traced(scenario: &Scenario, what: Traced, index: usize) -> Option<usize> {
-    let own = match what {
-        Traced::Queue | Traced::Signal => return None,
-        Traced::Throughput => scenario.flows.iter().filter(|f| f.group == index).collect(),
-        Traced::FlowThroughput | Traced::Cwnd => vec![&scenario.flows[index]],
-    };
-    let mut rows = own.into_iter().map(|flow| match &flow.kind.traffic {
+    let flows = scenario.flows.iter().enumerate();
+    match what {
+        Traced::Queue | Traced::Signal => None,
+        Traced::Throughput => {
+            let own: Vec<usize> = flows.filter(|(_, f)| f.group == index).map(|(i, _)| i).collect();
+            shared_protocol(scenario, &own)
+        }
+        Traced::FlowThroughput | Traced::Cwnd => shared_protocol(scenario, &[index]),
+    }
+}
+
+/// The row of the table of protocols that all these flows have, if they have one.
+fn shared_protocol(scenario: &Scenario, flows: &[usize]) -> Option<usize> {
+    let mut rows = flows.iter().map(|flow| match &scenario.flows[*flow].kind.traffic {
         Traffic::Transport { protocol, .. } => protocol_of(protocol.name),
         Traffic::Datagrams { .. } => None,
     });
     let first = rows.next()??;
     rows.all(|row| row == Some(first)).then_some(first)
+}
+
+/// The look of a row of the table.
+fn style_of_row(row: usize) -> Option<Style> {
+    protocol_style(PROTOCOLS[row].name)
 }
 
 /// The series of a chart over time: label, and index of the group, flow or link.

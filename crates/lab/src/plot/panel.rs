@@ -1014,7 +1014,8 @@ mod tests {
             panel(Scale::Linear, many(true)),
             panel(Scale::Log, many(true)[..1].to_vec()),
         ];
-        charts[3].x_bounds = Some((1.0, 40.0));
+        // A logarithmic axis has no place for zero.
+        charts[3].series[0].marks.remove(0);
         for chart in &mut charts {
             chart.title = Some("A title that is longer than a telephone is wide ".repeat(3));
             chart.y_title = "Throughput of the class over its share of the link, Mbit/s".to_owned();

@@ -2,11 +2,10 @@
 
 use windward_core::units::{Duration, Time};
 use windward_sim::scenario::Traffic;
-use windward_sim::{Scenario, Simulation};
+use windward_sim::{Outcome, Scenario, Simulation};
 
 use super::panel::{Mark, Panel, Scale, Series, stack};
-use super::titled;
-use crate::palette::style;
+use super::{rank, shared_protocol, style_of_row, styles, titled};
 
 /// More lines in one panel could not be told apart.
 const MAX_LINES: usize = 12;
@@ -17,9 +16,9 @@ const MAX_SAMPLES: u64 = 20_000;
 
 /// A chart of one run in the making: it says when the next sample is due and takes it.
 ///
-/// Windows are those of each connection, or with more than twelve the means of the groups; rates are
-/// what a group puts through its bottlenecks, means since the sample before; queues are those of the
-/// bottlenecks.
+/// Windows are those of each connection, or with more than twelve the means of the groups; queues are
+/// those of the bottlenecks; rates are what a group puts through its bottlenecks, the means of the bins
+/// that the outcome keeps.
 ///
 /// ```
 /// use windward_lab::plot::RunChart;
@@ -42,7 +41,8 @@ const MAX_SAMPLES: u64 = 20_000;
 ///     sim.advance(instant);
 ///     chart.sample(&mut sim);
 /// }
-/// assert!(chart.svg("one flow").starts_with("<svg"));
+/// let outcome = sim.finish();
+/// assert!(chart.svg("one flow", &outcome).starts_with("<svg"));
 /// # Ok::<(), windward_sim::scenario::file::ScenarioError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -50,7 +50,8 @@ pub struct RunChart {
     interval: Duration,
     end: Time,
     next: Option<Time>,
-    last: Time,
+    /// Width of the bins that rates are kept in.
+    bin: Duration,
     windows: Vec<Line>,
     rates: Vec<Line>,
     queues: Vec<Line>,
@@ -62,14 +63,22 @@ struct Line {
     label: String,
     /// Indices of the flows that it is the mean or the sum of, or of the link.
     of: Vec<usize>,
-    /// What was counted at the last sample.
-    count: u64,
+    /// Row of the protocol that all these flows have.
+    protocol: Option<usize>,
     points: Vec<(f64, f64)>,
 }
 
 impl Line {
     fn new(label: String, of: Vec<usize>) -> Self {
-        Line { label, of, count: 0, points: Vec::new() }
+        Line { label, of, protocol: None, points: Vec::new() }
+    }
+
+    /// These lines of flows in the order of the table of protocols.
+    fn ordered(lines: impl Iterator<Item = Line>, scenario: &Scenario) -> Vec<Line> {
+        let known = |line: Line| Line { protocol: shared_protocol(scenario, &line.of), ..line };
+        let mut lines: Vec<Line> = lines.take(MAX_LINES).map(known).collect();
+        lines.sort_by_key(|line| rank(line.protocol));
+        lines
     }
 }
 
@@ -114,9 +123,9 @@ impl RunChart {
             interval,
             end,
             next: Some((Time::ZERO + interval).min(end)),
-            last: Time::ZERO,
-            windows: windows.take(MAX_LINES).collect(),
-            rates: rates.take(MAX_LINES).collect(),
+            bin: scenario.bin,
+            windows: Line::ordered(windows, scenario),
+            rates: Line::ordered(rates, scenario),
             queues: bottlenecks.into_iter().map(queue).collect(),
         }
     }
@@ -130,27 +139,28 @@ impl RunChart {
     /// Looks at a [`Simulation::traced`] that was advanced to [`RunChart::next_sample`].
     pub fn sample(&mut self, sim: &mut Simulation) {
         let Some(now) = self.next else { return };
-        let since_last = now.since(self.last).as_secs_f64();
         let at = now.as_secs_f64();
         for line in &mut self.windows {
             let sum: f64 = line.of.iter().filter_map(|&flow| sim.flow(flow)).map(|f| f.cwnd).sum();
             line.points.push((at, sum / line.of.len() as f64));
         }
-        for line in &mut self.rates {
-            let bytes = line.of.iter().map(|&flow| sim.bottleneck_bytes(flow)).sum();
-            let sent = bytes - std::mem::replace(&mut line.count, bytes);
-            line.points.push((at, sent as f64 * 8.0 / since_last));
-        }
         for line in &mut self.queues {
             line.points.push((at, sim.link(line.of[0]).queue_packets as f64));
         }
-        self.last = now;
         self.next = (now < self.end).then(|| (now + self.interval).min(self.end));
     }
 
     /// Three panels below each other as one SVG document; `title` is for those who cannot see it.
-    pub fn svg(&self, title: &str) -> String {
-        let highest = self.rates.iter().flat_map(|l| &l.points).map(|p| p.1).fold(0.0, f64::max);
+    /// Rates are those of the outcome, whose bins go by when packets leave the bottleneck.
+    pub fn svg(&self, title: &str, outcome: &Outcome) -> String {
+        let mut rates = self.rates.clone();
+        let width = self.bin.as_secs_f64();
+        for line in &mut rates {
+            let group = outcome.groups.iter().find(|group| group.name == line.label);
+            let bins = group.map_or(&[][..], |group| &group.throughput_bins).iter().enumerate();
+            line.points = bins.map(|(bin, bps)| ((bin as f64 + 0.5) * width, *bps)).collect();
+        }
+        let highest = rates.iter().flat_map(|l| &l.points).map(|p| p.1).fold(0.0, f64::max);
         let (unit, factor) = match highest {
             x if x >= 1e9 => ("Gbit/s", 1e-9),
             x if x >= 1e6 => ("Mbit/s", 1e-6),
@@ -159,7 +169,7 @@ impl RunChart {
         };
         let panels = [
             self.panel(title, "Congestion window", "packets", 1.0, &self.windows),
-            self.panel(title, "Throughput", unit, factor, &self.rates),
+            self.panel(title, "Throughput", unit, factor, &rates),
             self.panel(title, "Queue", "packets", 1.0, &self.queues),
         ];
         // Datagrams have no windows.
@@ -169,9 +179,11 @@ impl RunChart {
     }
 
     fn panel(&self, title: &str, what: &str, unit: &str, factor: f64, lines: &[Line]) -> Panel {
-        let series = lines.iter().enumerate().map(|(n, line)| Series {
+        let protocols = lines.iter().map(|line| line.protocol.and_then(style_of_row));
+        let styles = styles(&protocols.collect::<Vec<_>>());
+        let series = lines.iter().zip(styles).map(|(line, style)| Series {
             label: line.label.clone(),
-            style: style(n, lines.len()),
+            style,
             marks: line.points.iter().map(|&(x, y)| mark(x, y * factor)).collect(),
             connected: true,
         });
@@ -185,8 +197,8 @@ impl RunChart {
             x: Scale::Linear,
             x_bounds: Some((0.0, self.end.as_secs_f64())),
             y: (highest > 0.0).then_some((0.0, highest * 1.05)),
-            y_log: false,
             possible: (0.0, f64::INFINITY),
+            y_log: false,
             series,
             references: Vec::new(),
             reported: Vec::new(),
@@ -217,7 +229,8 @@ mod tests {
             sim.advance(instant);
             chart.sample(&mut sim);
         }
-        let svg = chart.svg("A & B");
+        let outcome = sim.finish();
+        let svg = chart.svg("A & B", &outcome);
         (chart, svg)
     }
 
@@ -240,17 +253,12 @@ mod tests {
             assert!(svg.contains(text), "no {text}");
         }
         assert!(svg.contains("A &amp; B") && !svg.contains("NaN"));
-        // 30 s in 500 steps; a queue of 50 packets; 5 Mbit/s and not more than a packet over it.
-        for line in chart.windows.iter().chain(&chart.rates).chain(&chart.queues) {
+        // 30 s in 500 steps; a queue of 50 packets.
+        for line in chart.windows.iter().chain(&chart.queues) {
             assert_eq!(line.points.len(), 500);
             assert!((line.points[499].0 - 30.0).abs() < 1e-9);
         }
         assert!(chart.queues[0].points.iter().all(|p| p.1 <= 50.0));
-        let both = chart.rates[0].points.iter().zip(&chart.rates[1].points);
-        let rates: Vec<f64> = both.map(|(a, b)| a.1 + b.1).collect();
-        // 1500 bytes in a step of 60 ms are 0.2 Mbit/s.
-        assert!(rates.iter().all(|rate| *rate <= 5.2e6), "{rates:?}");
-        assert!(rates.iter().sum::<f64>() / 500.0 > 4e6);
     }
 
     #[test]
@@ -261,7 +269,7 @@ mod tests {
         assert!(svg.contains(">lossy, mean<"));
         let datagrams = FIRST.replace("protocol = \"newreno\"", "cbr = { rate = \"1Mbit\" }");
         let (chart, svg) = drawn(&datagrams, &[("duration", "21s"), ("sample", "1s")]);
-        assert_eq!((chart.windows.len(), chart.rates[0].points.len()), (0, 21));
+        assert_eq!((chart.windows.len(), chart.queues[0].points.len()), (0, 21));
         assert!(!svg.contains("Congestion window") && svg.contains(">Throughput (Mbit/s)<"));
     }
 }
