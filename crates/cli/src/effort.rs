@@ -104,10 +104,10 @@ pub(crate) fn with_progress<T>(
     let done = work(&options);
     drop(bar);
     if matches!(done, Err(LabError::Cancelled)) && out.exists() {
-        eprintln!(
+        output::note(&format!(
             "what is done is kept in {}; the same command with --resume goes on",
             out.display()
-        );
+        ));
     }
     Ok(done?)
 }

@@ -570,6 +570,9 @@ impl<'a> Campaign<'a> {
                 for reading in self.readings_of(e, c) {
                     let mut matters = false;
                     for value in reading.others() {
+                        if self.options.cancel.load(Memory::Relaxed) {
+                            return Err(LabError::Cancelled);
+                        }
                         let deviation = Deviation::one(&reading.name, &value.label);
                         let changed = self.changed(&cells, &deviation)?;
                         matters |= !changed.is_empty();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use windward_sim::{Outcome, Scenario};
 
@@ -100,8 +100,12 @@ pub(crate) fn reproduce_with(
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
 ) -> Result<ReproductionSummary, LabError> {
     claims::check_references(experiments)?;
-    let plans = experiments.iter().map(|e| e.plan(effort));
-    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    // Thousands of scenarios take their time.
+    let plan = |e: &Experiment| match options.cancel.load(Ordering::Relaxed) {
+        true => Err(LabError::Cancelled),
+        false => e.plan(effort),
+    };
+    let plans = experiments.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     // A folder that cannot be written to shall not cost minutes first.
     let mut folder = Folder::open(out_dir)?;
     let earlier = folder.sections()?;

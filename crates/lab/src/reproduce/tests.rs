@@ -1,5 +1,4 @@
 use std::fs;
-use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::testing::{experiment, fake, options};
