@@ -186,7 +186,17 @@ fn writer(name: &str) -> Option<u32> {
 /// Is there a process of that number, as far as the system tells? The lock says more: a number
 /// means another process in another container.
 fn lives(process: u32) -> bool {
-    process == std::process::id() || Path::new("/proc").join(process.to_string()).exists()
+    if process == std::process::id() {
+        return true;
+    }
+    let known = Path::new("/proc").join(process.to_string());
+    if !known.exists() {
+        return false;
+    }
+    // One that has ended and that nobody has asked for its status is still listed: `7 (name) Z ..`.
+    let status = fs::read_to_string(known.join("stat")).unwrap_or_default();
+    let state = status.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// Does somebody hold the lock of the file? If that cannot be told, somebody may.
@@ -331,6 +341,27 @@ mod tests {
         drop(held);
         drop(OutputDir::create(root.path()).unwrap());
         assert!(!root.path().join(format!(".held.csv.{NOBODY}.part")).exists());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_has_ended_is_none_even_if_nobody_asked() {
+        assert!(lives(std::process::id()) && lives(1));
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        assert!(lives(child.id()));
+        child.kill().unwrap();
+        // It is listed until its parent, this process, waits for it.
+        for _ in 0..1000 {
+            if !lives(child.id()) {
+                break;
+            }
+            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(Path::new("/proc").join(child.id().to_string()).exists());
+        assert!(!lives(child.id()));
+        child.wait().unwrap();
+        assert!(!lives(child.id()));
     }
 
     #[test]
