@@ -50,7 +50,7 @@ pub(crate) enum Event {
     /// Everything that charts and tables show of an experiment is there.
     Measured(usize, Box<Results>),
     /// A claim has a verdict under one more reading: experiment, claim, what is known so far.
-    Judged(usize, usize, ClaimResult),
+    Judged(usize, usize, Box<ClaimResult>),
 }
 
 /// Who listens to it and remembers its runs.
@@ -781,7 +781,7 @@ impl<'a> Campaign<'a> {
         if first.is_empty() {
             first = (0..result.checks.len()).collect();
         }
-        self.observer.event(Event::Judged(e, c, result))?;
+        self.observer.event(Event::Judged(e, c, Box::new(result)))?;
         for deviation in next {
             self.open_question(e, c, deviation, first.clone())?;
         }

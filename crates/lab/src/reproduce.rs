@@ -175,7 +175,7 @@ impl Observer for Writer<'_> {
         match event {
             Event::Measured(index, results) => self.measured(index, *results),
             Event::Judged(experiment, claim, result) => {
-                self.judged[experiment][claim] = Some(result);
+                self.judged[experiment][claim] = Some(*result);
                 self.stale.insert(experiment);
                 self.news += 1;
                 Ok(())
