@@ -117,6 +117,24 @@ has_all_claims() {
     return $missing
 }
 
+# The pages of that as a browser shows them; says so and passes where there is none to be had.
+step_browser() {
+    if ! command -v python3 >/dev/null; then
+        echo "skipped: the pages are looked at by a Python script, and there is no python3"
+        return
+    fi
+    if ! command -v chromium >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends chromium; } \
+            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+    fi
+    if ! command -v chromium >/dev/null; then
+        echo "skipped: there is no chromium"
+        return
+    fi
+    check "browser: every page can be read, narrow and wide" \
+        python3 crates/lab/tests/browser/check.py report
+}
+
 # Goodput beside ns-2 on a few scenarios; says so and passes where there is no ns-2 to be had.
 step_validation() {
     if ! command -v python3 >/dev/null; then
@@ -168,7 +186,7 @@ step_readme() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy tests docs build reproduce validation instructions readme)
+all=(setup format clippy tests docs build reproduce browser validation instructions readme)
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     if [[ " ${all[*]} " != *" $step "* ]]; then

@@ -86,7 +86,21 @@ impl<L: Leaf> Expression<L> {
 
     /// Is it a single leaf?
     pub(crate) fn is_leaf(&self) -> bool {
-        matches!(self.root, Node::Leaf(_))
+        self.leaf().is_some()
+    }
+
+    /// The leaf, if it is a single one.
+    pub(crate) fn leaf(&self) -> Option<&L> {
+        match &self.root {
+            Node::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    /// Between what the value lies, given that of each leaf: interval arithmetic, which never
+    /// promises too little room and does not know of leaves that depend on each other.
+    pub(crate) fn bounds(&self, leaf: &impl Fn(&L) -> (f64, f64)) -> (f64, f64) {
+        self.root.bounds(leaf)
     }
 
     /// The same expression with other leaves.
@@ -136,6 +150,52 @@ impl<L> Node<L> {
             Node::Binary(Operator::Divide, a, b) => a.has_unit(leaf) != b.has_unit(leaf),
             Node::Binary(_, a, b) => a.has_unit(leaf) || b.has_unit(leaf),
             Node::Call(_, arguments) => arguments.iter().any(|a| a.has_unit(leaf)),
+        }
+    }
+
+    fn bounds(&self, leaf: &impl Fn(&L) -> (f64, f64)) -> (f64, f64) {
+        match self {
+            Node::Number(x) => (*x, *x),
+            Node::Leaf(l) => leaf(l),
+            Node::Negate(x) => {
+                let (low, high) = x.bounds(leaf);
+                (-high, -low)
+            }
+            Node::Binary(operator, a, b) => {
+                let ((a, b), (c, d)) = (a.bounds(leaf), b.bounds(leaf));
+                match operator {
+                    Operator::Add => (a + c, b + d),
+                    Operator::Subtract => (a - d, b - c),
+                    Operator::Multiply => {
+                        // Nothing times however much is nothing.
+                        let product =
+                            |x: f64, y: f64| if x == 0.0 || y == 0.0 { 0.0 } else { x * y };
+                        let all = [product(a, c), product(a, d), product(b, c), product(b, d)];
+                        let low = all.into_iter().fold(f64::INFINITY, f64::min);
+                        (low, all.into_iter().fold(f64::NEG_INFINITY, f64::max))
+                    }
+                    Operator::Divide if a >= 0.0 && c >= 0.0 => {
+                        (a / d, if c == 0.0 { f64::INFINITY } else { b / c })
+                    }
+                    Operator::Divide => (f64::NEG_INFINITY, f64::INFINITY),
+                }
+            }
+            Node::Call(function, arguments) => {
+                let all: Vec<(f64, f64)> = arguments.iter().map(|a| a.bounds(leaf)).collect();
+                let (lows, highs) = (all.iter().map(|b| b.0), all.iter().map(|b| b.1));
+                match (function, &all[..]) {
+                    (Function::Abs, [(low, high), ..]) => {
+                        let around_zero = *low <= 0.0 && *high >= 0.0;
+                        let least = if around_zero { 0.0 } else { low.abs().min(high.abs()) };
+                        (least, low.abs().max(high.abs()))
+                    }
+                    (Function::Max, _) => (
+                        lows.fold(f64::NEG_INFINITY, f64::max),
+                        highs.fold(f64::NEG_INFINITY, f64::max),
+                    ),
+                    _ => (lows.fold(f64::INFINITY, f64::min), highs.fold(f64::INFINITY, f64::min)),
+                }
+            }
         }
     }
 
@@ -493,6 +553,26 @@ mod tests {
         assert!(value("min(0/0, 1)").is_nan());
         assert!(value("max(1, 0/0)").is_nan());
         assert_eq!(value("1/0"), f64::INFINITY);
+    }
+
+    #[test]
+    fn bounds_by_hand() {
+        // Every cell is a share, but for those of the metric `rate`, which is only not negative.
+        let bounds = |text: &str| {
+            let expression = Expression::<Cell>::parse(text).unwrap();
+            expression.bounds(&|c| (0.0, if c.metric == "rate" { f64::INFINITY } else { 1.0 }))
+        };
+        assert_eq!(bounds("1 - a[x]"), (0.0, 1.0));
+        assert_eq!(bounds("a[x] - b[x]"), (-1.0, 1.0));
+        assert_eq!(bounds("abs(a[x] - 0.25)"), (0.0, 0.75));
+        assert_eq!(bounds("abs(2 + a[x])"), (2.0, 3.0));
+        assert_eq!(bounds("-2 * a[x]"), (-2.0, 0.0));
+        assert_eq!(bounds("a[x] / 2"), (0.0, 0.5));
+        assert_eq!(bounds("rate[x] / rate[y]"), (0.0, f64::INFINITY));
+        assert_eq!(bounds("0 * rate[x]"), (0.0, 0.0));
+        assert_eq!(bounds("(a[x] - 1) / rate[x]"), (f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!(bounds("min(rate[x], a[x])"), (0.0, 1.0));
+        assert_eq!(bounds("max(rate[x], 1 + a[x])"), (1.0, f64::INFINITY));
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! Charts of results.
 //!
 //! A [`PlotSpec`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG
-//! is dark on white, scales with the page and names its series beside their last point.
+//! is dark on white, scales with the page and names its series below.
+//!
+//! Series and words stand in the order of the table of protocols, those that are none behind
+//! them in the order of the file. A protocol has one look in all charts.
 
+use windward_core::protocols::PROTOCOLS;
+use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario};
 
 use crate::experiment::{Experiment, PlotKind, PlotSpec, Point, Reference, ReferenceLine, Traced};
-use crate::palette::{Style, protocol_style, style, variant_dash};
+use crate::expression::Measure;
+use crate::palette::{Style, protocol_of, protocol_style, style};
 use crate::statistics::{Estimate, estimate};
 use crate::sweep::Results;
 use crate::theory;
@@ -15,7 +21,7 @@ mod panel;
 mod run;
 
 pub(crate) use panel::escape;
-use panel::{Guide, Mark, Panel, Scale, Series};
+use panel::{Guide, GuideLine, Mark, Panel, Reported, Scale, Series, Word};
 pub use run::RunChart;
 
 /// One chart: its panels share their axes.
@@ -58,6 +64,9 @@ fn shown(experiment: &Experiment, spec: &PlotSpec, cell: usize) -> bool {
     spec.shows(&experiment.points(cell))
 }
 
+/// The labels of a series on the other axes, and its metric.
+type SeriesKey<'a> = (Vec<&'a str>, usize);
+
 /// Metrics against one axis. `log` is `None` for an axis of words.
 fn cells(
     results: &Results,
@@ -68,66 +77,119 @@ fn cells(
 ) -> Panel {
     let experiment = &results.plan.experiment;
     let axis = &experiment.axes[x];
+    let mut words: Vec<&str> = axis.points.iter().map(|p| p.label.as_str()).collect();
+    if words.iter().all(|word| protocol_of(word).is_some()) {
+        words.sort_by_key(|word| protocol_of(word));
+    }
     let place = |point: &Point| match log {
-        None => axis.points.iter().position(|p| p == point).map(|i| i as f64),
+        None => words.iter().position(|word| *word == point.label).map(|i| i as f64),
         Some(log) => point.quantity().map(|q| q.0).filter(|x| !log || *x > 0.0),
     };
     let places: Vec<Option<f64>> = axis.points.iter().map(place).collect();
+    let possible =
+        metrics.iter().map(|m| experiment.metrics[*m].expression.bounds(&Measure::bounds));
+    let possible = possible.fold((f64::INFINITY, f64::NEG_INFINITY), |all, own| {
+        (all.0.min(own.0 * spec.unit.factor), all.1.max(own.1 * spec.unit.factor))
+    });
     // A series is a metric at one label of every other axis.
-    let mut series: Vec<(Vec<&str>, usize, Vec<Mark>)> = Vec::new();
+    let mut series: Vec<(SeriesKey<'_>, Vec<Mark>)> = Vec::new();
     for &metric in metrics {
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
             let points = experiment.points(cell);
             let Some(at) = place(points[x]) else { continue };
-            let others = points.iter().enumerate().filter(|(a, _)| *a != x);
-            let labels: Vec<&str> = others.map(|(_, p)| p.label.as_str()).collect();
             let Some(e) = estimate(&results.samples(metric, cell)) else {
                 continue;
             };
-            let mark = mark(at, e, spec.unit.factor);
+            let mark = mark(at, e, spec.unit.factor, possible);
             if spec.y_log && mark.y <= 0.0 {
                 continue;
             }
-            let known = series.iter_mut().find(|(l, m, _)| (l, m) == (&labels, &metric));
-            match known {
-                Some((_, _, marks)) => marks.push(mark),
-                None => series.push((labels, metric, vec![mark])),
+            let key = (other_labels(&points, x), metric);
+            match series.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, marks)) => marks.push(mark),
+                None => series.push((key, vec![mark])),
             }
         }
     }
-    for (_, _, marks) in &mut series {
+    series.sort_by_key(|((labels, _), _)| rank(labels.iter().find_map(|l| protocol_of(l))));
+    for (_, marks) in &mut series {
         marks.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let units = axis.points.iter().filter_map(Point::quantity);
     let unit = units.map(|(_, unit)| unit).find(|u| !u.is_empty());
-    let words = || axis.points.iter().map(|p| p.label.clone()).collect();
-    let keys: Vec<(Vec<&str>, usize)> = series.iter().map(|(l, m, _)| (l.clone(), *m)).collect();
-    let drawn = series.into_iter().enumerate().map(|(n, (_, _, marks))| Series {
+    let keys: Vec<SeriesKey<'_>> = series.iter().map(|(key, _)| key.clone()).collect();
+    let styles = series_styles(&keys);
+    let drawn = series.into_iter().enumerate().map(|(n, (_, marks))| Series {
         label: series_label(experiment, &keys, n),
-        style: series_style(&keys, n),
+        style: styles[n],
         marks,
         connected: log.is_some(),
     });
+    let word = |word: &&str| Word { name: (*word).to_owned(), style: protocol_style(word) };
     Panel {
         title: spec.title.clone(),
         description: format!("{}: {} against {}", experiment.title, spec.y_title, axis.title),
         x_title: titled(&axis.title, unit.filter(|_| log.is_some()).unwrap_or_default()),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: match log {
-            None => Scale::Words(words()),
+            None => Scale::Words(words.iter().map(word).collect()),
             Some(false) => Scale::Linear,
             Some(true) => Scale::Log,
         },
         x_bounds: None,
         y: spec.y,
+        possible,
         y_log: spec.y_log,
         series: drawn.collect(),
-        references: guides(results, spec, x, &places),
+        references: guides(results, spec, x, &places, (&keys, &styles)),
+        reported: reported(experiment, spec, x, &places, &keys),
     }
 }
 
-fn mark(x: f64, e: Estimate, factor: f64) -> Mark {
-    Mark { x, y: e.mean * factor, low: e.low * factor, high: e.high * factor }
+/// The labels of a cell on all axes but one.
+fn other_labels<'a>(points: &[&'a Point], x: usize) -> Vec<&'a str> {
+    let others = points.iter().enumerate().filter(|(a, _)| *a != x);
+    others.map(|(_, p)| p.label.as_str()).collect()
+}
+
+/// In the order of the table, those that are not in it behind all others.
+fn rank(protocol: Option<usize>) -> usize {
+    protocol.unwrap_or(usize::MAX)
+}
+
+/// A point with as much of its interval as is possible.
+fn mark(x: f64, e: Estimate, factor: f64, (least, most): (f64, f64)) -> Mark {
+    let (y, low, high) = (e.mean * factor, e.low * factor, e.high * factor);
+    let cut = |end: f64| if end.is_finite() { end.max(least).min(most) } else { end };
+    Mark { x, y, low: cut(low), high: cut(high) }
+}
+
+/// What the paper's text says of single cells that the chart shows.
+fn reported(
+    experiment: &Experiment,
+    spec: &PlotSpec,
+    x: usize,
+    places: &[Option<f64>],
+    keys: &[SeriesKey<'_>],
+) -> Vec<Reported> {
+    let mark = |reported: &crate::experiment::Reported| {
+        let cell = reported.value.leaf()?;
+        if cell.experiment.as_ref().is_some_and(|id| *id != experiment.id) {
+            return None;
+        }
+        let (metric, index) = experiment.find(cell).ok()?;
+        if !shown(experiment, spec, index) {
+            return None;
+        }
+        let key = (other_labels(&experiment.points(index), x), metric);
+        let at = places[experiment.point_index(index, x)]?;
+        let (low, high) = reported.range;
+        let (low, high) = (low * spec.unit.factor, high * spec.unit.factor);
+        let drawable = !spec.y_log || low > 0.0;
+        let series = keys.iter().position(|known| *known == key).filter(|_| drawable)?;
+        Some(Reported { series, x: at, low, high })
+    };
+    experiment.reported.iter().filter_map(mark).collect()
 }
 
 fn titled(title: &str, unit: &str) -> String {
@@ -138,7 +200,7 @@ fn titled(title: &str, unit: &str) -> String {
 }
 
 /// Only what tells the series of a chart apart.
-fn series_label(experiment: &Experiment, keys: &[(Vec<&str>, usize)], n: usize) -> String {
+fn series_label(experiment: &Experiment, keys: &[SeriesKey<'_>], n: usize) -> String {
     let (labels, metric) = &keys[n];
     let all: Vec<&Vec<&str>> = keys.iter().map(|(l, _)| l).collect();
     let mut parts: Vec<String> = telling(labels, &all).into_iter().map(str::to_owned).collect();
@@ -157,17 +219,20 @@ fn telling<'a>(labels: &[&'a str], all: &[&Vec<&str>]) -> Vec<&'a str> {
     labels.iter().enumerate().filter(|(i, _)| differs(*i)).map(|(_, label)| *label).collect()
 }
 
-/// A protocol's own colour and marker; variants of it differ in their dash.
-fn series_style(keys: &[(Vec<&str>, usize)], n: usize) -> Style {
-    let protocol = |key: &(Vec<&str>, usize)| key.0.iter().find_map(|l| protocol_style(l));
-    match protocol(&keys[n]) {
-        None => style(n + 1),
-        Some(own) => {
-            let alike = keys.iter().filter(|k| protocol(k) == Some(own)).count();
-            let before = keys[..n].iter().filter(|k| protocol(k) == Some(own)).count();
-            Style { dash: if alike > 1 { variant_dash(before) } else { own.dash }, ..own }
-        }
-    }
+fn series_styles(keys: &[SeriesKey<'_>]) -> Vec<Style> {
+    let protocol = |key: &SeriesKey<'_>| key.0.iter().find_map(|l| protocol_style(l));
+    styles(&keys.iter().map(protocol).collect::<Vec<_>>())
+}
+
+/// A protocol's own look, shades of it for further series of the same; other colours for what is
+/// no protocol.
+fn styles(protocols: &[Option<Style>]) -> Vec<Style> {
+    let others = protocols.iter().filter(|p| p.is_none()).count();
+    let look = |(n, own): (usize, &Option<Style>)| {
+        let before = protocols[..n].iter().filter(|p| *p == own).count();
+        own.map_or_else(|| style(before, others), |own| own.variant(before))
+    };
+    protocols.iter().enumerate().map(look).collect()
 }
 
 /// Something over time, one panel per cell, all with the same bounds.
@@ -207,7 +272,14 @@ fn trace_panel(
     let scenario = &results.plan.scenarios[cell];
     let runs = results.cell_runs(cell);
     let runs = &runs[..if single { 1 } else { runs.len() }];
-    let traced = traced(scenario, what, names);
+    let mut traced = traced(scenario, what, names);
+    traced.sort_by_key(|(_, index)| rank(protocol_of_traced(scenario, what, *index)));
+    let protocols =
+        traced.iter().map(|(_, index)| style_of_row(protocol_of_traced(scenario, what, *index)?));
+    let styles = styles(&protocols.collect::<Vec<_>>());
+    // A router can tell flows to send less.
+    let least = if what == Traced::Signal { f64::NEG_INFINITY } else { 0.0 };
+    let possible = (least, f64::INFINITY);
     let series = traced.iter().enumerate().map(|(n, (label, index))| {
         let traces: Vec<Vec<(f64, Option<f64>)>> =
             runs.iter().map(|r| trace(scenario, &r.outcome, what, *index)).collect();
@@ -215,13 +287,11 @@ fn trace_panel(
         let at = |i: usize| {
             let values: Option<Vec<f64>> = traces.iter().map(|t| t[i].1).collect();
             let e = estimate(&values?)?;
-            Some(mark(traces[0][i].0, e, spec.unit.factor))
+            Some(mark(traces[0][i].0, e, spec.unit.factor, possible))
         };
-        // Few series take colours far apart.
-        let look = style(if traced.len() <= 2 { n * 3 + 1 } else { n + 1 });
         Series {
             label: label.clone(),
-            style: Style { dash: variant_dash(n), ..look },
+            style: styles[n],
             marks: (0..length).filter_map(at).collect(),
             connected: true,
         }
@@ -240,10 +310,40 @@ fn trace_panel(
         x: Scale::Linear,
         x_bounds: Some((0.0, scenario.duration.as_secs_f64())),
         y: spec.y,
+        possible,
         y_log: false,
         series: series.collect(),
         references: levels(spec),
+        reported: Vec::new(),
     }
+}
+
+/// The protocol of a flow, or of a group all of whose flows have the same.
+fn protocol_of_traced(scenario: &Scenario, what: Traced, index: usize) -> Option<usize> {
+    let flows = scenario.flows.iter().enumerate();
+    match what {
+        Traced::Queue | Traced::Signal => None,
+        Traced::Throughput => {
+            let own: Vec<usize> = flows.filter(|(_, f)| f.group == index).map(|(i, _)| i).collect();
+            shared_protocol(scenario, &own)
+        }
+        Traced::FlowThroughput | Traced::Cwnd => shared_protocol(scenario, &[index]),
+    }
+}
+
+/// The row of the table of protocols that all these flows have, if they have one.
+fn shared_protocol(scenario: &Scenario, flows: &[usize]) -> Option<usize> {
+    let mut rows = flows.iter().map(|flow| match &scenario.flows[*flow].kind.traffic {
+        Traffic::Transport { protocol, .. } => protocol_of(protocol.name),
+        Traffic::Datagrams { .. } => None,
+    });
+    let first = rows.next()??;
+    rows.all(|row| row == Some(first)).then_some(first)
+}
+
+/// The look of a row of the table.
+fn style_of_row(row: usize) -> Option<Style> {
+    protocol_style(PROTOCOLS[row].name)
 }
 
 /// The series of a chart over time: label, and index of the group, flow or link.
@@ -307,7 +407,9 @@ fn trace(
 /// The horizontal lines of a chart.
 fn levels(spec: &PlotSpec) -> Vec<Guide> {
     let level = |reference: &Reference| match reference.line {
-        ReferenceLine::Level(y) => Some(Guide::Level(y, reference.label.clone())),
+        ReferenceLine::Level(y) => {
+            Some(Guide { line: GuideLine::Level(y), color: None, label: reference.label.clone() })
+        }
         ReferenceLine::Curve { .. } => None,
     };
     spec.references.iter().filter_map(level).collect()
@@ -316,17 +418,22 @@ fn levels(spec: &PlotSpec) -> Vec<Guide> {
 /// The labels of a series on the other axes, and its points.
 type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
 
-/// The lines to compare with: each curve once if it is the same for all series, as it mostly is.
-fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) -> Vec<Guide> {
+/// The lines to compare with: each curve once if it is the same for all series, as it mostly is;
+/// in the colours of the series if each has its own.
+fn guides(
+    results: &Results,
+    spec: &PlotSpec,
+    x: usize,
+    places: &[Option<f64>],
+    (keys, styles): (&[SeriesKey<'_>], &[Style]),
+) -> Vec<Guide> {
     let experiment = &results.plan.experiment;
     let mut guides = levels(spec);
     for reference in &spec.references {
         let ReferenceLine::Curve { law, group, link } = &reference.line else { continue };
         let mut curves: Vec<Curve<'_>> = Vec::new();
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
-            let points = experiment.points(cell);
-            let at = experiment.axes[x].points.iter().position(|p| p == points[x]);
-            let Some(at) = at.and_then(|at| places[at]) else { continue };
+            let Some(at) = places[experiment.point_index(cell, x)] else { continue };
             let scenario = &results.plan.scenarios[cell];
             let bps = theory::expected(*law, scenario, group.as_deref(), link.as_deref());
             let Ok(bps) = bps else { continue };
@@ -334,8 +441,7 @@ fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) 
             if spec.y_log && y <= 0.0 {
                 continue;
             }
-            let others = points.iter().enumerate().filter(|(a, _)| *a != x);
-            let labels: Vec<&str> = others.map(|(_, p)| p.label.as_str()).collect();
+            let labels = other_labels(&experiment.points(cell), x);
             match curves.iter_mut().find(|(l, _)| *l == labels) {
                 Some((_, curve)) => curve.push((at, y)),
                 None => curves.push((labels, vec![(at, y)])),
@@ -352,10 +458,17 @@ fn guides(results: &Results, spec: &PlotSpec, x: usize, places: &[Option<f64>]) 
         }
         let all: Vec<Vec<&str>> = distinct.iter().map(|(labels, _)| labels.clone()).collect();
         let all: Vec<&Vec<&str>> = all.iter().collect();
-        guides.extend(distinct.into_iter().map(|(labels, curve)| {
+        let own = |labels: &Vec<&str>| {
+            let series = keys.iter().position(|(l, _)| l == labels)?;
+            (all.len() > 1 && all.len() == keys.len()).then(|| styles[series].color)
+        };
+        guides.extend(distinct.iter().map(|(labels, curve)| {
+            let color = own(labels);
             let mut parts = vec![reference.label.as_str()];
-            parts.extend(telling(&labels, &all));
-            Guide::Curve(curve, parts.join(", "))
+            // A colour tells as much.
+            parts.extend(telling(labels, &all).into_iter().filter(|_| color.is_none()));
+            let label = parts.join(", ");
+            Guide { line: GuideLine::Curve(curve.clone()), color, label }
         }));
     }
     guides

@@ -306,7 +306,27 @@ const RATIOS: [&str; 11] = [
     "jain",
 ];
 
+/// The quantities that are parts of a whole: none is ever above one. An estimate can be.
+const SHARES: [&str; 10] = [
+    "true_loss",
+    "well_estimated",
+    "jain_of",
+    "utilization",
+    "drop_rate",
+    "loss",
+    "phase_queue_low",
+    "phase_queue_high",
+    "jain",
+    "followed",
+];
+
 impl Measure {
+    /// The least and the most that it can be: nothing here is below zero.
+    pub(crate) fn bounds(&self) -> (f64, f64) {
+        let share = SHARES.contains(&self.quantity.name);
+        (0.0, if share { 1.0 } else { f64::INFINITY })
+    }
+
     /// Has it a unit, as bits per second or packets?
     pub(crate) fn has_unit(&self) -> bool {
         self.quantity.name != "followed" && !RATIOS.contains(&self.quantity.name)
@@ -429,6 +449,17 @@ mod tests {
     use super::*;
     use crate::expression::Expression;
     use crate::testing::fake;
+
+    #[test]
+    fn shares_are_quantities() {
+        for name in SHARES {
+            assert!(QUANTITIES.iter().any(|q| q.name == name), "{name}");
+        }
+        let bounds =
+            |text: &str| Expression::<Measure>::parse(text).unwrap().bounds(&Measure::bounds);
+        assert_eq!(bounds("100 * utilization(bottleneck)"), (0.0, 100.0));
+        assert_eq!(bounds("timeouts(tcp)"), (0.0, f64::INFINITY));
+    }
 
     /// 10 Mbit/s for two connections and one stream of datagrams; bins of 0.5 s from 1 s on.
     fn scenario(sample: &str) -> Scenario {

@@ -5,8 +5,7 @@ use windward_sim::scenario::Traffic;
 use windward_sim::{Scenario, Simulation};
 
 use super::panel::{Mark, Panel, Scale, Series, stack};
-use super::titled;
-use crate::palette::{Style, style, variant_dash};
+use super::{rank, shared_protocol, style_of_row, styles, titled};
 
 /// More lines in one panel could not be told apart.
 const MAX_LINES: usize = 12;
@@ -62,6 +61,8 @@ struct Line {
     label: String,
     /// Indices of the flows that it is the mean or the sum of, or of the link.
     of: Vec<usize>,
+    /// Row of the protocol that all these flows have.
+    protocol: Option<usize>,
     /// What was counted at the last sample.
     count: u64,
     points: Vec<(f64, f64)>,
@@ -69,7 +70,15 @@ struct Line {
 
 impl Line {
     fn new(label: String, of: Vec<usize>) -> Self {
-        Line { label, of, count: 0, points: Vec::new() }
+        Line { label, of, protocol: None, count: 0, points: Vec::new() }
+    }
+
+    /// These lines of flows in the order of the table of protocols.
+    fn ordered(lines: impl Iterator<Item = Line>, scenario: &Scenario) -> Vec<Line> {
+        let known = |line: Line| Line { protocol: shared_protocol(scenario, &line.of), ..line };
+        let mut lines: Vec<Line> = lines.take(MAX_LINES).map(known).collect();
+        lines.sort_by_key(|line| rank(line.protocol));
+        lines
     }
 }
 
@@ -115,8 +124,8 @@ impl RunChart {
             end,
             next: Some((Time::ZERO + interval).min(end)),
             last: Time::ZERO,
-            windows: windows.take(MAX_LINES).collect(),
-            rates: rates.take(MAX_LINES).collect(),
+            windows: Line::ordered(windows, scenario),
+            rates: Line::ordered(rates, scenario),
             queues: bottlenecks.into_iter().map(queue).collect(),
         }
     }
@@ -169,9 +178,11 @@ impl RunChart {
     }
 
     fn panel(&self, title: &str, what: &str, unit: &str, factor: f64, lines: &[Line]) -> Panel {
-        let series = lines.iter().enumerate().map(|(n, line)| Series {
+        let protocols = lines.iter().map(|line| line.protocol.and_then(style_of_row));
+        let styles = styles(&protocols.collect::<Vec<_>>());
+        let series = lines.iter().zip(styles).map(|(line, style)| Series {
             label: line.label.clone(),
-            style: look(n, lines.len()),
+            style,
             marks: line.points.iter().map(|&(x, y)| mark(x, y * factor)).collect(),
             connected: true,
         });
@@ -185,16 +196,13 @@ impl RunChart {
             x: Scale::Linear,
             x_bounds: Some((0.0, self.end.as_secs_f64())),
             y: (highest > 0.0).then_some((0.0, highest * 1.05)),
+            possible: (0.0, f64::INFINITY),
             y_log: false,
             series,
             references: Vec::new(),
+            reported: Vec::new(),
         }
     }
-}
-
-/// Few lines take colours far apart.
-fn look(n: usize, of: usize) -> Style {
-    Style { dash: variant_dash(n), ..style(if of <= 2 { n * 3 + 1 } else { n + 1 }) }
 }
 
 /// A point without an interval.

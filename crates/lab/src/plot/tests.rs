@@ -16,7 +16,7 @@ fn every_kind_of_chart_draws_what_it_should() {
     assert_eq!(lines.matches("<polyline").count(), 2);
     assert_eq!(lines.matches("<polygon").count(), 2);
     let newreno = protocol_style("newreno").unwrap();
-    assert!(lines.contains(newreno.color), "{}", newreno.color);
+    assert!(lines.contains(&newreno.color.to_string()), "{}", newreno.color);
     for text in [">sack<", ">newreno<", ">Rate (Mbit)<", ">clean (Mbit/s)<", ">three<", ">4<"] {
         assert!(lines.contains(text), "{text}\n{lines}");
     }
@@ -24,7 +24,12 @@ fn every_kind_of_chart_draws_what_it_should() {
     assert_eq!(dots.matches("<polyline").count(), 0);
     assert!(charts[2].panels[1].contains(">sack, 1 Mbit<"));
     let whole = stacked(&charts).unwrap();
-    assert!(whole.contains("viewBox=\"0 0 640 1600\""), "four panels of 400");
+    let heights = charts.iter().flat_map(|c| &c.panels).map(|panel| {
+        let (_, rest) = panel.split_once("viewBox=\"0 0 400 ").unwrap();
+        rest.split_once('"').unwrap().0.parse::<u32>().unwrap()
+    });
+    let sum = format!("viewBox=\"0 0 400 {}\"", heights.sum::<u32>());
+    assert!(whole.contains(&sum), "{sum}");
     let open = whole.matches("<svg").count();
     assert_eq!(open, whole.matches("</svg>").count());
     assert!(!whole.contains("NaN"));
@@ -158,11 +163,11 @@ fn curves_go_with_a_delay_axis_and_are_named_by_what_differs() {
     let curves: Vec<(&str, Vec<f64>)> = panel
         .references
         .iter()
-        .filter_map(|guide| match guide {
-            Guide::Curve(points, label) => {
-                Some((label.as_str(), points.iter().map(|p| p.1).collect()))
+        .filter_map(|guide| match &guide.line {
+            GuideLine::Curve(points) => {
+                Some((guide.label.as_str(), points.iter().map(|p| p.1).collect()))
             }
-            Guide::Level(..) => None,
+            GuideLine::Level(_) => None,
         })
         .collect();
     // RTT: 2 (5 + 300 + 5) ms of propagation, 0.8 + 8 + 0.8 ms for 1000 bytes there, 0.032 + 0.32
@@ -183,4 +188,127 @@ fn curves_go_with_a_delay_axis_and_are_named_by_what_differs() {
             "{points:?} {by_hand:?}"
         );
     }
+}
+
+/// The panel of a chart of cells, and the labels of its series.
+fn cells_panel(results: &Results, plot: usize) -> Panel {
+    let spec = &results.plan.experiment.plots[plot];
+    match &spec.kind {
+        PlotKind::Lines { x, log, metrics } => cells(results, spec, *x, metrics, Some(*log)),
+        PlotKind::Dots { x, metrics } => cells(results, spec, *x, metrics, None),
+        PlotKind::Time { .. } => panic!("over time"),
+    }
+}
+
+fn results_of(text: &str) -> Results {
+    let plan = Experiment::parse("mine.toml", text).unwrap().plan(&Effort::Quick).unwrap();
+    let cancel = AtomicBool::new(false);
+    let fake = &crate::testing::fake;
+    crate::campaign::measure(vec![plan], &options(1, &cancel), fake).unwrap().remove(0)
+}
+
+#[test]
+fn protocols_stand_in_the_order_of_the_table_with_their_own_looks() {
+    let text = crate::testing::TEXT
+        .replace("[\"newreno\", \"sack\"]", "[\"cubic\", \"sack\", \"newreno\"]");
+    let results = results_of(&text);
+    let order = ["newreno", "sack", "cubic"];
+    let lines = cells_panel(&results, 0);
+    let labels: Vec<&str> = lines.series.iter().map(|s| s.label.as_str()).collect();
+    assert_eq!(labels, order);
+    assert!(lines.series.iter().all(|s| Some(s.style) == protocol_style(&s.label)));
+    let dots = cells_panel(&results, 1);
+    let Scale::Words(words) = &dots.x else { panic!("{:?}", dots.x) };
+    assert_eq!(words.iter().map(|w| w.name.as_str()).collect::<Vec<_>>(), order);
+    // The series are rates: none of them has the colour of a protocol.
+    assert_eq!(dots.series.len(), 3);
+    let of_protocol =
+        |s: &Series| order.iter().any(|p| protocol_style(p).unwrap().color == s.style.color);
+    assert!(!dots.series.iter().any(of_protocol));
+}
+
+#[test]
+fn groups_and_flows_over_time_have_the_looks_of_their_protocols() {
+    let text = crate::testing::TEXT
+        .replacen("protocol = \"newreno\"", "protocol = \"cubic\"", 1)
+        .replace("key = \"flows.*.protocol\"", "key = \"flows.lossy.protocol\"");
+    let results = results_of(&text);
+    let charts = |results: &Results| {
+        let spec = &results.plan.experiment.plots[2];
+        time(results, spec, Traced::Throughput, &["clean".to_owned(), "lossy".to_owned()], false)
+    };
+    let panels = charts(&results);
+    // `lossy` is newreno and then sack; both stand before cubic.
+    for (panel, lossy) in panels.iter().zip(["newreno", "sack"]) {
+        let looks: Vec<(&str, Option<Style>)> =
+            panel.series.iter().map(|s| (s.label.as_str(), Some(s.style))).collect();
+        assert_eq!(looks, [("lossy", protocol_style(lossy)), ("clean", protocol_style("cubic"))]);
+    }
+    // Of one protocol: shades of its colour.
+    let panels = charts(&results_of(crate::testing::TEXT));
+    let own = protocol_style("newreno").unwrap();
+    let looks: Vec<Style> = panels[0].series.iter().map(|s| s.style).collect();
+    assert_eq!(looks, [own, own.variant(1)]);
+}
+
+const REPORTED: &str = r#"
+[[experiment.reported]]
+value = "clean[sack, 2 Mbit]"
+number = 6e6
+source = "section 1"
+text = "six"
+[[experiment.reported]]
+value = "mine:clean[newreno, 4 Mbit]"
+range = [1e6, 2e6]
+source = "section 1"
+text = "one to two"
+[[experiment.reported]]
+value = "clean[sack, 2 Mbit] / clean[sack, 1 Mbit]"
+number = 2
+source = "section 1"
+text = "twice"
+"#;
+
+#[test]
+fn numbers_of_the_text_are_drawn_where_their_cell_is() {
+    let results = results_of(&format!("{}{REPORTED}", crate::testing::TEXT));
+    let lines = cells_panel(&results, 0);
+    // In Mbit/s, sack second; the ratio is of no single cell.
+    assert_eq!(
+        lines.reported,
+        [
+            Reported { series: 1, x: 2.0, low: 6.0, high: 6.0 },
+            Reported { series: 0, x: 4.0, low: 1.0, high: 2.0 },
+        ]
+    );
+    let svg = lines.svg();
+    assert_eq!(svg.matches(panel::PAPER).count(), 1);
+    // 6 would be above the axis of what was measured, 4 at most: its last tick is 6.
+    assert!(svg.contains(">6<"), "{svg}");
+    // The other chart shows another metric.
+    let dots = cells_panel(&results, 1);
+    assert!(dots.reported.is_empty() && !dots.svg().contains(panel::PAPER));
+    // And a chart of the other cells does not show these.
+    let only = "unit = \"Mbit/s\"\nonly = { protocol = \"newreno\" }";
+    let text = crate::testing::TEXT.replacen("unit = \"Mbit/s\"", only, 1);
+    let fewer = cells_panel(&results_of(&format!("{text}{REPORTED}")), 0);
+    assert_eq!(fewer.reported, [Reported { series: 0, x: 4.0, low: 1.0, high: 2.0 }]);
+}
+
+#[test]
+fn intervals_end_where_values_do() {
+    let e = Estimate { mean: 0.99, low: 0.95, high: 1.03 };
+    // A share in per cent.
+    let cut = mark(0.0, e, 100.0, (0.0, 100.0));
+    assert_eq!((cut.low, cut.high), (95.0, 100.0));
+    let below = Estimate { mean: 1.0, low: -2.0, high: 4.0 };
+    let cut = mark(0.0, below, 1.0, (0.0, f64::INFINITY));
+    assert_eq!((cut.low, cut.high), (0.0, 4.0));
+    // One run has no interval, and gets none.
+    let one = Estimate { mean: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    assert_eq!(mark(0.0, one, 1.0, (0.0, 2.0)).high, f64::INFINITY);
+    let utilization = crate::testing::TEXT
+        .replace("clean = \"throughput(clean)\"", "clean = \"utilization(bottleneck)\"")
+        .replace("unit = \"Mbit/s\"", "unit = \"%\"");
+    assert_eq!(cells_panel(&results_of(&utilization), 0).possible, (0.0, 100.0));
 }
