@@ -28,7 +28,7 @@ use crate::sweep::{Plan, Progress, Results, Run, RunOptions};
 /// Runs of a cell before a claim is judged, unless their number is fixed and smaller.
 const FIRST_LOOK: u32 = 4;
 
-/// A run that is done, as [`Journal`]s keep it.
+/// A run that is done, as journals keep it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Record {
     /// Index of the experiment.

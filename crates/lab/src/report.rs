@@ -5,7 +5,7 @@
 //! (`group`): its claims, then its experiments one by one (`figure`), on that of the matrix also the
 //! properties of every protocol (`matrix`).
 //!
-//! A [`Section`] is all that the pages show of one experiment. It is kept beside them, so that a
+//! A `Section` is all that the pages show of one experiment. It is kept beside them, so that a
 //! later run into the same folder adds to what is there.
 
 use std::fmt::Write;

@@ -565,6 +565,8 @@ const ESTCP: &str = r#"
 fn a_traffic_controller_has_parameters_and_bounds() {
     let router = |value: &str| {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        // A plain flow that fills the same queue would be warned of.
+        file.set("flows.b.protocol", "vegas").unwrap();
         file.set("dumbbell.bottleneck.router", value).unwrap();
         file.build()
     };
@@ -708,7 +710,7 @@ fn the_data_of_an_upload_takes_the_way_back() {
 fn protocols_that_need_one_router_say_what_they_are_without() {
     let without = |protocol: &str| {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
-        file.set("flows.a.protocol", protocol).unwrap();
+        file.set("flows.*.protocol", protocol).unwrap();
         file.set("dumbbell.access.router", "none").unwrap();
         let somewhere = file.build().unwrap().warnings;
         assert_eq!(somewhere, Vec::<String>::new(), "one router is enough");
