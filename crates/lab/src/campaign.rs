@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
+use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
@@ -305,6 +306,14 @@ struct Case {
     paired: bool,
 }
 
+/// A cell of an experiment as the plain reading has it.
+struct Plainly {
+    experiment: usize,
+    cell: usize,
+    file: ScenarioFile,
+    weight: f64,
+}
+
 /// Experiment, reading, cell, repetition.
 type RunKey = (usize, Deviation, usize, u32);
 
@@ -566,8 +575,11 @@ impl<'a> Campaign<'a> {
                 let mut result = ClaimResult::open(claim, &plan.experiment.id);
                 let mut singles: Vec<(Deviation, usize, f64)> = Vec::new();
                 let all: Vec<usize> = (0..claim.checks.len()).collect();
-                let cells = self.cells_of(e, c, &all);
-                for reading in self.readings_of(e, c) {
+                let readings = self.readings_of(e, c);
+                // What the readings are compared with is the same for all of them.
+                let cells =
+                    if readings.is_empty() { Vec::new() } else { self.plainly(e, c, &all)? };
+                for reading in readings {
                     let mut matters = false;
                     for value in reading.others() {
                         if self.options.cancel.load(Memory::Relaxed) {
@@ -576,15 +588,14 @@ impl<'a> Campaign<'a> {
                         let deviation = Deviation::one(&reading.name, &value.label);
                         let changed = self.changed(&cells, &deviation)?;
                         matters |= !changed.is_empty();
-                        let Some(&(experiment, cell)) = changed.first() else { continue };
+                        let Some(&&Plainly { experiment, cell, .. }) = changed.first() else {
+                            continue;
+                        };
                         // All that is wrong with a reading comes out before minutes are spent.
                         let of = &plans[experiment];
                         let own = deviation.within(&of.experiment.readings);
                         of.experiment.scenario(cell, &of.length, &own)?;
-                        let weight = |(e, c): &(usize, usize)| {
-                            plans[*e].scenarios[*c].predicted_packet_hops()
-                        };
-                        let work: f64 = changed.iter().map(weight).sum();
+                        let work: f64 = changed.iter().map(|cell| cell.weight).sum();
                         let runs = changed.len() * FIRST_LOOK as usize;
                         singles.push((deviation, runs, work * f64::from(FIRST_LOOK)));
                     }
@@ -621,22 +632,37 @@ impl<'a> Campaign<'a> {
         readings
     }
 
-    /// Those of the cells that a reading changes: an axis may set the same.
-    fn changed(
+    /// The cells of some checks as the plain reading has them.
+    fn plainly(
         &self,
-        cells: &BTreeSet<(usize, usize)>,
+        own: usize,
+        claim: usize,
+        checks: &[usize],
+    ) -> Result<Vec<Plainly>, LabError> {
+        let plain = |(experiment, cell): (usize, usize)| {
+            let plan = &self.plans[experiment];
+            let file = plan.experiment.file_of(cell, &plan.length, &Deviation::PLAIN)?;
+            let weight = plan.scenarios[cell].predicted_packet_hops();
+            Ok(Plainly { experiment, cell, file, weight })
+        };
+        self.cells_of(own, claim, checks).into_iter().map(plain).collect()
+    }
+
+    /// Those of the cells that a reading changes: an axis may set the same.
+    fn changed<'c>(
+        &self,
+        cells: &'c [Plainly],
         deviation: &Deviation,
-    ) -> Result<Vec<(usize, usize)>, LabError> {
+    ) -> Result<Vec<&'c Plainly>, LabError> {
         let mut changed = Vec::new();
-        for &(e, cell) in cells {
-            let Plan { experiment, length, .. } = &self.plans[e];
+        for plain in cells {
+            let Plan { experiment, length, .. } = &self.plans[plain.experiment];
             let own = deviation.within(&experiment.readings);
             if own.is_plain() {
                 continue;
             }
-            let plain = experiment.file_of(cell, length, &Deviation::PLAIN)?;
-            if !experiment.file_of(cell, length, &own)?.says_the_same_as(&plain) {
-                changed.push((e, cell));
+            if !experiment.file_of(plain.cell, length, &own)?.says_the_same_as(&plain.file) {
+                changed.push(plain);
             }
         }
         Ok(changed)
