@@ -333,6 +333,8 @@ struct Campaign<'a> {
     shown: Vec<Vec<Option<Run>>>,
     /// Runs that were found finished, to be handled as if they had just ended.
     finished: VecDeque<Finished>,
+    /// Jobs that the workers do not have yet.
+    asked: Vec<Job>,
     jobs: usize,
     running: usize,
     done: usize,
@@ -366,6 +368,7 @@ impl<'a> Campaign<'a> {
             to_come: plans.iter().map(Plan::runs).collect(),
             shown: plans.iter().map(|p| (0..p.runs()).map(|_| None).collect()).collect(),
             finished: VecDeque::new(),
+            asked: Vec::new(),
             jobs: 0,
             running: 0,
             done: 0,
@@ -399,6 +402,8 @@ impl<'a> Campaign<'a> {
             if self.running == 0 {
                 break;
             }
+            // All at once: a worker that is quick shall not begin with the cheapest.
+            self.queue.put(std::mem::take(&mut self.asked));
             let next = match done.try_recv() {
                 Ok(next) => next,
                 Err(mpsc::TryRecvError::Empty) => {
@@ -455,7 +460,6 @@ impl<'a> Campaign<'a> {
 
     /// Asks for the first `runs` repetitions of a cell.
     fn ask(&mut self, id: usize, runs: u32, stage: Stage) {
-        let mut jobs = Vec::new();
         let cell = &mut self.cells[id];
         cell.rows.resize(cell.rows.len().max(runs as usize), None);
         let plan = &self.plans[cell.experiment];
@@ -478,7 +482,7 @@ impl<'a> Campaign<'a> {
                 continue;
             }
             self.running += 1;
-            jobs.push(Job {
+            self.asked.push(Job {
                 stage,
                 weight: cell.weight,
                 number: self.jobs,
@@ -490,9 +494,6 @@ impl<'a> Campaign<'a> {
             });
         }
         cell.asked = cell.asked.max(runs);
-        if !jobs.is_empty() {
-            self.queue.put(jobs);
-        }
     }
 
     /// Notes a run, and goes on with what waited for it.
