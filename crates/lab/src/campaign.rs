@@ -10,7 +10,7 @@
 //! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
@@ -279,6 +279,8 @@ struct Question {
     look: u32,
     /// The checks that are looked at, each with what is known.
     checks: Vec<(usize, Option<CheckResult>)>,
+    /// The checks that follow if none of these fails, group after group.
+    later: VecDeque<Vec<usize>>,
     /// Runs that it waits for.
     waiting: usize,
 }
@@ -297,11 +299,11 @@ fn is_decided(result: &CheckResult) -> bool {
 /// What is known of a claim, and what is still to be asked.
 struct Case {
     result: ClaimResult,
-    /// Other readings, each with one choice read otherwise.
-    singles: Vec<Deviation>,
+    /// Other readings, each with one choice read otherwise, and the cells that it changes.
+    singles: Vec<(Deviation, Vec<(usize, usize)>)>,
     /// What their first looks will take, until they are asked for: runs and work.
     expected: (usize, f64),
-    /// Questions that are open.
+    /// Questions that are asked and open.
     open: usize,
     paired: bool,
 }
@@ -311,7 +313,6 @@ struct Plainly {
     experiment: usize,
     cell: usize,
     file: ScenarioFile,
-    weight: f64,
 }
 
 /// Experiment, reading, cell, repetition.
@@ -325,6 +326,8 @@ struct Campaign<'a> {
     known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
     cells: Vec<Measured>,
     index: HashMap<(usize, Deviation, usize), usize>,
+    /// Which choice changes nothing in which cell of an experiment.
+    untouched: HashSet<(usize, Deviation, usize)>,
     questions: Vec<Question>,
     waiters: HashMap<(usize, u32), Vec<usize>>,
     cases: HashMap<(usize, usize), Case>,
@@ -362,6 +365,7 @@ impl<'a> Campaign<'a> {
             known: known.into_iter().map(key).collect(),
             cells: Vec::new(),
             index: HashMap::new(),
+            untouched: HashSet::new(),
             questions: Vec::new(),
             waiters: HashMap::new(),
             cases: HashMap::new(),
@@ -392,7 +396,7 @@ impl<'a> Campaign<'a> {
         for (e, plan) in plans.iter().enumerate() {
             for c in 0..plan.experiment.claims.len() {
                 let all = (0..plan.experiment.claims[c].checks.len()).collect();
-                self.open_question(e, c, Deviation::PLAIN, all)?;
+                self.open_question(e, c, Deviation::PLAIN, &[all])?;
             }
         }
         loop {
@@ -574,7 +578,8 @@ impl<'a> Campaign<'a> {
         for (e, plan) in plans.iter().enumerate() {
             for (c, claim) in plan.experiment.claims.iter().enumerate() {
                 let mut result = ClaimResult::open(claim, &plan.experiment.id);
-                let mut singles: Vec<(Deviation, usize, f64)> = Vec::new();
+                let mut singles = Vec::new();
+                let mut expected = (0, 0.0);
                 let all: Vec<usize> = (0..claim.checks.len()).collect();
                 let readings = self.readings_of(e, c);
                 // What the readings are compared with is the same for all of them.
@@ -589,30 +594,25 @@ impl<'a> Campaign<'a> {
                         let deviation = Deviation::one(&reading.name, &value.label);
                         let changed = self.changed(&cells, &deviation)?;
                         matters |= !changed.is_empty();
-                        let Some(&&Plainly { experiment, cell, .. }) = changed.first() else {
-                            continue;
-                        };
+                        let Some(&(experiment, cell)) = changed.first() else { continue };
                         // All that is wrong with a reading comes out before minutes are spent.
                         let of = &plans[experiment];
                         let own = deviation.within(&of.experiment.readings);
                         of.experiment.scenario(cell, &of.length, &own)?;
-                        let work: f64 = changed.iter().map(|cell| cell.weight).sum();
-                        let runs = changed.len() * FIRST_LOOK as usize;
-                        singles.push((deviation, runs, work * f64::from(FIRST_LOOK)));
+                        expected.0 += changed.len() * FIRST_LOOK as usize;
+                        expected.1 += self.work(&changed);
+                        singles.push((deviation, changed));
                     }
                     if matters && reading.is_calibrated() {
                         result.calibrated.push(reading.choice.clone());
                     }
                 }
-                let left_out = within_budget(&mut singles, self.options.readings_budget);
-                result.left_out = left_out;
-                let expected = singles
-                    .iter()
-                    .fold((0, 0.0), |sum, (_, runs, work)| (sum.0 + runs, sum.1 + work));
+                // The budget is per claim, and counted anew once the plain verdict is known.
+                expected.1 = self.options.readings_budget.unwrap_or(f64::MAX).min(expected.1);
                 self.expected.0 += expected.0;
                 self.expected.1 += expected.1;
-                let singles = singles.into_iter().map(|(deviation, ..)| deviation).collect();
-                let case = Case { result, singles, expected, open: 0, paired: false };
+                // The plain reading is asked for each.
+                let case = Case { result, singles, expected, open: 1, paired: false };
                 self.cases.insert((e, c), case);
             }
         }
@@ -643,30 +643,58 @@ impl<'a> Campaign<'a> {
         let plain = |(experiment, cell): (usize, usize)| {
             let plan = &self.plans[experiment];
             let file = plan.experiment.file_of(cell, &plan.length, &Deviation::PLAIN)?;
-            let weight = plan.scenarios[cell].predicted_packet_hops();
-            Ok(Plainly { experiment, cell, file, weight })
+            Ok(Plainly { experiment, cell, file })
         };
         self.cells_of(own, claim, checks).into_iter().map(plain).collect()
     }
 
-    /// Those of the cells that a reading changes: an axis may set the same.
-    fn changed<'c>(
-        &self,
-        cells: &'c [Plainly],
+    /// Those of the cells that another value of one choice changes; notes the others, as an axis
+    /// may set the same.
+    fn changed(
+        &mut self,
+        cells: &[Plainly],
         deviation: &Deviation,
-    ) -> Result<Vec<&'c Plainly>, LabError> {
+    ) -> Result<Vec<(usize, usize)>, LabError> {
         let mut changed = Vec::new();
-        for plain in cells {
-            let Plan { experiment, length, .. } = &self.plans[plain.experiment];
+        for Plainly { experiment: e, cell, file } in cells {
+            let Plan { experiment, length, .. } = &self.plans[*e];
             let own = deviation.within(&experiment.readings);
             if own.is_plain() {
                 continue;
             }
-            if !experiment.file_of(plain.cell, length, &own)?.says_the_same_as(&plain.file) {
-                changed.push(plain);
+            if experiment.file_of(*cell, length, &own)?.says_the_same_as(file) {
+                self.untouched.insert((*e, own, *cell));
+            } else {
+                changed.push((*e, *cell));
             }
         }
         Ok(changed)
+    }
+
+    /// What is left of a reading in one cell: the choices that change something there.
+    fn reading_in(&self, experiment: usize, cell: usize, reading: &Deviation) -> Deviation {
+        let own = reading.within(&self.plans[experiment].experiment.readings);
+        own.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
+    }
+
+    /// The work of a first look at some cells.
+    fn work<'c>(&self, cells: impl IntoIterator<Item = &'c (usize, usize)>) -> f64 {
+        let weight =
+            |(e, cell): &(usize, usize)| self.plans[*e].scenarios[*cell].predicted_packet_hops();
+        cells.into_iter().map(weight).sum::<f64>() * f64::from(FIRST_LOOK)
+    }
+
+    /// In which order the checks of a claim are looked at under its other readings: if one fails
+    /// that failed plainly, the others do not matter, and the cheapest of those may be enough.
+    fn order(&self, e: usize, c: usize, plain: &[CheckResult]) -> Vec<Vec<usize>> {
+        let (mut failed, passed): (Vec<usize>, Vec<usize>) =
+            (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
+        failed.sort_by(|a, b| {
+            let work = |i: usize| self.work(&self.cells_of(e, c, &[i]));
+            work(*a).total_cmp(&work(*b))
+        });
+        let others = failed.split_off(failed.len().min(1));
+        [failed, others, passed].into_iter().filter(|group| !group.is_empty()).collect()
     }
 
     fn open_question(
@@ -674,7 +702,7 @@ impl<'a> Campaign<'a> {
         experiment: usize,
         claim: usize,
         reading: Deviation,
-        checks: Vec<usize>,
+        groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
         let length = &self.plans[experiment].length;
         let fixed = length.at_most == length.repetitions;
@@ -684,6 +712,8 @@ impl<'a> Campaign<'a> {
             // Other readings get half as much.
             (false, false) => Looks::new(FIRST_LOOK, length.at_most / 2),
         };
+        let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
+        let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
         let question = self.questions.len();
         self.questions.push(Question {
@@ -693,11 +723,9 @@ impl<'a> Campaign<'a> {
             looks,
             look: 0,
             checks,
+            later,
             waiting: 0,
         });
-        if let Some(case) = self.cases.get_mut(&(experiment, claim)) {
-            case.open += 1;
-        }
         self.gather(question)
     }
 
@@ -714,9 +742,9 @@ impl<'a> Campaign<'a> {
         let mut waiting = 0;
         for (e, cell) in self.cells_of(own, claim, &open) {
             let Plan { experiment, length, .. } = &plans[e];
-            let within = reading.within(&experiment.readings);
-            let scenario = || experiment.scenario(cell, length, &within);
-            let id = self.cell(e, &within, cell, scenario)?;
+            let reading = self.reading_in(e, cell, &reading);
+            let scenario = || experiment.scenario(cell, length, &reading);
+            let id = self.cell(e, &reading, cell, scenario)?;
             self.ask(id, runs, (true, own));
             for repetition in 0..runs {
                 if self.cells[id].rows[repetition as usize].is_none() {
@@ -737,8 +765,8 @@ impl<'a> Campaign<'a> {
         let column = |cell: &Cell| {
             let (e, index, metric) = self.locate(question.experiment, cell)?;
             let experiment = &self.plans[e].experiment;
-            let within = question.reading.within(&experiment.readings);
-            let id = self.index.get(&(e, within, index)).ok_or("it was not run")?;
+            let reading = self.reading_in(e, index, &question.reading);
+            let id = self.index.get(&(e, reading, index)).ok_or("it was not run")?;
             let rows = self.cells[*id].rows.iter().take(look.runs as usize);
             Ok(claims::Column {
                 samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
@@ -759,17 +787,15 @@ impl<'a> Campaign<'a> {
             question.look += 1;
             return self.gather(number);
         }
-        // Under another reading the checks that failed plainly come first: if they fail again, the
-        // others do not matter; else they do.
-        let seen: Vec<usize> = question.checks.iter().map(|(i, _)| *i).collect();
-        let rest: Vec<usize> = (0..checks.len()).filter(|i| !seen.contains(i)).collect();
-        if !failed && !rest.is_empty() {
-            question.checks.extend(rest.into_iter().map(|i| (i, None)));
-            question.checks.sort_by_key(|(i, _)| *i);
-            question.look = 0;
-            return self.gather(number);
+        match question.later.pop_front() {
+            Some(next) if !failed => {
+                question.checks.extend(next.into_iter().map(|i| (i, None)));
+                question.checks.sort_by_key(|(i, _)| *i);
+                question.look = 0;
+                self.gather(number)
+            }
+            _ => self.close_question(number),
         }
-        self.close_question(number)
     }
 
     fn close_question(&mut self, number: usize) -> Result<(), LabError> {
@@ -785,34 +811,53 @@ impl<'a> Campaign<'a> {
         if reading.is_plain() {
             case.result.verdict = verdict;
             case.result.checks = checks;
-            next.clone_from(&case.singles);
             self.expected.0 -= case.expected.0;
             self.expected.1 -= case.expected.1;
+            next = self.affordable(e, c);
         } else {
+            case.result.to_come -= 1;
             case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
             // In the order in which files name them, not in which they came.
             let place = |r: &ReadingResult| {
-                let single = case.singles.iter().position(|s| *s == r.deviation);
+                let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
                 (r.deviation.choices().len(), single, r.deviation.clone())
             };
             case.result.readings.sort_by_key(place);
         }
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         if full && case.open == 0 && next.is_empty() && !case.paired {
             case.paired = true;
             next = pairs(&case.result);
         }
+        // All of them are open before the first is asked: its runs may be there already.
+        case.open += next.len();
+        case.result.to_come += next.len();
         let result = case.result.clone();
-        let failed = result.checks.iter().enumerate();
-        let failed = failed.filter(|(_, check)| check.verdict == Verdict::NotHeld);
-        let mut first: Vec<usize> = failed.map(|(i, _)| i).collect();
-        if first.is_empty() {
-            first = (0..result.checks.len()).collect();
-        }
+        let order = self.order(e, c, &result.checks);
         self.observer.event(Event::Judged(e, c, Box::new(result)))?;
         for deviation in next {
-            self.open_question(e, c, deviation, first.clone())?;
+            self.open_question(e, c, deviation, &order)?;
         }
         Ok(())
+    }
+
+    /// The other readings of a claim whose plain verdict is known, as far as the budget goes; the
+    /// claim says how many that leaves out.
+    fn affordable(&mut self, e: usize, c: usize) -> Vec<Deviation> {
+        let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
+        let order = self.order(e, c, &case.result.checks);
+        let first = order.first().map_or_else(BTreeSet::new, |group| self.cells_of(e, c, group));
+        let work = case
+            .singles
+            .iter()
+            .map(|(_, changed)| self.work(changed.iter().filter(|cell| first.contains(cell))));
+        let kept = within_budget(&work.collect::<Vec<f64>>(), self.options.readings_budget);
+        let singles = case.singles.iter().zip(&kept).filter(|(_, kept)| **kept);
+        let deviations: Vec<Deviation> = singles.map(|((d, _), _)| d.clone()).collect();
+        if let Some(case) = self.cases.get_mut(&(e, c)) {
+            case.result.left_out = kept.len() - deviations.len();
+        }
+        deviations
     }
 
     /// What a reading changes, in words.
@@ -832,22 +877,17 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Keeps the readings that the budget allows for, the cheapest first and one in any case, in the
-/// order in which they were; says how many it left out.
-fn within_budget(singles: &mut Vec<(Deviation, usize, f64)>, budget: Option<f64>) -> usize {
-    let Some(budget) = budget else { return 0 };
-    let mut by_work: Vec<usize> = (0..singles.len()).collect();
-    by_work.sort_by(|a, b| singles[*a].2.total_cmp(&singles[*b].2));
+/// Which of the readings with so much work the budget allows for: the cheapest, and one in any case.
+fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
+    let mut cheapest: Vec<usize> = (0..work.len()).collect();
+    cheapest.sort_by(|a, b| work[*a].total_cmp(&work[*b]));
+    let mut kept = vec![false; work.len()];
     let mut spent = 0.0;
-    let kept = by_work.iter().enumerate().take_while(|(n, index)| {
-        spent += singles[**index].2;
-        *n == 0 || spent <= budget
-    });
-    let kept: BTreeSet<usize> = kept.map(|(_, index)| *index).collect();
-    let all = singles.len();
-    let mut index = 0..;
-    singles.retain(|_| index.next().is_some_and(|i| kept.contains(&i)));
-    all - singles.len()
+    for (n, index) in cheapest.into_iter().enumerate() {
+        spent += work[index];
+        kept[index] = n == 0 || budget.is_none_or(|budget| spent <= budget);
+    }
+    kept
 }
 
 /// The pairs of readings that matter: of choices each of which alone changes the verdict of the

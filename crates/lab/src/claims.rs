@@ -76,6 +76,8 @@ pub struct ClaimResult {
     pub readings: Vec<ReadingResult>,
     /// Other readings that were not judged, since a quick look has no time for them.
     pub left_out: usize,
+    /// Other readings that are still to be judged.
+    pub to_come: usize,
 }
 
 /// A claim under another than the plain reading.
@@ -398,6 +400,7 @@ impl ClaimResult {
             calibrated: Vec::new(),
             readings: Vec::new(),
             left_out: 0,
+            to_come: 0,
         }
     }
 
@@ -421,14 +424,16 @@ impl ClaimResult {
     /// `holds in 3 of 7 readings`.
     pub fn in_readings(&self) -> String {
         let text = match (self.held(), self.of()) {
+            (_, 1) if self.to_come > 0 => "under its plain reading".to_owned(),
             (_, 1) => "no choice to read otherwise".to_owned(),
             (0, of) => format!("holds in none of {of} readings"),
             (held, of) if held == of => format!("holds in all {of} readings"),
             (held, of) => format!("holds in {held} of {of} readings"),
         };
-        match self.left_out {
-            0 => text,
-            more => format!("{text}, {more} not judged"),
+        match (self.left_out, self.to_come) {
+            (0, 0) => text,
+            (more, 0) => format!("{text}, {more} not judged"),
+            (_, more) => format!("{text}, {more} to come"),
         }
     }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! sum    = term { ("+" | "-") term }
 //! term   = factor { ("*" | "/") factor }
-//! factor = number | "-" factor | "(" sum ")" | ("abs" | "min" | "max") "(" sum {"," sum} ")"
-//!        | leaf
+//! factor = number | "-" factor | "(" sum ")" | function "(" sum {"," sum} ")" | leaf
+//! function = "abs" | "at_least" | "min" | "max" | "mean"
 //! ```
 //!
 //! What a leaf is depends on where the expression stands. In a metric it is a [`Measure`] of
@@ -44,8 +44,33 @@ enum Operator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Function {
     Abs,
+    /// 1 if the first is at least the second, else 0.
+    AtLeast,
     Min,
     Max,
+    Mean,
+}
+
+impl Function {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "abs" => Function::Abs,
+            "at_least" => Function::AtLeast,
+            "min" => Function::Min,
+            "max" => Function::Max,
+            "mean" => Function::Mean,
+            _ => return None,
+        })
+    }
+
+    /// How many arguments it takes, if not any number.
+    fn arguments(self) -> Option<usize> {
+        match self {
+            Function::Abs => Some(1),
+            Function::AtLeast => Some(2),
+            Function::Min | Function::Max | Function::Mean => None,
+        }
+    }
 }
 
 impl<L: Leaf> Expression<L> {
@@ -103,6 +128,16 @@ impl<L: Leaf> Expression<L> {
         self.root.bounds(leaf)
     }
 
+    /// The same expression with leaves inside `min`, `max` and `mean` spread: their arguments with
+    /// such a leaf become as many as there are changes, the outermost call first.
+    pub(crate) fn spread(
+        &self,
+        is_spread: &impl Fn(&L) -> bool,
+        changes: &[impl Fn(&L) -> L],
+    ) -> Self {
+        Expression { root: self.root.spread(is_spread, changes) }
+    }
+
     /// The same expression with other leaves.
     pub(crate) fn map(&self, change: &impl Fn(&L) -> L) -> Self {
         let root = self.root.map(change);
@@ -126,17 +161,17 @@ impl<L> Node<L> {
                 }
             }
             Node::Call(function, arguments) => {
-                let values = arguments.iter().map(|a| a.evaluate(leaf));
-                // f64::min and max drop a NaN; a metric that has no value must stay without.
-                let pick = |a: f64, b: f64, smaller: bool| match (a.is_nan(), b.is_nan()) {
-                    (false, false) if smaller => a.min(b),
-                    (false, false) => a.max(b),
-                    _ => f64::NAN,
-                };
-                match function {
-                    Function::Abs => values.map(f64::abs).sum(),
-                    Function::Min => values.reduce(|a, b| pick(a, b, true)).unwrap_or(f64::NAN),
-                    Function::Max => values.reduce(|a, b| pick(a, b, false)).unwrap_or(f64::NAN),
+                let values: Vec<f64> = arguments.iter().map(|a| a.evaluate(leaf)).collect();
+                // Comparisons drop a NaN; a metric that has no value must stay without.
+                if values.iter().any(|x| x.is_nan()) {
+                    return f64::NAN;
+                }
+                match (function, &values[..]) {
+                    (Function::AtLeast, [a, b, ..]) => f64::from(u8::from(a >= b)),
+                    (Function::Abs | Function::AtLeast, all) => all.iter().map(|x| x.abs()).sum(),
+                    (Function::Min, all) => all.iter().copied().fold(f64::INFINITY, f64::min),
+                    (Function::Max, all) => all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                    (Function::Mean, all) => all.iter().sum::<f64>() / all.len() as f64,
                 }
             }
         }
@@ -149,6 +184,7 @@ impl<L> Node<L> {
             Node::Negate(x) => x.has_unit(leaf),
             Node::Binary(Operator::Divide, a, b) => a.has_unit(leaf) != b.has_unit(leaf),
             Node::Binary(_, a, b) => a.has_unit(leaf) || b.has_unit(leaf),
+            Node::Call(Function::AtLeast, _) => false,
             Node::Call(_, arguments) => arguments.iter().any(|a| a.has_unit(leaf)),
         }
     }
@@ -189,6 +225,11 @@ impl<L> Node<L> {
                         let least = if around_zero { 0.0 } else { low.abs().min(high.abs()) };
                         (least, low.abs().max(high.abs()))
                     }
+                    (Function::AtLeast, _) => (0.0, 1.0),
+                    (Function::Mean, _) => {
+                        let count = all.len() as f64;
+                        (lows.sum::<f64>() / count, highs.sum::<f64>() / count)
+                    }
                     (Function::Max, _) => (
                         lows.fold(f64::NEG_INFINITY, f64::max),
                         highs.fold(f64::NEG_INFINITY, f64::max),
@@ -212,23 +253,57 @@ impl<L> Node<L> {
         }
     }
 
-    fn map(&self, change: &impl Fn(&L) -> L) -> Node<L> {
+    fn map(&self, change: &impl Fn(&L) -> L) -> Node<L>
+    where
+        L: Clone,
+    {
         match self {
-            Node::Number(x) => Node::Number(*x),
             Node::Leaf(l) => Node::Leaf(change(l)),
-            Node::Negate(x) => Node::Negate(Box::new(x.map(change))),
+            other => other.over(&|node| node.map(change)),
+        }
+    }
+
+    fn spread(&self, is_spread: &impl Fn(&L) -> bool, changes: &[impl Fn(&L) -> L]) -> Node<L>
+    where
+        L: Clone,
+    {
+        let concerned = |node: &Node<L>| {
+            let mut leaves = Vec::new();
+            node.collect(&mut leaves);
+            leaves.into_iter().any(is_spread)
+        };
+        match self {
+            Node::Call(function, arguments) if function.arguments().is_none() => {
+                let spread = arguments.iter().flat_map(|a| match concerned(a) {
+                    true => changes.iter().map(|change| a.map(change)).collect(),
+                    false => vec![a.clone()],
+                });
+                Node::Call(*function, spread.collect())
+            }
+            other => other.over(&|node| node.spread(is_spread, changes)),
+        }
+    }
+
+    /// The same node over other parts.
+    fn over(&self, change: &impl Fn(&Node<L>) -> Node<L>) -> Node<L>
+    where
+        L: Clone,
+    {
+        match self {
+            Node::Number(_) | Node::Leaf(_) => self.clone(),
+            Node::Negate(x) => Node::Negate(Box::new(change(x))),
             Node::Binary(operator, a, b) => {
-                Node::Binary(*operator, Box::new(a.map(change)), Box::new(b.map(change)))
+                Node::Binary(*operator, Box::new(change(a)), Box::new(change(b)))
             }
             Node::Call(function, arguments) => {
-                Node::Call(*function, arguments.iter().map(|a| a.map(change)).collect())
+                Node::Call(*function, arguments.iter().map(change).collect())
             }
         }
     }
 }
 
 /// What an expression is made of besides numbers.
-pub trait Leaf: Sized {
+pub trait Leaf: Clone {
     /// Reads the rest of a leaf that begins with `name`.
     #[doc(hidden)]
     fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String>;
@@ -339,6 +414,19 @@ impl Comparison {
         cells
     }
 
+    /// The same comparison with cells spread inside `min`, `max` and `mean`.
+    pub(crate) fn spread(
+        &self,
+        is_spread: &impl Fn(&Cell) -> bool,
+        changes: &[impl Fn(&Cell) -> Cell],
+    ) -> Self {
+        Comparison {
+            left: self.left.spread(is_spread, changes),
+            relation: self.relation,
+            right: self.right.spread(is_spread, changes),
+        }
+    }
+
     /// The same comparison of other cells.
     pub(crate) fn map(&self, change: &impl Fn(&Cell) -> Cell) -> Self {
         Comparison {
@@ -412,12 +500,13 @@ impl<'a> Cursor<'a> {
             return self.number();
         }
         let word = self.word_or_id();
-        let function = match word.as_str() {
-            "" => return Err(self.expected("a number, a name or `(`")),
-            "abs" => Function::Abs,
-            "min" => Function::Min,
-            "max" => Function::Max,
-            _ => return L::parse(&word, self).map(Node::Leaf),
+        if word.is_empty() {
+            return Err(self.expected("a number, a name or `(`"));
+        }
+        // `mean[..]` is a metric of that name.
+        let function = Function::named(&word).filter(|_| !self.rest.trim_start().starts_with('['));
+        let Some(function) = function else {
+            return L::parse(&word, self).map(Node::Leaf);
         };
         if !self.eat('(') {
             return Err(self.expected(&format!("`(` after `{word}`")));
@@ -427,10 +516,13 @@ impl<'a> Cursor<'a> {
             arguments.push(self.sum()?);
         }
         self.close(')')?;
-        if function == Function::Abs && arguments.len() != 1 {
-            return Err("`abs(..)` takes one expression".to_owned());
+        match function.arguments() {
+            Some(needed) if arguments.len() != needed => {
+                let plural = if needed == 1 { "" } else { "s" };
+                Err(format!("`{word}(..)` takes {needed} expression{plural}"))
+            }
+            _ => Ok(Node::Call(function, arguments)),
         }
-        Ok(Node::Call(function, arguments))
     }
 
     fn number<L>(&mut self) -> Result<Node<L>, String> {
@@ -544,7 +636,9 @@ mod tests {
         assert_eq!(value("2e-1 * 10"), 2.0);
         assert_eq!(value("-2 - -3"), 1.0);
         assert_eq!(value("abs(1 - 4) + min(5, 2, 9) + max(1, 7)"), 12.0); // 3 + 2 + 7
+        assert_eq!(value("mean(1, 2, 6) + at_least(2, 2) + at_least(1, 2)"), 4.0); // 3 + 1 + 0
         assert_eq!(value("fairness[lr-xcp, 5%] - x[1]"), 1.0); // 12 - 11
+        assert_eq!(value("mean[a, b] - mean(x[1], x[1])"), 1.0); // a metric may be called so
         assert_eq!(value("other-fig:fairness[a, b] - 1"), 11.0);
     }
 
@@ -552,6 +646,7 @@ mod tests {
     fn what_has_no_value_keeps_none() {
         assert!(value("min(0/0, 1)").is_nan());
         assert!(value("max(1, 0/0)").is_nan());
+        assert!(value("mean(1, at_least(0/0, 1))").is_nan());
         assert_eq!(value("1/0"), f64::INFINITY);
     }
 
@@ -573,6 +668,8 @@ mod tests {
         assert_eq!(bounds("(a[x] - 1) / rate[x]"), (f64::NEG_INFINITY, f64::INFINITY));
         assert_eq!(bounds("min(rate[x], a[x])"), (0.0, 1.0));
         assert_eq!(bounds("max(rate[x], 1 + a[x])"), (1.0, f64::INFINITY));
+        assert_eq!(bounds("mean(a[x], 1 + a[x])"), (0.5, 1.5));
+        assert_eq!(bounds("at_least(rate[x], 3)"), (0.0, 1.0));
     }
 
     #[test]

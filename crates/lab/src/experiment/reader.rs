@@ -631,7 +631,7 @@ fn margin(source: Source<'_>, table: &Section<'_>) -> Result<Option<Margin>, Lab
 }
 
 /// A check that contains `*` as a label stands for one check per label in `at`, or per label
-/// of the axis.
+/// of the axis. `**` inside `min`, `max` or `mean` stands for all labels of the axis at once.
 fn expand(
     source: Source<'_>,
     line: usize,
@@ -641,8 +641,32 @@ fn expand(
 ) -> Result<Vec<Check>, LabError> {
     let error = |message: String| source.error(line, format!("`{text}`: {message}"));
     let pattern = Comparison::parse(text).map_err(&error)?;
-    let stars = |cell: &Cell| cell.labels.iter().position(|l| l == "*");
-    let star = pattern.cells().into_iter().find_map(stars);
+    let place = |what: &str| {
+        let of = |cell: &Cell| cell.labels.iter().position(|l| l == what);
+        pattern.cells().into_iter().find_map(of)
+    };
+    let instead = |what: &'static str, label: String| {
+        move |cell: &Cell| {
+            let mut cell = cell.clone();
+            for l in cell.labels.iter_mut().filter(|l| *l == what) {
+                l.clone_from(&label);
+            }
+            cell
+        }
+    };
+    let star = place("*");
+    let pattern = match place("**").map(|axis| axes.get(axis)) {
+        None => pattern,
+        Some(None) => return Err(error("there is no axis for `**`".to_owned())),
+        Some(Some(axis)) => {
+            let labels = axis.points.iter().map(|p| instead("**", p.label.clone()));
+            let changes: Vec<_> = labels.collect();
+            pattern.spread(&|cell| cell.labels.iter().any(|l| l == "**"), &changes)
+        }
+    };
+    if pattern.cells().into_iter().any(|cell| cell.labels.iter().any(|l| l == "**")) {
+        return Err(error("`**` stands inside `min(..)`, `max(..)` or `mean(..)`".to_owned()));
+    }
     let labels = match (star, at) {
         (None, None) => {
             let any = vec![(text.to_owned(), pattern)];
@@ -657,15 +681,7 @@ fn expand(
         },
     };
     let checks = labels.into_iter().map(|label| {
-        let comparison = pattern.map(&|cell| {
-            let mut cell = cell.clone();
-            for l in &mut cell.labels {
-                if l == "*" {
-                    l.clone_from(&label);
-                }
-            }
-            cell
-        });
+        let comparison = pattern.map(&instead("*", label.clone()));
         Check { any: vec![(with_label(text, &label), comparison)], tie: None, line }
     });
     Ok(checks.collect())
@@ -687,19 +703,16 @@ fn alternatives(
 
 /// The text with every `*` that stands as a label replaced.
 fn with_label(text: &str, label: &str) -> String {
-    let mut out = String::new();
-    let mut inside = false;
-    for c in text.chars() {
-        match c {
-            '[' => inside = true,
-            ']' => inside = false,
-            '*' if inside => {
-                out.push_str(label);
-                continue;
-            }
-            _ => {}
-        }
-        out.push(c);
+    let word = |word: &str| match word.trim() == "*" {
+        true => word.replace('*', label),
+        false => word.to_owned(),
+    };
+    let mut pieces = text.split('[');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (labels, rest) = piece.split_once(']').unwrap_or((piece, ""));
+        let labels: Vec<String> = labels.split(',').map(word).collect();
+        out += &format!("[{}]{rest}", labels.join(","));
     }
     out
 }

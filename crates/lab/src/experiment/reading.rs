@@ -133,6 +133,12 @@ impl Deviation {
         found.map(|(_, label)| label.as_str())
     }
 
+    /// The choices, each alone, that are to be kept.
+    pub(crate) fn keep(self, keep: impl Fn(&Deviation) -> bool) -> Self {
+        let kept = self.0.into_iter().filter(|choice| keep(&Deviation(vec![choice.clone()])));
+        Deviation(kept.collect())
+    }
+
     /// The part of it that concerns these choices.
     pub fn within(&self, readings: &[Reading]) -> Self {
         let own = self.0.iter().filter(|(name, _)| readings.iter().any(|r| r.name == *name));

@@ -2,6 +2,7 @@ use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
 use crate::experiment::{Experiment, Margin, PlotKind, Point};
+use crate::expression::Cell;
 
 const SCENARIO: &str = r#"duration = "10s"
 [dumbbell]
@@ -80,6 +81,34 @@ fn a_star_stands_for_every_label_and_any_for_alternatives() {
     assert_eq!(checks[2].any.len(), 2);
     let cell = checks[1].any[0].1.cells()[0];
     assert_eq!(e.find(cell), Ok((0, 3)));
+}
+
+#[test]
+fn two_stars_spread_inside_functions_of_many() {
+    let with =
+        |check: &str| parse(&EXPERIMENT.replace("ratio[sack, *] > ratio[newreno, *]", check));
+    let check = "mean(at_least(ratio[sack, **] / ratio[newreno, **], 1.5), 0) >= max(ratio[*, **])";
+    let experiment = with(check).unwrap();
+    let checks = &experiment.claims[0].checks;
+    // One per protocol, and the two of `any`.
+    assert_eq!(checks.len(), 3);
+    let (text, comparison) = &checks[0].any[0];
+    assert_eq!(text, &check.replace("[*, **]", "[newreno, **]"));
+    // sack 1.0 over newreno 0.5 at 1 %, 0.6 over 0.5 at 5 %: (1 + 0 + 0) / 3 against 0.5.
+    let value = |cell: &Cell| match (cell.labels[0].as_str(), cell.labels[1].as_str()) {
+        ("newreno", _) => 0.5,
+        (_, "1%") => 1.0,
+        (_, "5%") => 0.6,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(comparison.left.evaluate(&value), 1.0 / 3.0);
+    assert_eq!(comparison.right.evaluate(&value), 0.5);
+    let error = |check: &str| with(check).unwrap_err().to_string();
+    assert!(
+        error("ratio[sack, **] > 1")
+            .ends_with("`**` stands inside `min(..)`, `max(..)` or `mean(..)`")
+    );
+    assert!(error("at_least(1) > 1").ends_with("`at_least(..)` takes 2 expressions"));
 }
 
 #[test]
