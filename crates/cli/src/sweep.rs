@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use windward_lab::experiment::RunLength;
-use windward_lab::statistics::{Estimate, estimate};
-use windward_lab::{Effort, Experiment, ReportOptions, Results};
+use windward_lab::statistics::Estimate;
+use windward_lab::{Effort, Experiment, Means, ReportOptions};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -57,8 +57,8 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
         windward_lab::reproduce(&experiments, &effort, options, &report, &out)
     })?;
     let mut text = String::new();
-    for results in &summary.results {
-        text += &means(results).text();
+    for means in &summary.means {
+        text += &table(means).text();
     }
     if !summary.claims.is_empty() {
         text += "\n";
@@ -70,16 +70,14 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
 }
 
 /// A row per combination of the axes: the mean of each metric with its interval.
-fn means(results: &Results) -> Table {
-    let experiment = &results.plan.experiment;
+fn table(means: &Means) -> Table {
+    let Means { experiment, cells } = means;
     let axes = experiment.axes.iter().map(|axis| axis.name.clone());
     let metrics = experiment.metrics.iter().map(|m| format!(">{}", m.name));
     let mut table = Table::new(axes.chain(metrics));
-    for cell in 0..experiment.cells() {
+    for (cell, metrics) in cells.iter().enumerate() {
         let labels = experiment.points(cell).into_iter().map(|p| p.label.clone());
-        let means = (0..experiment.metrics.len())
-            .map(|metric| mean(estimate(&results.samples(metric, cell))));
-        table.row(labels.chain(means));
+        table.row(labels.chain(metrics.iter().map(|estimate| mean(*estimate))));
     }
     table
 }

@@ -62,8 +62,8 @@ pub(crate) trait Observer {
     fn idle(&mut self) -> Result<(), LabError> {
         Ok(())
     }
-    /// A run is done.
-    fn record(&mut self, _run: &Record) -> Result<(), LabError> {
+    /// A run is done, or was `known` to be and is used now.
+    fn record(&mut self, _run: &Record, _known: bool) -> Result<(), LabError> {
         Ok(())
     }
 }
@@ -127,7 +127,12 @@ pub(crate) fn run(
             spawned.map_err(|e| LabError::Threads(e.to_string()))?;
         }
         drop(sender);
-        Campaign::new(plans, options, &queue, known, observer).conduct(&done)
+        let ended = Campaign::new(plans, options, &queue, known, observer).conduct(&done);
+        if ended.is_err() {
+            // Nobody needs the runs under way, which may take minutes yet.
+            options.cancel.store(true, Memory::Relaxed);
+        }
+        ended
     })
 }
 
@@ -390,7 +395,7 @@ impl<'a> Campaign<'a> {
             for cell in 0..plan.scenarios.len() {
                 let scenario = || Ok(plan.scenarios[cell].clone());
                 let id = self.cell(e, &Deviation::PLAIN, cell, scenario)?;
-                self.ask(id, plan.length.repetitions, (false, e));
+                self.ask(id, plan.length.repetitions, (false, e))?;
             }
         }
         for (e, plan) in plans.iter().enumerate() {
@@ -417,22 +422,35 @@ impl<'a> Campaign<'a> {
                 }
                 Err(mpsc::TryRecvError::Disconnected) => None,
             };
-            let run = next.ok_or(LabError::Cancelled)?;
-            self.running -= 1;
-            let cell = &self.cells[run.cell];
-            let record = Record {
-                experiment: cell.experiment,
-                reading: cell.reading.clone(),
-                cell: cell.cell,
-                repetition: run.repetition,
-                metrics: run.metrics,
-                outcome: run.outcome,
+            let Some(run) = next else {
+                self.queue.close();
+                // Runs that end nevertheless are kept.
+                while let Ok(late) = done.recv() {
+                    late.map_or(Ok(()), |run| self.note(run, false))?;
+                }
+                return Err(LabError::Cancelled);
             };
-            self.observer.record(&record)?;
-            let Record { metrics, outcome, .. } = record;
-            self.finished.push_back(Finished { metrics, outcome, ..run });
+            self.running -= 1;
+            self.note(run, false)?;
         }
         Ok(self.done)
+    }
+
+    /// Tells of a run that ended, or was known to, and puts it where it is handled.
+    fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
+        let cell = &self.cells[run.cell];
+        let record = Record {
+            experiment: cell.experiment,
+            reading: cell.reading.clone(),
+            cell: cell.cell,
+            repetition: run.repetition,
+            metrics: run.metrics,
+            outcome: run.outcome,
+        };
+        self.observer.record(&record, known)?;
+        let Record { metrics, outcome, .. } = record;
+        self.finished.push_back(Finished { metrics, outcome, ..run });
+        Ok(())
     }
 
     /// A cell under a reading; `scenario` makes it where it is new.
@@ -463,11 +481,14 @@ impl<'a> Campaign<'a> {
     }
 
     /// Asks for the first `runs` repetitions of a cell.
-    fn ask(&mut self, id: usize, runs: u32, stage: Stage) {
+    fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
         let cell = &mut self.cells[id];
         cell.rows.resize(cell.rows.len().max(runs as usize), None);
-        let plan = &self.plans[cell.experiment];
-        for repetition in cell.asked..runs {
+        let asked = cell.asked;
+        cell.asked = asked.max(runs);
+        for repetition in asked..runs {
+            let cell = &self.cells[id];
+            let plan = &self.plans[cell.experiment];
             let keep = cell.reading.is_plain() && repetition < plan.length.repetitions;
             self.jobs += 1;
             self.work_known += cell.weight;
@@ -476,13 +497,7 @@ impl<'a> Campaign<'a> {
             let known = self.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !keep);
             if let Some((metrics, outcome)) = known {
                 let weight = cell.weight;
-                self.finished.push_back(Finished {
-                    cell: id,
-                    repetition,
-                    metrics,
-                    outcome,
-                    weight,
-                });
+                self.note(Finished { cell: id, repetition, metrics, outcome, weight }, true)?;
                 continue;
             }
             self.running += 1;
@@ -497,7 +512,7 @@ impl<'a> Campaign<'a> {
                 scenario: cell.scenario.clone(),
             });
         }
-        cell.asked = cell.asked.max(runs);
+        Ok(())
     }
 
     /// Notes a run, and goes on with what waited for it.
@@ -594,13 +609,15 @@ impl<'a> Campaign<'a> {
                         let deviation = Deviation::one(&reading.name, &value.label);
                         let changed = self.changed(&cells, &deviation)?;
                         matters |= !changed.is_empty();
-                        let Some(&(experiment, cell)) = changed.first() else { continue };
+                        if changed.is_empty() {
+                            continue;
+                        }
                         // All that is wrong with a reading comes out before minutes are spent.
-                        let of = &plans[experiment];
-                        let own = deviation.within(&of.experiment.readings);
-                        of.experiment.scenario(cell, &of.length, &own)?;
-                        expected.0 += changed.len() * FIRST_LOOK as usize;
-                        expected.1 += self.work(&changed);
+                        for (experiment, cell) in &changed {
+                            self.scenario(*experiment, *cell, &deviation)?;
+                        }
+                        expected.0 += changed.len() * self.looks(e, false).first() as usize;
+                        expected.1 += self.work(e, &changed);
                         singles.push((deviation, changed));
                     }
                     if matters && reading.is_calibrated() {
@@ -677,11 +694,30 @@ impl<'a> Campaign<'a> {
         own.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
     }
 
-    /// The work of a first look at some cells.
-    fn work<'c>(&self, cells: impl IntoIterator<Item = &'c (usize, usize)>) -> f64 {
+    /// A cell under a reading.
+    fn scenario(&self, e: usize, cell: usize, reading: &Deviation) -> Result<Scenario, LabError> {
+        let Plan { experiment, length, .. } = &self.plans[e];
+        experiment.scenario(cell, length, &self.reading_in(e, cell, reading))
+    }
+
+    /// The work of a first look at some cells, under another reading of a claim of `own`.
+    fn work<'c>(&self, own: usize, cells: impl IntoIterator<Item = &'c (usize, usize)>) -> f64 {
         let weight =
             |(e, cell): &(usize, usize)| self.plans[*e].scenarios[*cell].predicted_packet_hops();
-        cells.into_iter().map(weight).sum::<f64>() * f64::from(FIRST_LOOK)
+        cells.into_iter().map(weight).sum::<f64>() * f64::from(self.looks(own, false).first())
+    }
+
+    /// When the claims of an experiment are looked at.
+    fn looks(&self, e: usize, plainly: bool) -> Looks {
+        let length = &self.plans[e].length;
+        if length.at_most == length.repetitions {
+            return Looks::new(length.repetitions, length.repetitions);
+        }
+        match plainly {
+            true => Looks::new(length.repetitions.max(FIRST_LOOK), length.at_most),
+            // Other readings get half as much.
+            false => Looks::new(FIRST_LOOK, length.at_most / 2),
+        }
     }
 
     /// In which order the checks of a claim are looked at under its other readings: if one fails
@@ -690,7 +726,7 @@ impl<'a> Campaign<'a> {
         let (mut failed, passed): (Vec<usize>, Vec<usize>) =
             (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
         failed.sort_by(|a, b| {
-            let work = |i: usize| self.work(&self.cells_of(e, c, &[i]));
+            let work = |i: usize| self.work(e, &self.cells_of(e, c, &[i]));
             work(*a).total_cmp(&work(*b))
         });
         let others = failed.split_off(failed.len().min(1));
@@ -704,14 +740,7 @@ impl<'a> Campaign<'a> {
         reading: Deviation,
         groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
-        let length = &self.plans[experiment].length;
-        let fixed = length.at_most == length.repetitions;
-        let looks = match (fixed, reading.is_plain()) {
-            (true, _) => Looks::new(length.repetitions, length.repetitions),
-            (false, true) => Looks::new(length.repetitions.max(FIRST_LOOK), length.at_most),
-            // Other readings get half as much.
-            (false, false) => Looks::new(FIRST_LOOK, length.at_most / 2),
-        };
+        let looks = self.looks(experiment, reading.is_plain());
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
@@ -745,7 +774,7 @@ impl<'a> Campaign<'a> {
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
             let id = self.cell(e, &reading, cell, scenario)?;
-            self.ask(id, runs, (true, own));
+            self.ask(id, runs, (true, own))?;
             for repetition in 0..runs {
                 if self.cells[id].rows[repetition as usize].is_none() {
                     self.waiters.entry((id, repetition)).or_default().push(number);
@@ -827,8 +856,9 @@ impl<'a> Campaign<'a> {
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         if full && case.open == 0 && next.is_empty() && !case.paired {
             case.paired = true;
-            next = pairs(&case.result);
+            next = self.pairs(e, c);
         }
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         // All of them are open before the first is asked: its runs may be there already.
         case.open += next.len();
         case.result.to_come += next.len();
@@ -850,7 +880,7 @@ impl<'a> Campaign<'a> {
         let work = case
             .singles
             .iter()
-            .map(|(_, changed)| self.work(changed.iter().filter(|cell| first.contains(cell))));
+            .map(|(_, changed)| self.work(e, changed.iter().filter(|cell| first.contains(cell))));
         let kept = within_budget(&work.collect::<Vec<f64>>(), self.options.readings_budget);
         let singles = case.singles.iter().zip(&kept).filter(|(_, kept)| **kept);
         let deviations: Vec<Deviation> = singles.map(|((d, _), _)| d.clone()).collect();
@@ -858,6 +888,19 @@ impl<'a> Campaign<'a> {
             case.result.left_out = kept.len() - deviations.len();
         }
         deviations
+    }
+
+    /// The pairs of readings that matter and do not contradict each other in a cell.
+    fn pairs(&self, e: usize, c: usize) -> Vec<Deviation> {
+        let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
+        let possible = |pair: &Deviation| {
+            let changed = case.singles.iter().filter(|(single, _)| pair.contains(single));
+            let mut cells = changed.flat_map(|(_, cells)| cells);
+            cells.all(|(experiment, cell)| self.scenario(*experiment, *cell, pair).is_ok())
+        };
+        let mut pairs = pairs(&case.result);
+        pairs.retain(possible);
+        pairs
     }
 
     /// What a reading changes, in words.

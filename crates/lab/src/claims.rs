@@ -410,6 +410,16 @@ impl ClaimResult {
         self.explanation.as_deref().filter(|_| needed)
     }
 
+    /// Has it a verdict, and one under each reading that is to be judged?
+    pub fn is_finished(&self) -> bool {
+        self.is_judged() && self.to_come == 0
+    }
+
+    /// Has it a verdict under the plain reading?
+    pub fn is_judged(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
     /// Under how many readings it holds, the plain one among them.
     pub fn held(&self) -> usize {
         let others = self.readings.iter().map(|r| r.verdict);
@@ -471,12 +481,13 @@ impl ClaimResult {
             "expected": self.expected,
             "edition": self.edition,
             "measured": self.measured(),
-            "verdict": self.verdict.to_string(),
+            "verdict": self.is_judged().then(|| self.verdict.to_string()),
             "figure": self.figure,
             "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
             "held_in_readings": self.held(),
             "readings_judged": self.of(),
             "readings_left_out": self.left_out,
+            "readings_to_come": self.to_come,
             "calibrated": self.calibrated,
             "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),

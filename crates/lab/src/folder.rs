@@ -1,13 +1,14 @@
 //! The folder of a report: its pages and tables, and what is needed to go on with it.
 //!
 //! Beside the pages there is a folder `.windward`: `lock`, held while somebody writes; a file per
-//! experiment with all that pages show of it, so that a later run adds to the report; and, while a
-//! campaign runs and after it was interrupted, `runs`, the journal of the runs that are done. A
-//! record is written when its run ends and carries a checksum: whatever happens, all that are whole
-//! are found again.
+//! experiment with all that pages show of it, so that a later run adds to the report; and journals of
+//! the runs that are done, `runs-KEY` for each campaign that goes on or was interrupted. A record is
+//! appended when its run ends and carries a checksum: whatever happens, all up to the first that is
+//! torn are found again. A journal is only ever added to, until its campaign is finished: who begins
+//! anew by mistake has lost nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -20,10 +21,12 @@ use crate::report::{GENERATOR, Section};
 
 /// The folder in the folder.
 const INSIDE: &str = ".windward";
+/// What the names of journals begin with; the key of the campaign follows.
+const JOURNAL: &str = "runs-";
 /// What pages of earlier versions say of themselves.
 const EARLIER: &str = "Made by windward ";
-/// Changes with the form of what is kept.
-const FORM: u32 = 1;
+/// Changes with the form of what is kept: sections and records.
+const FORM: u32 = 2;
 
 /// How records are summed up against bits that fall over.
 const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -48,7 +51,7 @@ impl Opening {
 pub(crate) struct Folder {
     path: PathBuf,
     inside: PathBuf,
-    journal: Option<File>,
+    journal: Option<Journal>,
     /// Was anything put into it that is to stay?
     used: bool,
     /// Folders that did not exist before, the innermost first.
@@ -156,6 +159,28 @@ impl Folder {
         Ok(OutputDir::create(&self.path)?)
     }
 
+    /// May all of these pages be written?
+    ///
+    /// # Errors
+    /// If one of them is not ours.
+    pub(crate) fn check_pages(&self, names: &[String]) -> Result<(), LabError> {
+        names.iter().try_for_each(|name| check_page(&self.path.join(name)))
+    }
+
+    /// Removes what earlier runs of an experiment left and this one has not written.
+    pub(crate) fn remove_stale(&self, names: &[String]) -> Result<(), LabError> {
+        for name in names {
+            let path = self.path.join(name);
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(LabError::io("remove", &path, e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Writes pages, never over one that is not ours.
     pub(crate) fn write_pages(&mut self, pages: &[(String, String)]) -> Result<(), LabError> {
         let mut dir = self.output()?;
@@ -166,52 +191,50 @@ impl Folder {
         Ok(dir.commit()?)
     }
 
-    /// Begins a journal for the campaign with that key. With `resume` the runs that an earlier
-    /// attempt finished are given back and the journal goes on; else it begins anew.
+    /// Opens the journal of the campaign with that key. With `resume` the runs that earlier attempts
+    /// finished are given back.
     ///
     /// # Errors
-    /// If there is nothing to resume, or the journal is of another campaign.
+    /// If there is nothing to resume, or what was interrupted is another campaign.
     pub(crate) fn journal(&mut self, key: u64, resume: bool) -> Result<Vec<Record>, LabError> {
-        let path = self.inside.join("runs");
-        let fail = |e| LabError::io("write", &path, e);
-        if !resume {
-            let mut file = File::create(&path).map_err(fail)?;
-            write_frame(&mut file, &Opening::of(key)).map_err(fail)?;
-            self.journal = Some(file);
-            return Ok(Vec::new());
-        }
-        let file = OpenOptions::new().read(true).write(true).open(&path);
-        let mut file = file.map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => LabError::Folder {
-                path: self.path.clone(),
-                message: "there is nothing to resume: no run was interrupted here".to_owned(),
-            },
-            _ => LabError::io("read", &path, e),
-        })?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| LabError::io("read", &path, e))?;
+        let name = format!("{JOURNAL}{key:016x}");
+        let path = self.inside.join(&name);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(LabError::io("read", &path, e)),
+        };
         let mut rest = &bytes[..];
-        let opening: Option<Opening> = read_frame(&mut rest);
-        if opening != Some(Opening::of(key)) {
-            return Err(LabError::Folder {
-                path: self.path.clone(),
-                message: "what was interrupted here was another run (other experiments, effort, \
-                          values or version): repeat its command with --resume, or begin anew \
-                          without"
-                    .to_owned(),
-            });
-        }
+        let ours = read_frame(&mut rest) == Some(Opening::of(key));
         let mut records = Vec::new();
-        while let Some(record) = read_frame(&mut rest) {
+        while let Some(record) = read_frame(&mut rest).filter(|_| ours) {
             records.push(record);
         }
+        if resume && records.is_empty() {
+            let message = match self.journals()?.iter().any(|other| *other != path) {
+                true => {
+                    "what was interrupted here was another run (other experiments, effort, values or \
+                     version): repeat its command with --resume, or begin anew without"
+                }
+                false => "there is nothing to resume: no run was interrupted here",
+            };
+            return Err(LabError::Folder { path: self.path.clone(), message: message.to_owned() });
+        }
         // What was being written when it ended is not whole.
-        let whole = (bytes.len() - rest.len()) as u64;
-        file.set_len(whole).map_err(fail)?;
-        io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(fail)?;
-        self.used = true;
-        self.journal = Some(file);
-        Ok(records)
+        let whole = if ours { (bytes.len() - rest.len()) as u64 } else { 0 };
+        self.journal = Some(Journal { path, key, whole, file: None });
+        Ok(if resume { records } else { Vec::new() })
+    }
+
+    /// The journals of all campaigns that were interrupted here.
+    fn journals(&self) -> Result<Vec<PathBuf>, LabError> {
+        let entries =
+            fs::read_dir(&self.inside).map_err(|e| LabError::io("read", &self.inside, e))?;
+        let names = entries.filter_map(|e| Some(e.ok()?.path()));
+        let is_one = |p: &PathBuf| {
+            p.file_name().is_some_and(|name| name.to_string_lossy().starts_with(JOURNAL))
+        };
+        Ok(names.filter(is_one).collect())
     }
 
     /// Notes a run that is done.
@@ -219,19 +242,49 @@ impl Folder {
         self.used = true;
         match &mut self.journal {
             None => Ok(()),
-            Some(file) => write_frame(file, record)
-                .map_err(|e| LabError::io("write", &self.inside.join("runs"), e)),
+            Some(journal) => {
+                journal.write(record).map_err(|e| LabError::io("write", &journal.path, e))
+            }
         }
     }
 
     /// Everything is written: the journal is not needed any more.
     pub(crate) fn finish(mut self) -> Result<(), LabError> {
-        self.journal = None;
-        let path = self.inside.join("runs");
+        let Some(Journal { path, .. }) = self.journal.take() else { return Ok(()) };
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LabError::io("remove", &path, e)),
             _ => Ok(()),
         }
+    }
+}
+
+/// The runs of one campaign that are done.
+#[derive(Debug)]
+struct Journal {
+    path: PathBuf,
+    key: u64,
+    /// So many bytes of what is there are whole.
+    whole: u64,
+    /// Once there is something to write.
+    file: Option<File>,
+}
+
+impl Journal {
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let mut options = OpenOptions::new();
+                let mut file = options.create(true).write(true).truncate(false).open(&self.path)?;
+                file.set_len(self.whole)?;
+                io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
+                if self.whole == 0 {
+                    write_frame(&mut file, &Opening::of(self.key))?;
+                }
+                none.insert(file)
+            }
+        };
+        write_frame(file, record)
     }
 }
 
@@ -240,9 +293,6 @@ impl Drop for Folder {
         if !self.used {
             // Nothing came of it: as if it had never been. What others need stays, since a folder
             // with files in it is not removed.
-            if self.journal.is_some() {
-                let _ = fs::remove_file(self.inside.join("runs"));
-            }
             if self.made.contains(&self.inside) {
                 let _ = fs::remove_file(self.inside.join("lock"));
             }

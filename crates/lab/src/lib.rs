@@ -38,5 +38,5 @@ pub mod theory;
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};
 pub use report::Provenance;
-pub use reproduce::{Forecast, ReportOptions, ReproductionSummary, forecast, reproduce};
+pub use reproduce::{Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce};
 pub use sweep::{Plan, Progress, QUICK_READINGS, Results, RunOptions};

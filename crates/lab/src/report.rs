@@ -22,6 +22,7 @@ mod matrix;
 mod section;
 
 pub use group::Tally;
+pub(crate) use group::page_of;
 use group::{Group, groups};
 pub(crate) use section::{Section, reported};
 
@@ -127,9 +128,9 @@ fn badge(verdict: Verdict) -> String {
 
 /// The badge of a claim, which may have no verdict yet.
 fn badge_of(claim: &crate::claims::ClaimResult) -> String {
-    match claim.checks.is_empty() {
-        true => "<span class=\"badge open\">still to come</span>".to_owned(),
-        false => badge(claim.verdict),
+    match claim.is_judged() {
+        true => badge(claim.verdict),
+        false => "<span class=\"badge open\">still to come</span>".to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs a list of experiments and writes the report, which grows while they run.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +15,9 @@ use crate::experiment::{Effort, Experiment};
 use crate::folder::Folder;
 use crate::plot;
 use crate::report::{self, Provenance, Section, Standing, Tally};
+use crate::statistics::{Estimate, estimate};
 use crate::sweep::{self, Plan, Results, RunOptions};
-use crate::table::{manifest_entry, readings_table, write_json};
+use crate::table::{manifest_entry, readings_table, tables_of, write_json};
 
 /// What came out of a reproduction.
 #[derive(Debug, Clone)]
@@ -25,13 +27,23 @@ pub struct ReproductionSummary {
     /// The same counted, a row for each paper that claims something.
     pub tallies: Vec<Tally>,
     /// The mean of each metric in each cell, experiment by experiment.
-    pub results: Vec<Results>,
+    pub means: Vec<Means>,
     /// Number of runs, those of an interrupted attempt included.
     pub runs: usize,
     /// How many of them an interrupted attempt had finished.
     pub resumed: usize,
     /// The page to look at.
     pub index: PathBuf,
+}
+
+/// What an experiment came to.
+#[derive(Debug, Clone)]
+pub struct Means {
+    /// What was run.
+    pub experiment: Experiment,
+    /// By cell, then by metric: over the runs that charts show, at 95 %. `None` where some run has no
+    /// number.
+    pub cells: Vec<Vec<Option<Estimate>>>,
 }
 
 impl ReproductionSummary {
@@ -109,8 +121,9 @@ pub(crate) fn reproduce_with(
     // A folder that cannot be written to shall not cost minutes first.
     let mut folder = Folder::open(out_dir)?;
     let earlier = folder.sections()?;
-    let known = folder.journal(key(&plans), report.resume)?;
-    let resumed = known.len();
+    let pages = plans.iter().map(|plan| report::page_of(&plan.experiment));
+    folder.check_pages(&pages.collect::<Vec<String>>())?;
+    let known = folder.journal(key(&plans, options, &report.about), report.resume)?;
     let mut writer = Writer {
         plans: &plans,
         report,
@@ -118,12 +131,13 @@ pub(crate) fn reproduce_with(
         sections: earlier,
         results: plans.iter().map(|_| None).collect(),
         judged: plans.iter().map(|p| vec![None; p.experiment.claims.len()]).collect(),
-        beyond: known.iter().filter(|r| r.outcome.is_none()).cloned().collect(),
+        beyond: Vec::new(),
+        resumed: 0,
         stale: BTreeSet::new(),
         news: 0,
     };
     match campaign::run(&plans, options, known, &mut writer, simulate) {
-        Ok(runs) => writer.finish(runs, resumed),
+        Ok(runs) => writer.finish(runs),
         Err(error) => {
             // The pages shall not promise for ever that more comes.
             if writer.results.iter().any(Option::is_some) {
@@ -135,17 +149,28 @@ pub(crate) fn reproduce_with(
 }
 
 /// What tells one campaign from another.
-fn key(plans: &[Plan]) -> u64 {
-    let mut text = String::new();
-    for plan in plans {
-        let Plan { experiment, length, effort, scenarios } = plan;
-        let seed = scenarios.first().map(|s| s.seed);
-        text += &format!(
-            "{} {} {:x} {length:?} {effort:?} {seed:?} {:?};",
-            experiment.id, experiment.file, experiment.configuration_hash, experiment.scenario
-        );
+fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
+    let mut key = DefaultHasher::new();
+    about.commit.hash(&mut key);
+    options.readings_budget.map(f64::to_bits).hash(&mut key);
+    for Plan { experiment, length, effort, scenarios } in plans {
+        (&experiment.id, &experiment.file, experiment.configuration_hash).hash(&mut key);
+        format!("{length:?} {effort:?}").hash(&mut key);
+        scenarios.first().map(|s| s.seed).hash(&mut key);
+        experiment.scenario.hash_traces(&mut key);
     }
-    crate::experiment::fnv1a(text.as_bytes())
+    key.finish()
+}
+
+impl Means {
+    fn of(results: Results) -> Self {
+        let Results { plan, .. } = &results;
+        let metrics = 0..plan.experiment.metrics.len();
+        let cell =
+            |cell| metrics.clone().map(|metric| estimate(&results.samples(metric, cell))).collect();
+        let cells = (0..plan.experiment.cells()).map(cell).collect();
+        Means { cells, experiment: results.plan.experiment }
+    }
 }
 
 /// Writes tables, sections and pages as they come.
@@ -161,6 +186,8 @@ struct Writer<'a> {
     judged: Vec<Vec<Option<ClaimResult>>>,
     /// Runs that no chart shows: more repetitions, other readings.
     beyond: Vec<Record>,
+    /// Runs that an interrupted attempt had done.
+    resumed: usize,
     /// Experiments whose sections are not up to date on the pages.
     stale: BTreeSet<usize>,
     /// Verdicts since the pages were written.
@@ -187,9 +214,13 @@ impl Observer for Writer<'_> {
         if self.news >= NEWS { self.write(true) } else { Ok(()) }
     }
 
-    fn record(&mut self, run: &Record) -> Result<(), LabError> {
+    fn record(&mut self, run: &Record, known: bool) -> Result<(), LabError> {
         if run.outcome.is_none() {
             self.beyond.push(run.clone());
+        }
+        if known {
+            self.resumed += 1;
+            return Ok(());
         }
         self.folder.record(run)
     }
@@ -201,17 +232,23 @@ impl Writer<'_> {
         let id = results.plan.experiment.id.clone();
         let charts = plot::charts(&results);
         let mut dir = self.folder.output()?;
-        results.stage_tables(&mut dir, self.report.every_table)?;
+        let mut written = results.stage_tables(&mut dir, self.report.every_table)?;
         if let Some(svg) = plot::stacked(&charts) {
-            dir.write(&format!("{id}.svg"), |out| out.write_all(svg.as_bytes()))?;
+            let name = format!("{id}.svg");
+            dir.write(&name, |out| out.write_all(svg.as_bytes()))?;
+            written.push(name);
         }
         dir.commit()?;
+        let others = tables_of(&id).into_iter().filter(|name| !written.contains(name));
+        self.folder.remove_stale(&others.collect::<Vec<String>>())?;
         let mut section = Section::new(&results, charts);
         section.manifest = manifest_entry(&results).to_string();
         match self.sections.iter_mut().find(|s| s.id == id) {
             Some(earlier) => *earlier = section,
             None => self.sections.push(section),
         }
+        // They come in any order, and those of earlier runs in that of their names.
+        self.sections.sort_by(|a, b| (a.place, &a.id).cmp(&(b.place, &b.id)));
         // The metrics of every run stay; their series would fill the memory.
         for run in &mut results.runs {
             run.outcome.samples = None;
@@ -275,7 +312,7 @@ impl Writer<'_> {
         Ok(dir.commit()?)
     }
 
-    fn finish(mut self, runs: usize, resumed: usize) -> Result<ReproductionSummary, LabError> {
+    fn finish(mut self, runs: usize) -> Result<ReproductionSummary, LabError> {
         // What was known before these experiments were measured may be more now.
         self.stale = (0..self.plans.len()).collect();
         self.write_beyond()?;
@@ -287,9 +324,9 @@ impl Writer<'_> {
         Ok(ReproductionSummary {
             tallies: report::tallies(&own),
             claims: self.judged.into_iter().flatten().flatten().collect(),
-            results: self.results.into_iter().flatten().collect(),
+            means: self.results.into_iter().flatten().map(Means::of).collect(),
             runs,
-            resumed,
+            resumed: self.resumed,
             index,
         })
     }

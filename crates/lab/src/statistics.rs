@@ -77,6 +77,11 @@ impl Looks {
         Looks { first, at_most: at_most.max(first) }
     }
 
+    /// Runs of the first look.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
     /// The look number `index`, from zero; the last one if there are fewer.
     pub fn look(&self, index: u32) -> Look {
         let mut runs = self.first;

@@ -40,7 +40,8 @@ pub const QUICK_READINGS: f64 = 60e6;
 pub struct RunOptions<'a> {
     /// Worker threads; zero means one per core.
     pub threads: usize,
-    /// Set it to stop: checked between runs and within.
+    /// Set it to stop: checked between runs and within. An error sets it too, so that no run goes on
+    /// for nothing.
     pub cancel: &'a AtomicBool,
     /// How much work, in packet-hops, the other readings of one claim may take at their first look;
     /// the most expensive are left out, and the report says how many. `None` is no bound.

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use windward_core::units::Time;
-use windward_sim::output::OutputDir;
+use windward_sim::output::{OutputDir, StagedFile};
 use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
 use windward_sim::{Outcome, Samples, record};
 
@@ -320,17 +320,25 @@ impl Results {
 
     /// Stages `<id>.csv` (a row per run), `<id>-series.csv` if a chart shows throughput over time,
     /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row per
-    /// flow, `<id>-flows.csv` and `.parquet`.
-    pub(crate) fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<(), LabError> {
+    /// flow, `<id>-flows.csv` and `.parquet`. Returns their names.
+    pub(crate) fn stage_tables(
+        &self,
+        dir: &mut OutputDir,
+        every: bool,
+    ) -> Result<Vec<String>, LabError> {
         let experiment = &self.plan.experiment;
-        let id = &experiment.id;
+        let mut names = Vec::new();
+        let mut stage = |end: &str, write: &dyn Fn(&mut StagedFile) -> io::Result<()>| {
+            names.push(format!("{}{end}", experiment.id));
+            dir.write(names.last().map_or("", String::as_str), |out| write(out))
+        };
         let runs = self.run_table();
-        dir.write(&format!("{id}.csv"), |out| runs.write_csv(out))?;
+        stage(".csv", &|out| runs.write_csv(out))?;
         if every {
             let flows = self.flow_table();
-            dir.write(&format!("{id}.parquet"), |out| runs.write_parquet(out))?;
-            dir.write(&format!("{id}-flows.csv"), |out| flows.write_csv(out))?;
-            dir.write(&format!("{id}-flows.parquet"), |out| flows.write_parquet(out))?;
+            stage(".parquet", &|out| runs.write_parquet(out))?;
+            stage("-flows.csv", &|out| flows.write_csv(out))?;
+            stage("-flows.parquet", &|out| flows.write_parquet(out))?;
         }
         let traced = experiment.plots.iter().filter_map(|p| match p.kind {
             PlotKind::Time { what, .. } => Some(what.is_sampled()),
@@ -339,14 +347,29 @@ impl Results {
         let traced: Vec<bool> = traced.collect();
         if traced.contains(&false) {
             let series = self.series_table();
-            dir.write(&format!("{id}-series.csv"), |out| series.write_csv(out))?;
+            stage("-series.csv", &|out| series.write_csv(out))?;
         }
         if traced.contains(&true) {
             let samples = self.sample_table();
-            dir.write(&format!("{id}-samples.csv"), |out| samples.write_csv(out))?;
+            stage("-samples.csv", &|out| samples.write_csv(out))?;
         }
-        Ok(())
+        Ok(names)
     }
+}
+
+/// Every file of its own that an experiment may have in a report.
+pub(crate) fn tables_of(id: &str) -> Vec<String> {
+    let ends = [
+        ".csv",
+        ".svg",
+        ".parquet",
+        "-flows.csv",
+        "-flows.parquet",
+        "-series.csv",
+        "-samples.csv",
+        "-readings.csv",
+    ];
+    ends.iter().map(|end| format!("{id}{end}")).collect()
 }
 
 /// One row per run that only verdicts needed: more repetitions, and other readings.

@@ -228,7 +228,7 @@ fn a_second_run_adds_to_a_report_and_a_page_of_somebody_else_stays() {
         .iter()
         .map(|e| e["id"].as_str().unwrap())
         .collect();
-    assert_eq!(ids, ["small", "other"]);
+    assert_eq!(ids, ["other", "small"]);
 
     fs::create_dir(sandbox.path("theirs")).unwrap();
     fs::write(sandbox.path("theirs/index.html"), "<h1>My garden</h1>").unwrap();

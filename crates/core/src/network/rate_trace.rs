@@ -22,7 +22,7 @@ const PS_PER_MS: u64 = 1_000_000_000;
 const HIGHEST_BPS: u64 = 100_000_000_000_000;
 
 /// The rate of a wire.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LinkRate {
     /// Always the same.
     Constant(Rate),
@@ -54,7 +54,7 @@ impl From<RateTrace> for LinkRate {
 }
 
 /// Delivery opportunities over time, repeated for ever.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RateTrace {
     /// Milliseconds since the begin of the period, in order. Never empty; the last is not zero.
     at: Box<[u64]>,

@@ -212,6 +212,14 @@ fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
     assert_eq!(within_budget(&work, Some(5.0)), [false, true, false]);
 }
 
+/// The journals of interrupted campaigns.
+fn journals(report: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(report.join(".windward")).unwrap();
+    let mut paths: Vec<_> = entries.map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.file_name().unwrap().to_string_lossy().starts_with("runs-"));
+    paths
+}
+
 #[test]
 fn neither_threads_nor_an_interruption_show() {
     let experiment = experiment(1e6);
@@ -248,7 +256,7 @@ fn neither_threads_nor_an_interruption_show() {
             reproduce_with(list, &Effort::Quick, &options(2, &cancel), &report, dir.path(), &until);
         assert!(matches!(stopped, Err(LabError::Cancelled)));
         // As if it had been killed while it wrote a record.
-        let journal = dir.path().join(".windward/runs");
+        let journal = journals(dir.path()).pop().unwrap();
         let bytes = fs::read(&journal).unwrap();
         fs::write(&journal, &bytes[..bytes.len() - 7 * (stop % 2)]).unwrap();
         let cancel = AtomicBool::new(false);
@@ -266,28 +274,79 @@ fn neither_threads_nor_an_interruption_show() {
 #[test]
 fn a_journal_of_something_else_is_not_resumed() {
     let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let resume = ReportOptions { resume: true, ..ReportOptions::default() };
-    let attempt = |experiment: &Experiment, report: &ReportOptions, stop: bool| {
-        let list = std::slice::from_ref(experiment);
-        let never = |scenario: &Scenario, cancel: &AtomicBool| {
-            if stop { None } else { noisy(scenario, cancel) }
+    let attempt = |experiment: &Experiment, resume: bool, runs: u64| {
+        let cancel = AtomicBool::new(false);
+        let until = |scenario: &Scenario, cancel: &AtomicBool| {
+            if scenario.seed > runs { None } else { noisy(scenario, cancel) }
         };
-        reproduce_with(list, &Effort::Quick, &options(1, &cancel), report, dir.path(), &never)
+        let list = std::slice::from_ref(experiment);
+        let report = ReportOptions { resume, ..ReportOptions::default() };
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
     };
-    let none = attempt(&experiment(0.0), &resume, false).unwrap_err().to_string();
+    let none = attempt(&experiment(0.0), true, u64::MAX).unwrap_err().to_string();
     assert!(none.contains("there is nothing to resume"), "{none}");
-    let first = |scenario: &Scenario, flag: &AtomicBool| {
-        if scenario.seed > 1 { None } else { noisy(scenario, flag) }
+    assert!(attempt(&experiment(0.0), false, 1).is_err());
+    let other = attempt(&experiment(1.0), true, u64::MAX).unwrap_err().to_string();
+    assert!(other.contains("was another run"), "{other}");
+    // The journal is still there for the one it is of.
+    assert!(attempt(&experiment(0.0), true, u64::MAX).unwrap().resumed > 0);
+}
+
+#[test]
+fn who_begins_anew_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let attempt = |experiment: &Experiment, resume: bool, runs: usize| {
+        let cancel = AtomicBool::new(false);
+        let done = AtomicUsize::new(0);
+        let until = |scenario: &Scenario, cancel: &AtomicBool| {
+            if done.fetch_add(1, Memory::Relaxed) >= runs {
+                cancel.store(true, Memory::Relaxed);
+                return None;
+            }
+            noisy(scenario, cancel)
+        };
+        let list = std::slice::from_ref(experiment);
+        let report = ReportOptions { resume, ..ReportOptions::default() };
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
+    };
+    let (first, other) = (experiment(1e6), experiment(0.0));
+    assert!(attempt(&first, false, 20).is_err());
+    // Another campaign in between, the same without `resume`, and that stopped at once.
+    assert!(attempt(&other, false, usize::MAX).is_ok());
+    assert!(attempt(&first, false, 0).is_err());
+    assert!(attempt(&first, false, 3).is_err());
+    assert_eq!(journals(dir.path()).len(), 1);
+    let resumed = attempt(&first, true, usize::MAX).unwrap().resumed;
+    assert_eq!(resumed, 20);
+    assert!(journals(dir.path()).is_empty());
+}
+
+#[test]
+fn a_report_that_was_interrupted_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    // All that charts show is there, and some of what verdicts need.
+    let done = AtomicUsize::new(0);
+    let until = |scenario: &Scenario, cancel: &AtomicBool| {
+        if done.fetch_add(1, Memory::Relaxed) >= 12 {
+            cancel.store(true, Memory::Relaxed);
+            return None;
+        }
+        noisy(scenario, cancel)
     };
     let list = [experiment(0.0)];
     let report = ReportOptions::default();
-    let options = options(1, &cancel);
-    let _ = reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &first);
-    let other = attempt(&experiment(1.0), &resume, false).unwrap_err().to_string();
-    assert!(other.contains("was another run"), "{other}");
-    // The journal is still there for the one it is of.
-    assert!(attempt(&experiment(0.0), &resume, false).unwrap().resumed > 0);
+    let page = || fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let stopped =
+        reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until);
+    assert!(stopped.is_err());
+    let text = page();
+    assert!(text.contains("<b>Interrupted</b>: 3 claims are still to be judged"), "{text}");
+    assert!(text.contains("1 of 1<br><small>2 to come</small>"), "{text}");
+    let cancel = AtomicBool::new(false);
+    reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &noisy)
+        .unwrap();
+    assert!(!page().contains("Interrupted"));
 }
 
 #[test]

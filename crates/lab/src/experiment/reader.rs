@@ -49,7 +49,7 @@ pub(super) fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Experi
     let hashing = |from: &str| {
         let text = beside(from)?;
         let mut hash = all.borrow_mut();
-        *hash ^= fnv1a(text.as_bytes()).rotate_left(1);
+        *hash = fnv1a_on(*hash, text.as_bytes());
         Ok(text)
     };
     let mut experiment = read(source, &section, scenario, &hashing)?;

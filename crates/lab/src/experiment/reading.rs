@@ -117,6 +117,11 @@ impl Deviation {
         (!clash).then_some(Deviation(both))
     }
 
+    /// Does it read everything otherwise that `other` does, in the same way?
+    pub(crate) fn contains(&self, other: &Deviation) -> bool {
+        other.0.iter().all(|choice| self.0.contains(choice))
+    }
+
     /// Is it the plain reading?
     pub fn is_plain(&self) -> bool {
         self.0.is_empty()

@@ -243,23 +243,34 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
     for reading in claim.deciding() {
         decides(html, claim, reading);
     }
-    if let Some(explanation) = claim.explanation() {
+    if let Some(explanation) = claim.explanation().filter(|_| claim.is_judged()) {
         let _ = writeln!(html, "<p class=\"why\">{}</p>", escape(explanation));
-    } else if claim.verdict == Verdict::Inconclusive && !claim.checks.is_empty() {
-        let open = claim.checks.iter().filter(|c| c.verdict == Verdict::Inconclusive).count();
-        let _ = writeln!(
-            html,
-            "<p class=\"why\">Open: the intervals of {open} of {} checks straddle their bound when \
-             the runs allowed for are spent; more may decide (<code>--full</code>).</p>",
-            claim.checks.len()
-        );
+    } else if claim.verdict == Verdict::Inconclusive && claim.is_judged() {
+        let open = || claim.checks.iter().filter(|c| c.verdict == Verdict::Inconclusive);
+        let without = open().filter(|c| c.difference.is_none()).count();
+        let straddle = open().count() - without;
+        let mut reasons = Vec::new();
+        if straddle > 0 {
+            reasons.push(format!(
+                "the intervals of {straddle} of {} checks straddle their bound when the runs allowed \
+                 for are spent; more runs may decide",
+                claim.checks.len()
+            ));
+        }
+        if without > 0 {
+            reasons.push(format!("{without} of {} checks have no number", claim.checks.len()));
+        }
+        let _ = writeln!(html, "<p class=\"why\">Open: {}.</p>", reasons.join("; "));
     }
-    let wrong = claim.checks.iter().filter(|c| c.verdict != Verdict::Held).count();
+    let counts = Verdict::ALL.map(|v| (v, claim.checks.iter().filter(|c| c.verdict == v).count()));
+    let counts = counts.iter().filter(|(_, n)| *n > 0).map(|(verdict, n)| format!("{n} {verdict}"));
+    let counts: Vec<String> = counts.collect();
     let open = if claim.checks.len() <= 6 { " open" } else { "" };
     let _ = writeln!(
         html,
-        "<details{open}><summary>{} checks, {wrong} of them not held</summary>",
-        claim.checks.len()
+        "<details{open}><summary>{} checks: {}</summary>",
+        claim.checks.len(),
+        counts.join(", ")
     );
     table(html, &claim.checks);
     html.push_str("</details>\n");

@@ -18,21 +18,10 @@ pub(super) fn header(
     let sections = || groups.iter().flat_map(|g| &g.sections);
     let claims = || groups.iter().flat_map(|g| &g.claims);
     let runs: usize = sections().map(|s| s.runs).sum();
-    let count = |verdict| claims().filter(|c| c.verdict == verdict).count();
+    let judged = || claims().filter(|c| c.is_judged());
+    let count = |verdict| judged().filter(|c| c.verdict == verdict).count();
     html.push_str("<header>\n<h1>Reproduced figures and claims</h1>\n");
-    if standing.to_come > 0 {
-        let state = if standing.running { "Still running" } else { "Interrupted" };
-        let _ = writeln!(
-            html,
-            "<p class=\"why\"><b>{state}</b>: {} experiments are still to come.</p>",
-            standing.to_come
-        );
-    } else if standing.running {
-        html.push_str(
-            "<p class=\"why\"><b>Still running</b>: claims are being judged under other \
-             readings.</p>\n",
-        );
-    }
+    unfinished(html, groups, standing);
     let _ = writeln!(
         html,
         "<p>Windward simulates congestion control, packet by packet, and measures what papers claim \
@@ -46,17 +35,24 @@ pub(super) fn header(
         for verdict in Verdict::ALL {
             counter(html, count(verdict), &verdict.to_string(), class(verdict));
         }
-        let some = claims().filter(|c| c.held() > 0).count();
+        let some = judged().filter(|c| c.held() > 0).count();
         counter(html, some, "hold under some reading", "open");
-        counter(html, claims().count() - some, "hold under none", "open");
+        counter(html, judged().count() - some, "hold under none", "open");
         html.push_str("</ul>\n");
-        let readings: usize = claims().map(|c| c.of()).sum();
+        let readings: usize = judged().map(|c| c.of()).sum();
+        let left_out: usize = judged().map(|c| c.left_out).sum();
+        let others = match left_out {
+            0 => "each claim also under every other reasonable value of each choice".to_owned(),
+            n => format!(
+                "each claim also under other reasonable values of each choice, but for {n} that a \
+                 quick look has no time for (<code>--all-readings</code>)"
+            ),
+        };
         let _ = writeln!(
             html,
             "<p>The verdict is that under the <b>plain reading</b>: where a paper leaves a choice \
              open, its own words elsewhere, else the default of the simulator it used, else the \
-             standard of the time. {readings} readings were judged in all: each claim also under \
-             every other reasonable value of each choice. A claim holds if each of its checks does. \
+             standard of the time. {readings} readings were judged in all: {others}. A claim holds if each of its checks does. \
              A check is repeated until its interval, which allows for looking often, is clear of \
              the bound, or the runs allowed for are spent: then it is inconclusive. A tie is an \
              order asked of two things that are equal.</p>"
@@ -72,6 +68,23 @@ pub(super) fn header(
         html.push_str("</div>\n");
     }
     html.push_str("</header>\n");
+}
+
+/// What is missing, if anything is.
+fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
+    let claims = groups.iter().flat_map(|g| &g.claims);
+    let open = claims.filter(|c| !c.is_finished()).count();
+    let missing = match (standing.to_come, open) {
+        (0, 0) if !standing.running => return,
+        (0, 0) => "the last pages are being written".to_owned(),
+        (0, open) => format!("{open} claims are still to be judged under all their readings"),
+        (experiments, 0) => format!("{experiments} experiments are still to come"),
+        (experiments, open) => {
+            format!("{experiments} experiments and verdicts on {open} claims are still to come")
+        }
+    };
+    let state = if standing.running { "Still running" } else { "Interrupted" };
+    let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}.</p>");
 }
 
 fn counter(html: &mut String, n: usize, words: &str, class: &str) {
@@ -160,6 +173,7 @@ pub(super) fn claims(html: &mut String, groups: &[Group<'_>]) {
 
 fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let decides = match claim.deciding()[..] {
+        _ if !claim.is_judged() => String::new(),
         [] => claim.explanation().map(str::to_owned).unwrap_or_default(),
         [first, ref more @ ..] => {
             let more = match more.len() {
@@ -169,15 +183,23 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
             format!("{}: {}{more}", first.title(), first.verdict)
         }
     };
+    let readings = match (claim.is_judged(), claim.left_out, claim.to_come) {
+        (false, ..) => String::new(),
+        (true, 0, 0) => format!("{} of {}", claim.held(), claim.of()),
+        (true, more, 0) => {
+            format!("{} of {}<br><small>{more} not judged</small>", claim.held(), claim.of())
+        }
+        (true, _, more) => {
+            format!("{} of {}<br><small>{more} to come</small>", claim.held(), claim.of())
+        }
+    };
     let calibrated = if claim.calibrated.is_empty() { "" } else { "<br><small>calibrated</small>" };
     let _ = writeln!(
         html,
-        "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{calibrated}</td><td>{} of {}</td>\
+        "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{calibrated}</td><td>{readings}</td>\
          <td>{}</td><td>{}</td></tr>",
         escape(&group.page()),
         badge_of(claim),
-        claim.held(),
-        claim.of(),
         escape(&claim.claim),
         escape(&decides),
         id = escape(&claim.id),

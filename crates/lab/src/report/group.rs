@@ -2,6 +2,7 @@
 
 use crate::builtin::{self, Collection};
 use crate::claims::{ClaimResult, Verdict};
+use crate::experiment::{Experiment, fnv1a};
 
 use super::Section;
 
@@ -74,6 +75,29 @@ pub(super) fn groups(sections: &[Section]) -> Vec<Group<'_>> {
     groups
 }
 
+/// The key of the group that an experiment belongs to.
+pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
+    builtin::collection_of(experiment).map(|c| c.key).or(experiment.paper.as_deref())
+}
+
+/// The page that an experiment is shown on.
+pub(crate) fn page_of(experiment: &Experiment) -> String {
+    page(key_of(experiment).unwrap_or(OWN))
+}
+
+/// The page of a group. Two never share one: what a name of a file cannot say becomes a sum.
+fn page(key: &str) -> String {
+    if builtin::collections().any(|c| c.key == key) {
+        return format!("{key}.html");
+    }
+    let safe = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let name: String = key.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+    match key.chars().all(safe) {
+        true => format!("own-{name}.html"),
+        false => format!("own-{name}-{:08x}.html", fnv1a(key.as_bytes()) >> 32),
+    }
+}
+
 fn place(collection: Option<&Collection>) -> usize {
     let own = builtin::PAPERS.len();
     collection.map_or(own, |collection| {
@@ -85,15 +109,11 @@ fn place(collection: Option<&Collection>) -> usize {
 impl Group<'_> {
     /// The name of its page.
     pub(super) fn page(&self) -> String {
-        let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
-        let name: String = self.key.chars().map(safe).collect();
-        // `index.html` is the first page.
-        let own = if name == "index" || self.collection.is_none() { "own-" } else { "" };
-        format!("{own}{name}.html")
+        page(self.key)
     }
 
     pub(super) fn count(&self, verdict: Verdict) -> usize {
-        self.claims.iter().filter(|c| c.verdict == verdict).count()
+        self.claims.iter().filter(|c| c.is_judged() && c.verdict == verdict).count()
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -102,7 +122,7 @@ impl Group<'_> {
             key: self.key.to_owned(),
             plain: Verdict::ALL.map(|verdict| self.count(verdict)),
             under_some,
-            under_none: self.claims.len() - under_some,
+            under_none: self.claims.iter().filter(|c| c.is_judged()).count() - under_some,
         }
     }
 
@@ -125,6 +145,16 @@ fn rank(id: &str) -> (&str, u64, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_keys_share_a_page() {
+        // Neither with each other nor with the first page.
+        let keys = ["lr2008", "index", "smith 2020", "smith-2020", "M\u{fc}ller", "M\u{f6}ller"];
+        let pages: std::collections::BTreeSet<String> = keys.into_iter().map(page).collect();
+        assert_eq!(pages.len(), keys.len(), "{pages:?}");
+        assert!(pages.contains("lr2008.html") && pages.contains("own-smith-2020.html"));
+        assert!(pages.iter().all(|p| p.is_ascii() && p != "index.html"), "{pages:?}");
+    }
 
     #[test]
     fn claims_are_listed_as_people_count() {

@@ -14,6 +14,7 @@ use crate::plot::Chart;
 use crate::statistics::estimate;
 use crate::sweep::Results;
 
+use super::group::key_of;
 use super::matrix;
 
 /// What the pages show of one experiment.
@@ -72,11 +73,10 @@ impl Section {
     pub(crate) fn new(results: &Results, charts: Vec<Chart>) -> Self {
         let plan = &results.plan;
         let experiment = &plan.experiment;
-        let collection = builtin::collection_of(experiment);
         let skipped = experiment.axes.iter().flat_map(|a| &a.skipped);
         Section {
             id: experiment.id.clone(),
-            group: collection.map(|c| c.key.to_owned()).or_else(|| experiment.paper.clone()),
+            group: key_of(experiment).map(str::to_owned),
             place: builtin::place(experiment),
             figure: experiment.figure.clone(),
             title: experiment.title.clone(),

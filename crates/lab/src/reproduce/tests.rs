@@ -23,7 +23,7 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
     let dir = tempfile::tempdir().unwrap();
     let summary = run(dir.path()).unwrap();
     // 3 of each of 6 cells for the charts; a fourth of each of the 4 cells that claims look at.
-    assert_eq!(summary.results[0].runs.len(), 18);
+    assert_eq!(summary.means[0].cells.len(), 6);
     assert_eq!(summary.runs, 18 + 4);
     let verdicts: Vec<Verdict> = summary.claims.iter().map(|c| c.verdict).collect();
     assert_eq!(verdicts, [Verdict::Held, Verdict::NotHeld, Verdict::Inconclusive]);
@@ -65,16 +65,73 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
 }
 
 #[test]
-fn an_interrupted_reproduction_leaves_no_folder() {
+fn what_is_interrupted_before_its_first_run_leaves_no_folder() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("report");
-    let cancel = AtomicBool::new(true);
-    let options = options(1, &cancel);
+    // Before it plans, and once the folder is there.
+    for at_once in [true, false] {
+        let cancel = AtomicBool::new(at_once);
+        let options = options(1, &cancel);
+        let report = ReportOptions::default();
+        let stop = |_: &Scenario, cancel: &AtomicBool| {
+            assert!(out.exists());
+            cancel.store(true, Ordering::Relaxed);
+            None
+        };
+        let stopped =
+            reproduce_with(&[experiment()], &Effort::Quick, &options, &report, &out, &stop);
+        assert!(matches!(stopped, Err(LabError::Cancelled)));
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn tables_of_an_earlier_run_do_not_stay_beside_new_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let every = ReportOptions { every_table: true, ..ReportOptions::default() };
+    let list = [experiment()];
+    let options = options(2, &cancel);
+    reproduce_with(&list, &Effort::Quick, &options, &every, dir.path(), &fake).unwrap();
+    let foreign = dir.path().join("mine-notes.csv");
+    fs::write(&foreign, "not ours").unwrap();
+    let flows = dir.path().join("mine-flows.parquet");
+    assert!(flows.exists());
+    run(dir.path()).unwrap();
+    assert!(!flows.exists() && foreign.exists() && dir.path().join("mine.csv").exists());
+}
+
+#[test]
+fn a_foreign_page_of_a_paper_is_refused_before_anything_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("own-experiments.html"), "my thesis").unwrap();
+    let cancel = AtomicBool::new(false);
+    let never = |_: &Scenario, _: &AtomicBool| panic!("it ran");
     let report = ReportOptions::default();
-    let stopped = reproduce_with(&[experiment()], &Effort::Quick, &options, &report, &out, &fake);
-    assert!(cancel.load(Ordering::Relaxed));
-    assert!(matches!(stopped, Err(LabError::Cancelled)));
-    assert!(!out.exists());
+    let options = options(1, &cancel);
+    let refused =
+        reproduce_with(&[experiment()], &Effort::Quick, &options, &report, dir.path(), &never);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("own-experiments.html: this page is not a report"), "{refused}");
+}
+
+#[test]
+fn files_list_experiments_in_their_order_whenever_they_were_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    run_of(&["lr2008-fig10"], dir.path());
+    run_of(&["lr2008-fig4"], dir.path());
+    run_of(&["lr2008-fig2"], dir.path());
+    let ids = |file: &str, list: &str, key: &str| -> Vec<String> {
+        let text = fs::read_to_string(dir.path().join(file)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let items = if list.is_empty() { &json } else { &json[list] };
+        let ids = items.as_array().unwrap().iter().map(|e| e[key].as_str().unwrap().to_owned());
+        ids.collect()
+    };
+    let mut figures = ids("claims.json", "", "figure");
+    figures.dedup();
+    assert_eq!(figures, ["lr2008-fig2", "lr2008-fig4", "lr2008-fig10"]);
+    assert_eq!(ids("manifest.json", "experiments", "id"), figures);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! what is allowed and hardly meant, and `applies` knows which keys a protocol ignores.
 
 use std::fs::File;
+use std::hash::Hasher;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -128,6 +129,12 @@ impl ScenarioFile {
     /// Do both say the same, key by key? They may have come to it in different ways.
     pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
         self.table == other.table
+    }
+
+    /// Adds to `state` what the trace files hold that were read to build scenarios of this file: two
+    /// files that [say the same](Self::says_the_same_as) may do so of a trace that changed in between.
+    pub fn hash_traces(&self, state: &mut impl Hasher) {
+        self.traces.hash(state);
     }
 
     /// The scenario the file describes.

@@ -279,6 +279,15 @@ fn readings_are_read_with_their_plain_value() {
     assert_eq!(both.readings[1].plain_value().label, "b");
     // What the other file says is part of the configuration.
     assert_ne!(experiment.configuration_hash, both.configuration_hash);
+    // Also where two tables name it.
+    let twice = |source: &str| {
+        let both = reading_file() + &reading_file().replace("tick", "tock");
+        let both = both.replace("\"y\"", source);
+        let tables = shared.clone() + &shared.replace("tick", "tock");
+        let text = format!("{}{tables}", crate::testing::TEXT);
+        super::parse("r.toml", &text, &|_| Ok(both.clone())).unwrap().configuration_hash
+    };
+    assert_ne!(twice("\"y\""), twice("\"z\""));
 }
 
 #[test]

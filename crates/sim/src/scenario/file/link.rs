@@ -1,7 +1,8 @@
 //! Links: the keys of a link table, what overrides what, and what they come to.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -191,7 +192,14 @@ fn rate(field: Field<'_>) -> Result<LinkRate> {
 
 /// The trace files read so far, by path.
 #[derive(Debug, Default)]
-pub(super) struct Traces(Mutex<HashMap<PathBuf, LinkRate>>);
+pub(super) struct Traces(Mutex<BTreeMap<PathBuf, LinkRate>>);
+
+impl Traces {
+    /// Paths and contents, in the order of the paths.
+    pub(super) fn hash(&self, state: &mut impl Hasher) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
+    }
+}
 
 /// A trace in the file that `field` names, as seen from the scenario's folder.
 fn trace_file(field: &Field<'_>) -> Result<LinkRate> {

@@ -495,6 +495,35 @@ fn copies_of_a_file_share_a_trace() {
 }
 
 #[test]
+fn what_a_trace_holds_can_be_told_from_another() {
+    let hash = |test: &str, files: &[(&str, &[u8])], rates: [&str; 2]| {
+        let dir = std::env::temp_dir().join(format!("windward-hash-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        for (name, bytes) in files {
+            std::fs::write(dir.join(name), bytes).unwrap();
+        }
+        let name = dir.join("scenario.toml").display().to_string();
+        let file = ScenarioFile::parse(&name, FIRST).unwrap();
+        for rate in rates {
+            // Copies share what was read.
+            let mut copy = file.clone();
+            copy.set("dumbbell.bottleneck.rate", &format!("{{ trace = \"{rate}\" }}")).unwrap();
+            copy.build().unwrap();
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+        let mut state = std::hash::DefaultHasher::new();
+        file.hash_traces(&mut state);
+        std::hash::Hasher::finish(&state)
+    };
+    let one: &[(&str, &[u8])] = &[("a", b"3\n10\n"), ("b", b"5\n10\n")];
+    let other: &[(&str, &[u8])] = &[("a", b"3\n10\n"), ("b", b"6\n10\n")];
+    // In whatever order they were read.
+    assert_eq!(hash("1", one, ["a", "b"]), hash("1", one, ["b", "a"]));
+    // Also where numbers are as many and the period as long.
+    assert_ne!(hash("1", one, ["a", "b"]), hash("1", other, ["a", "b"]));
+}
+
+#[test]
 fn a_trace_can_be_set_over_a_rate_and_back() {
     let built = with(FIRST, &[("dumbbell.bottleneck.rate.opportunities", "[1, 2]")]);
     assert_eq!(link(&built, "bottleneck").kind.rate.mean(), Rate::from_bps(12_000_000).unwrap());
