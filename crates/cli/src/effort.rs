@@ -201,7 +201,9 @@ const HOPS_PER_SECOND: f64 = 8e6;
 
 /// When, where and of what the report is made.
 pub(crate) fn about() -> Provenance {
-    let command: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    // A path need not be UTF-8.
+    let words = std::env::args_os().skip(1);
+    let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
     Provenance {
         date: clock::today(),
         commit: option_env!("WINDWARD_COMMIT").map(str::to_owned),

@@ -60,6 +60,21 @@ fn rows_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_folder_may_have_a_name_that_is_not_utf8() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt;
+
+    let sandbox = Sandbox::new(&small_experiment());
+    let out = sandbox.path("").join(OsStr::from_bytes(b"r\xe9sultats"));
+    let file = sandbox.scenario().into_os_string();
+    let args = [OsString::from("sweep"), file, "--out".into(), out.clone().into_os_string()];
+    success(args);
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(page.contains("r\u{fffd}sultats"), "{page}");
+}
+
+#[test]
 fn the_command_line_changes_the_experiment() {
     let sandbox = Sandbox::new(&small_experiment());
     let more = ["--repetitions", "3", "--seed", "40", "--set", "duration=1s"];
