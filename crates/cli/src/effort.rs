@@ -5,6 +5,7 @@ use std::path::Path;
 
 use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
 use windward_lab::{Effort, Experiment, LabError, Provenance, QUICK_READINGS, RunOptions};
+use windward_sim::text::shell_word;
 
 use crate::clock;
 use crate::failure::Failure;
@@ -203,21 +204,12 @@ const HOPS_PER_SECOND: f64 = 8e6;
 pub(crate) fn about() -> Provenance {
     // A path need not be UTF-8.
     let words = std::env::args_os().skip(1);
-    let command: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    let command: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
     Provenance {
         date: clock::today(),
         commit: option_env!("WINDWARD_COMMIT").map(str::to_owned),
         machine: machine(),
         command: format!("windward {}", command.join(" ")),
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::text::shell_word;
 
 use crate::LabError;
 use crate::error::nearest;
@@ -604,7 +605,7 @@ impl Experiment {
         let known = !matches!(effort, Effort::Custom(_)) && crate::builtin::is_builtin(self);
         let file = if self.file == ScenarioFile::STDIN { "-" } else { &self.file };
         let what = if known { ["reproduce", &self.id] } else { ["sweep", file] };
-        let words = what.into_iter().map(quoted).chain(words.iter().map(|w| quoted(w)));
+        let words = what.into_iter().map(shell_word).chain(words.iter().map(|w| shell_word(w)));
         format!("windward {}", words.collect::<Vec<_>>().join(" "))
     }
 }
@@ -612,16 +613,6 @@ impl Experiment {
 /// The configuration hash after one more change.
 fn hash_change(hash: u64, key: &str, value: &str) -> u64 {
     reader::fnv1a_on(hash, format!("\0{key}={value}").as_bytes())
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%+@,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]
