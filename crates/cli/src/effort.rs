@@ -104,7 +104,9 @@ pub(crate) fn with_progress<T>(
     };
     let done = work(&options);
     drop(bar);
-    if matches!(done, Err(LabError::Cancelled)) && out.exists() {
+    // The journal of runs stays only where there are some to go on with.
+    let kept = || out.join(".windward/runs").exists();
+    if !quiet && matches!(done, Err(LabError::Cancelled)) && kept() {
         output::note(&format!(
             "what is done is kept in {}; the same command with --resume goes on",
             out.display()
