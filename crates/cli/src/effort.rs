@@ -179,7 +179,11 @@ pub(crate) fn strictly(strict: bool, claims: &[ClaimResult]) -> Result<(), Failu
 }
 
 /// What `--dry-run` prints: what would run, and about how long it takes.
-pub(crate) fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<(), Failure> {
+pub(crate) fn forecast(
+    experiments: &[Experiment],
+    effort: &Effort,
+    args: &EffortArgs,
+) -> Result<(), Failure> {
     let forecast = windward_lab::forecast(experiments, effort)?;
     let mut table = Table::new(["experiment", ">runs", ">packet-hops"]);
     for (id, runs, hops) in &forecast.experiments {
@@ -189,14 +193,22 @@ pub(crate) fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<()
     let hops: f64 = forecast.experiments.iter().map(|(_, _, hops)| hops).sum();
     table.row(["all".to_owned(), runs.to_string(), output::si(hops)]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let seconds = hops / HOPS_PER_SECOND / cores as f64;
     let mut text = table.text();
     text += &format!(
-        "\nAbout {} s on the {cores} cores of this machine to draw the figures; verdicts take up to \
-         as much again and more, as the numbers ask for.\n",
-        seconds.ceil()
+        "\nAbout {} to draw the figures; verdicts take up to as much again and more, as the \
+         numbers ask for.\n",
+        time(hops, args.threads(), cores)
     );
     output::print(&text)
+}
+
+/// `3 s on 2 of the 4 cores of this machine`; no threads are one per core.
+fn time(hops: f64, threads: usize, cores: usize) -> String {
+    // Threads that share a core take turns.
+    let used = if threads == 0 { cores } else { threads.min(cores) };
+    let seconds = (hops / HOPS_PER_SECOND / used as f64).ceil();
+    let of = if used == cores { String::new() } else { format!("{used} of ") };
+    format!("{seconds} s on {of}the {cores} cores of this machine")
 }
 
 /// Packet-hops per second and core, about: see docs/performance.md.
@@ -227,4 +239,17 @@ fn machine() -> String {
         std::env::consts::OS,
         std::env::consts::ARCH
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_depends_on_the_threads_that_are_asked_for() {
+        let hops = 12.0 * HOPS_PER_SECOND;
+        assert_eq!(time(hops, 0, 4), "3 s on the 4 cores of this machine");
+        assert_eq!(time(hops, 2, 4), "6 s on 2 of the 4 cores of this machine");
+        assert_eq!(time(hops, 9, 4), "3 s on the 4 cores of this machine");
+    }
 }

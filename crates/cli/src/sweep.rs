@@ -47,7 +47,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     let default_out = || PathBuf::from("results").join(&experiment.id);
     let out = args.out.clone().unwrap_or_else(default_out);
     if args.effort.dry_run {
-        return effort::forecast(std::slice::from_ref(&experiment), &effort);
+        return effort::forecast(std::slice::from_ref(&experiment), &effort, &args.effort);
     }
     signals::check()?;
     let report =
