@@ -135,7 +135,7 @@ pub struct CheckResult {
 /// the check asks for an order.
 pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> Verdict {
     let Estimate { low, high, .. } = difference;
-    if margin.is_some_and(|margin| low > -margin && high < margin) {
+    if margin.is_some_and(|margin| low >= -margin && high <= margin) {
         return Verdict::Tie;
     }
     let (held, not_held) = match relation {
@@ -648,6 +648,14 @@ mod tests {
         let share = check_with("x[a] > x[b]", Some(Margin::Share(0.02)), &near);
         assert_eq!(share.verdict, Verdict::Tie);
         assert!((share.margin.unwrap() - 0.01004).abs() < 1e-9);
+        // What is the same in all runs ties, though a share of nothing is no margin.
+        let zeros = [(0.0, 0.0); 3];
+        for relation in [">", "<", ">=", "<="] {
+            let text = format!("x[a] {relation} x[b]");
+            let result = check_with(&text, Some(Margin::Share(0.05)), &zeros);
+            assert_eq!((result.verdict, result.margin), (Verdict::Tie, Some(0.0)), "{text}");
+            assert_eq!(check(&text, &[(7.0, 7.0); 3]).verdict, Verdict::Tie, "{text}");
+        }
         // A margin that the check itself asks for leaves no room for another.
         assert_eq!(check("x[a] - x[b] >= 0.0001", &near).margin, None);
         assert_eq!(check("x[a] >= 0.5", &near).margin, None);
