@@ -160,7 +160,7 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
                     "{indent}   {}: {} plainly, {} then\n",
                     here.text,
                     here.measured(),
-                    there.measured()
+                    there.measured_beside(here)
                 );
             }
         }

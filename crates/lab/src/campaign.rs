@@ -775,7 +775,7 @@ impl<'a> Campaign<'a> {
         };
         let evaluated = question.checks.iter().map(|(i, known)| match known {
             Some(result) if is_decided(result) => (*i, known.clone()),
-            _ => (*i, Some(claims::evaluate(&checks[*i], look, &column))),
+            _ => (*i, Some(claims::evaluate(*i, &checks[*i], look, &column))),
         });
         let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
         let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());

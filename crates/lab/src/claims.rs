@@ -109,7 +109,9 @@ pub struct ChangedChoice {
 /// A check with its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The check as text.
+    /// Which check of the claim it is, from zero.
+    pub check: usize,
+    /// The check as text; of alternatives the one that counts comes first.
     pub text: String,
     /// Its verdict.
     pub verdict: Verdict,
@@ -172,9 +174,10 @@ pub(crate) struct Column {
     pub(crate) has_unit: bool,
 }
 
-/// A check after a look at the first runs of each of its cells; `column` gives them. The best of
-/// the alternatives counts; mostly there is only one.
+/// The check number `index` of a claim after a look at the first runs of each of its cells; `column`
+/// gives them. The best of the alternatives counts; mostly there is only one.
 pub(crate) fn evaluate(
+    index: usize,
     check: &Check,
     look: Look,
     column: &impl Fn(&Cell) -> Result<Column, String>,
@@ -189,6 +192,7 @@ pub(crate) fn evaluate(
     };
     let best = each.min_by_key(|result| rank(result.verdict));
     let mut best = best.expect("a check is read with at least one comparison");
+    best.check = index;
     let others = check.any.iter().map(|(text, _)| text).filter(|t| **t != best.text);
     let others: Vec<String> = others.map(|t| format!(", or {t}")).collect();
     best.text.push_str(&others.concat());
@@ -203,6 +207,7 @@ fn evaluate_comparison(
     column: &impl Fn(&Cell) -> Result<Column, String>,
 ) -> CheckResult {
     let mut result = CheckResult {
+        check: 0,
         text: text.to_owned(),
         verdict: Verdict::Inconclusive,
         left: None,
@@ -355,6 +360,17 @@ impl CheckResult {
     }
 }
 
+impl CheckResult {
+    /// The numbers as they stand after those of the same check under another reading: if they are of
+    /// another alternative, which one comes first.
+    pub fn measured_beside(&self, other: &CheckResult) -> String {
+        match self.text == other.text {
+            true => self.measured(),
+            false => format!("{}: {}", self.text, self.measured()),
+        }
+    }
+}
+
 /// `0.95 [0.93, 0.97]`
 pub(crate) fn interval(e: Estimate) -> String {
     if e.low.is_infinite() {
@@ -493,7 +509,7 @@ impl ClaimResult {
         reading: &'a ReadingResult,
     ) -> Option<(&'a CheckResult, &'a CheckResult)> {
         let pairs = reading.checks.iter().filter_map(|there| {
-            let here = self.checks.iter().find(|c| c.text == there.text)?;
+            let here = self.checks.iter().find(|c| c.check == there.check)?;
             (here.verdict != there.verdict).then_some((here, there))
         });
         // The one that decides about the whole: it has the verdict of the claim on one side.
@@ -512,7 +528,7 @@ impl ClaimResult {
             "verdict": reading.verdict.to_string(),
             "check": turned.map(|(here, _)| here.text.clone()),
             "plain": turned.map(|(here, _)| here.measured()),
-            "instead": turned.map(|(_, there)| there.measured()),
+            "instead": turned.map(|(here, there)| there.measured_beside(here)),
         })
     }
 }
@@ -624,7 +640,7 @@ mod tests {
         let comparison = Comparison::parse(text).unwrap();
         let check = Check { any: vec![(text.to_owned(), comparison)], tie, line: 0 };
         let runs = sides.len() as u32;
-        evaluate(&check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+        evaluate(0, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
             Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
         })
@@ -664,6 +680,17 @@ mod tests {
         assert_eq!(check("x[a] < x[b]", &apart).verdict, Verdict::NotHeld);
     }
 
+    fn claim() -> Claim {
+        Claim {
+            id: "C".into(),
+            claim: "c".into(),
+            expected: "e".into(),
+            checks: Vec::new(),
+            explanation: Some("why".into()),
+            edition: 1,
+        }
+    }
+
     fn reading(name: &str, verdict: Verdict) -> ReadingResult {
         ReadingResult {
             deviation: Deviation::one(name, "other"),
@@ -676,15 +703,7 @@ mod tests {
     #[test]
     fn the_choices_that_turn_the_verdict_decide() {
         use Verdict::{Held, Inconclusive, NotHeld};
-        let claim = Claim {
-            id: "C".into(),
-            claim: "c".into(),
-            expected: "e".into(),
-            checks: Vec::new(),
-            explanation: Some("why".into()),
-            edition: 1,
-        };
-        let mut result = ClaimResult::open(&claim, "f");
+        let mut result = ClaimResult::open(&claim(), "f");
         assert_eq!(result.in_readings(), "no choice to read otherwise");
         result.verdict = NotHeld;
         let pair = Deviation::one("a", "other").and(&Deviation::one("b", "other")).unwrap();
@@ -704,6 +723,37 @@ mod tests {
         result.readings.retain(|r| r.verdict == Held);
         assert_eq!(result.in_readings(), "holds in all 3 readings");
         assert_eq!(result.explanation(), None);
+    }
+
+    /// `x[a] >= 1` or `x[b] >= 1` after one look at all runs.
+    fn either(sides: &[(f64, f64)]) -> CheckResult {
+        let texts = ["x[a] >= 1", "x[b] >= 1"].map(str::to_owned);
+        let any = texts.map(|text| (text.clone(), Comparison::parse(&text).unwrap())).to_vec();
+        let check = Check { any, tie: None, line: 0 };
+        let runs = sides.len() as u32;
+        evaluate(7, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+            let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
+            Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
+        })
+    }
+
+    #[test]
+    fn a_check_is_found_again_where_another_alternative_counts() {
+        let held = either(&[(0.0, 2.0), (0.1, 2.1), (0.2, 2.2)]);
+        let failed = either(&[(0.2, 0.0), (0.3, 0.1), (0.4, 0.2)]);
+        assert_eq!((held.verdict, held.check), (Verdict::Held, 7));
+        assert_eq!(held.text, "x[b] >= 1, or x[a] >= 1");
+        assert_eq!((failed.verdict, failed.check), (Verdict::NotHeld, 7));
+        assert_eq!(failed.text, "x[a] >= 1, or x[b] >= 1");
+        let mut result = ClaimResult::open(&claim(), "f");
+        (result.verdict, result.checks) = (Verdict::Held, vec![held]);
+        let other =
+            ReadingResult { checks: vec![failed], ..reading("queue", Verdict::NotHeld) };
+        let (here, there) = result.turned(&other).unwrap();
+        assert_eq!((here.verdict, there.verdict), (Verdict::Held, Verdict::NotHeld));
+        // The numbers are of another alternative, and say so.
+        assert!(there.measured_beside(here).starts_with("x[a] >= 1, or x[b] >= 1: 0.300 ["));
+        assert_eq!(here.measured_beside(here), here.measured());
     }
 
     #[test]
