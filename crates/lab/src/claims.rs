@@ -190,7 +190,8 @@ pub(crate) fn evaluate(
         Verdict::Inconclusive => 2,
         Verdict::NotHeld => 3,
     };
-    let best = each.min_by_key(|result| rank(result.verdict));
+    // One that may still be decided counts before one without numbers, which never will be.
+    let best = each.min_by_key(|result| (rank(result.verdict), result.difference.is_none()));
     let mut best = best.expect("a check is read with at least one comparison");
     best.check = index;
     let others = check.any.iter().map(|(text, _)| text).filter(|t| **t != best.text);
@@ -754,6 +755,13 @@ mod tests {
         // The numbers are of another alternative, and say so.
         assert!(there.measured_beside(here).starts_with("x[a] >= 1, or x[b] >= 1: 0.300 ["));
         assert_eq!(here.measured_beside(here), here.measured());
+    }
+
+    #[test]
+    fn an_alternative_that_is_open_counts_before_one_without_numbers() {
+        let open = either(&[(f64::NAN, 0.0), (0.1, 1.1), (0.2, 2.2)]);
+        assert_eq!((open.verdict, open.trouble), (Verdict::Inconclusive, None));
+        assert_eq!(open.text, "x[b] >= 1, or x[a] >= 1");
     }
 
     #[test]
