@@ -182,6 +182,8 @@ pub(crate) fn evaluate(
     look: Look,
     column: &impl Fn(&Cell) -> Result<Column, String>,
 ) -> CheckResult {
+    // With several to choose from, chance has several tries to make one of them hold.
+    let look = look.of_one_among(check.any.len());
     let each =
         check.any.iter().map(|(text, c)| evaluate_comparison(text, c, check.tie, look, column));
     let rank = |verdict| match verdict {
@@ -755,6 +757,19 @@ mod tests {
         // The numbers are of another alternative, and say so.
         assert!(there.measured_beside(here).starts_with("x[a] >= 1, or x[b] >= 1: 0.300 ["));
         assert_eq!(here.measured_beside(here), here.measured());
+    }
+
+    #[test]
+    fn alternatives_share_the_error_of_a_check() {
+        // 2.5, 2.6 and 2.7: s = 0.1, half of the interval t(0.9875, 2) = 6.20535 times 0.1 /
+        // sqrt(3), 0.35827. One comparison alone would have 4.30265, 0.24841.
+        let result = either(&[(2.5, 0.0), (2.6, 0.0), (2.7, 0.0)]);
+        assert!((result.confidence - 0.975).abs() < 1e-12);
+        assert!((result.left.unwrap().high - 2.95827).abs() < 1e-4, "{result:?}");
+        // 1.3 -+ 0.24841 lies above 1, and 1.3 -+ 0.35827 does not.
+        assert_eq!(check("x[a] >= 1", &[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]).verdict, Verdict::Held);
+        let open = either(&[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]);
+        assert_eq!(open.verdict, Verdict::Inconclusive);
     }
 
     #[test]
