@@ -303,41 +303,62 @@ fn summarize(
 /// Checks that name cells of another experiment of the list, which reading one file alone
 /// cannot check.
 pub(crate) fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
-    for experiment in experiments {
-        let checks = experiment.claims.iter().flat_map(|c| &c.checks);
-        let of_checks = checks.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
-        let reported = experiment.reported.iter();
-        let of_reported =
-            reported.flat_map(|r| r.value.leaves().into_iter().map(|cell| (cell, r.line)));
-        for (cell, line) in of_checks.chain(of_reported) {
-            let id = cell.experiment.as_ref();
-            let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
-                continue;
-            };
-            let error =
-                |message| LabError::Experiment { file: experiment.file.clone(), line, message };
-            other.find(cell).map_err(error)?;
-            for reading in &experiment.readings {
-                let Some(same) = other.readings.iter().find(|r| r.name == reading.name) else {
-                    continue;
-                };
-                let labels =
-                    |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
-                if (labels(same), same.plain()) != (labels(reading), reading.plain()) {
-                    return Err(LabError::Experiment {
-                        file: experiment.file.clone(),
-                        line: reading.line,
-                        message: format!(
-                            "the reading `{}` has other values than in `{}`, whose cells are \
-                             compared with these: {} against {}",
-                            reading.name,
-                            other.id,
-                            labels(reading).join(", "),
-                            labels(same).join(", ")
-                        ),
-                    });
-                }
-            }
+    for own in experiments {
+        for claim in &own.claims {
+            let cells = claim.checks.iter();
+            let cells = cells.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
+            check_involved(own, cells, experiments)?;
+        }
+        for reported in &own.reported {
+            let cells = reported.value.leaves().into_iter().map(|cell| (cell, reported.line));
+            check_involved(own, cells, experiments)?;
+        }
+    }
+    Ok(())
+}
+
+/// All experiments whose cells stand together, each with its line, have these cells, and any two of
+/// them read a choice of one name in the same ways.
+fn check_involved<'a>(
+    own: &Experiment,
+    cells: impl Iterator<Item = (&'a Cell, usize)>,
+    experiments: &[Experiment],
+) -> Result<(), LabError> {
+    let mut involved = vec![own];
+    for (cell, line) in cells {
+        let error = |message| LabError::Experiment { file: own.file.clone(), line, message };
+        let id = cell.experiment.as_ref();
+        let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
+            continue;
+        };
+        other.find(cell).map_err(error)?;
+        if involved.iter().any(|e| e.id == other.id) {
+            continue;
+        }
+        for known in &involved {
+            same_readings(known, other).map_err(error)?;
+        }
+        involved.push(other);
+    }
+    Ok(())
+}
+
+/// A choice that two experiments share has the same values in both: else a reading of one would
+/// silently be the plain one of the other.
+fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
+    let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
+    for here in &a.readings {
+        let Some(there) = b.readings.iter().find(|r| r.name == here.name) else { continue };
+        if (labels(here), here.plain()) != (labels(there), there.plain()) {
+            return Err(format!(
+                "the reading `{}` has other values in `{}` than in `{}`, whose cells are compared \
+                 here: {} against {}",
+                here.name,
+                b.id,
+                a.id,
+                labels(there).join(", "),
+                labels(here).join(", ")
+            ));
         }
     }
     Ok(())
@@ -750,8 +771,7 @@ mod tests {
         assert_eq!(failed.text, "x[a] >= 1, or x[b] >= 1");
         let mut result = ClaimResult::open(&claim(), "f");
         (result.verdict, result.checks) = (Verdict::Held, vec![held]);
-        let other =
-            ReadingResult { checks: vec![failed], ..reading("queue", Verdict::NotHeld) };
+        let other = ReadingResult { checks: vec![failed], ..reading("queue", Verdict::NotHeld) };
         let (here, there) = result.turned(&other).unwrap();
         assert_eq!((here.verdict, there.verdict), (Verdict::Held, Verdict::NotHeld));
         // The numbers are of another alternative, and say so.
@@ -767,7 +787,10 @@ mod tests {
         assert!((result.confidence - 0.975).abs() < 1e-12);
         assert!((result.left.unwrap().high - 2.95827).abs() < 1e-4, "{result:?}");
         // 1.3 -+ 0.24841 lies above 1, and 1.3 -+ 0.35827 does not.
-        assert_eq!(check("x[a] >= 1", &[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]).verdict, Verdict::Held);
+        assert_eq!(
+            check("x[a] >= 1", &[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]).verdict,
+            Verdict::Held
+        );
         let open = either(&[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]);
         assert_eq!(open.verdict, Verdict::Inconclusive);
     }
@@ -777,6 +800,55 @@ mod tests {
         let open = either(&[(f64::NAN, 0.0), (0.1, 1.1), (0.2, 2.2)]);
         assert_eq!((open.verdict, open.trouble), (Verdict::Inconclusive, None));
         assert_eq!(open.text, "x[b] >= 1, or x[a] >= 1");
+    }
+
+    #[test]
+    fn a_choice_has_the_same_values_in_all_experiments_of_a_claim() {
+        let reading = |labels: [&str; 2]| {
+            let value = |label: &str| {
+                format!(
+                    "{{ label = \"{label}\", basis = \"rfc\", source = \"x\", set = {{ \
+                     \"dumbbell.bottleneck.queue\" = \"{label}p\" }} }}"
+                )
+            };
+            let values = labels.map(value).join(", ");
+            format!(
+                "[[experiment.readings]]\nname = \"queue\"\nchoice = \"Queue\"\nvalues = \
+                 [{values}]\n"
+            )
+        };
+        let experiment = |id: &str, more: &str| {
+            let text = crate::testing::TEXT.replace("id = \"mine\"", &format!("id = \"{id}\""));
+            Experiment::parse(&format!("{id}.toml"), &format!("{text}{more}")).unwrap()
+        };
+        let cell = |id: &str| format!("{id}:clean[sack, 1 Mbit]");
+        let claim = format!(
+            "[[experiment.claims]]\nid = \"C4\"\nclaim = \"c\"\nexpected = \"e\"\nchecks = [\n\
+             \"{} >= 0\",\n\"{} >= 0\"]\n",
+            cell("one"),
+            cell("two")
+        );
+        let list = |labels: [&str; 2]| {
+            // The claim stands in an experiment without the choice.
+            [
+                experiment("own", &claim),
+                experiment("one", &reading(["10", "50"])),
+                experiment("two", &reading(labels)),
+            ]
+        };
+        check_references(&list(["10", "50"])).unwrap();
+        // Another label, and the same in another order, whose first is the plain value.
+        for (labels, shown) in [(["10", "20"], "10, 20"), (["50", "10"], "50, 10")] {
+            let experiments = list(labels);
+            let line = experiments[0].claims.last().unwrap().checks[1].line;
+            assert_eq!(
+                check_references(&experiments).unwrap_err().to_string(),
+                format!(
+                    "own.toml:{line}: the reading `queue` has other values in `two` than in `one`, \
+                     whose cells are compared here: {shown} against 10, 50"
+                )
+            );
+        }
     }
 
     #[test]
