@@ -63,9 +63,9 @@ impl EffortArgs {
         if self.full { Effort::Full } else { Effort::Quick }
     }
 
-    /// What the readings of a claim may take.
+    /// What the readings of a claim may take, unless all are asked for.
     fn readings_budget(&self) -> Option<f64> {
-        (!self.full && !self.all_readings).then_some(QUICK_READINGS)
+        (!self.full).then_some(QUICK_READINGS)
     }
 
     /// Worker threads; zero means one per core.
@@ -81,6 +81,7 @@ impl EffortArgs {
         if let Some(seed) = self.seed {
             experiment.set("seed", &seed.to_string())?;
         }
+        experiment.all_readings = self.all_readings;
         Ok(())
     }
 }

@@ -58,6 +58,8 @@ pub struct Experiment {
     pub scenario: ScenarioFile,
     /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and axes.
     pub overrides: Vec<(String, String)>,
+    /// Are all readings of its claims judged, whatever a quick look has time for?
+    pub all_readings: bool,
     /// FNV-1a hash of the file's text, of those that it takes readings from and of `overrides`: two
     /// results with the same hash and version came from the same configuration.
     pub configuration_hash: u64,
@@ -74,7 +76,19 @@ pub enum Effort {
     /// The file's `full`: enough repetitions to decide.
     Full,
     /// Something else; begin with [`Experiment::run_length`] and change it.
-    Custom(RunLength),
+    Custom {
+        /// Is it for the rest as the file's `full`, and not as its `quick`?
+        full: bool,
+        /// How many runs, and how long.
+        length: RunLength,
+    },
+}
+
+impl Effort {
+    /// Is it full, whatever the lengths? Then readings are judged in pairs too.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Effort::Full | Effort::Custom { full: true, .. })
+    }
 }
 
 /// Repetitions of each cell, and how long each run is.
@@ -475,9 +489,16 @@ impl Experiment {
         Ok(())
     }
 
-    /// Was it read from this text, whatever was set since?
+    /// Was it read from this text, whatever was set since, and whatever lay beside it?
     pub(crate) fn is_of(&self, text: &str) -> bool {
         self.text_hash == fnv1a(text.as_bytes())
+    }
+
+    /// Is it that experiment with nothing but its own overrides?
+    pub(crate) fn is_changed_from(&self, plain: &Experiment) -> bool {
+        let hash = |hash, (key, value): &(String, String)| hash_change(hash, key, value);
+        let changed = self.overrides.iter().fold(plain.configuration_hash, hash);
+        changed == self.configuration_hash
     }
 
     /// The length of the runs, with what [`Experiment::set`] says of it.
@@ -497,7 +518,7 @@ impl Experiment {
         match effort {
             Effort::Quick => self.quick.clone(),
             Effort::Full => self.full.clone(),
-            Effort::Custom(length) => length.clone(),
+            Effort::Custom { length, .. } => length.clone(),
         }
     }
 
@@ -576,33 +597,27 @@ impl Experiment {
 
     /// The text of the command that runs it again.
     pub fn command(&self, effort: &Effort) -> String {
-        let mut words: Vec<String> = Vec::new();
-        match effort {
-            Effort::Quick => words.push("--quick".to_owned()),
-            Effort::Full => words.push("--full".to_owned()),
-            Effort::Custom(length) => {
-                let alike = |other: &RunLength| {
-                    (&other.duration, &other.warmup) == (&length.duration, &length.warmup)
-                };
-                if alike(&self.quick) {
-                    words.push("--quick".to_owned());
-                } else if alike(&self.full) {
-                    words.push("--full".to_owned());
-                } else {
-                    let keys = [("duration", &length.duration), ("warmup", &length.warmup)];
-                    for (key, value) in keys {
-                        let value = value.iter();
-                        words.extend(value.flat_map(|v| ["--set".into(), format!("{key}={v}")]));
-                    }
-                }
-                words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
+        let mut words = vec![if effort.is_full() { "--full" } else { "--quick" }.to_owned()];
+        // With full effort they all are judged anyway.
+        if self.all_readings && !effort.is_full() {
+            words.push("--all-readings".to_owned());
+        }
+        if let Effort::Custom { full, length } = effort {
+            let usual = if *full { &self.full } else { &self.quick };
+            for (key, value, usual) in [
+                ("duration", &length.duration, &usual.duration),
+                ("warmup", &length.warmup, &usual.warmup),
+            ] {
+                let value = value.iter().filter(|_| value != usual);
+                words.extend(value.flat_map(|v| ["--set".into(), format!("{key}={v}")]));
             }
+            words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
         }
         for (key, value) in &self.overrides {
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
         // Only `sweep` takes another number of repetitions.
-        let known = !matches!(effort, Effort::Custom(_)) && crate::builtin::is_builtin(self);
+        let known = !matches!(effort, Effort::Custom { .. }) && crate::builtin::is_builtin(self);
         let file = if self.file == ScenarioFile::STDIN { "-" } else { &self.file };
         let what = if known { ["reproduce", &self.id] } else { ["sweep", file] };
         let words = what.into_iter().map(shell_word).chain(words.iter().map(|w| shell_word(w)));

@@ -128,6 +128,38 @@ fn what_is_set_wins_and_is_recorded() {
 }
 
 #[test]
+fn the_command_of_a_report_makes_the_same_report() {
+    let sandbox = Sandbox::new(&small_experiment());
+    let entry = |out: &str| {
+        let text = fs::read_to_string(sandbox.path(out).join("manifest.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json["experiments"][0].clone()
+    };
+    for (n, more) in [
+        &["--full", "--repetitions", "2"][..],
+        &["--all-readings", "--repetitions", "1", "--seed", "4"],
+        &["--all-readings", "--set", "duration=1s"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (first, second) = (format!("first{n}"), format!("second{n}"));
+        success(args(&sandbox, &first, more));
+        let expected = entry(&first);
+        let command = expected["command"].as_str().unwrap().to_owned();
+        for word in more.iter().filter(|word| word.starts_with("--") && **word != "--seed") {
+            assert!(command.contains(word), "{command}");
+        }
+        // Nothing in it needs quotes, if the temporary folder does not.
+        let words = command.strip_prefix("windward ").unwrap().split(' ');
+        let words = words.map(|w| w.trim_matches('\'').to_owned());
+        let out = ["--out".to_owned(), sandbox.path(&second).display().to_string()];
+        success(words.chain(out));
+        assert_eq!(entry(&second), expected);
+    }
+}
+
+#[test]
 fn run_sweep_and_reproduce_take_the_same_keys_and_refuse_the_same() {
     let sandbox = Sandbox::new(&small_experiment());
     let file = sandbox.scenario().display().to_string();

@@ -49,7 +49,7 @@ pub(super) fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Experi
     let hashing = |from: &str| {
         let text = beside(from)?;
         let mut hash = all.borrow_mut();
-        *hash ^= fnv1a(text.as_bytes()).rotate_left(1);
+        *hash = fnv1a_on(fnv1a_on(*hash, b"\0"), text.as_bytes());
         Ok(text)
     };
     let mut experiment = read(source, &section, scenario, &hashing)?;
@@ -101,6 +101,7 @@ fn read(
         plots,
         scenario,
         overrides: Vec::new(),
+        all_readings: false,
         configuration_hash: 0,
         text_hash: fnv1a(source.text.as_bytes()),
     })

@@ -107,7 +107,7 @@ fn effort(effort: &Effort) -> String {
     match effort {
         Effort::Quick => "quick",
         Effort::Full => "full",
-        Effort::Custom(_) => "custom",
+        Effort::Custom { .. } => "custom",
     }
     .to_owned()
 }

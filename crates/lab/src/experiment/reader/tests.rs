@@ -279,6 +279,17 @@ fn readings_are_read_with_their_plain_value() {
     assert_eq!(both.readings[1].plain_value().label, "b");
     // What the other file says is part of the configuration.
     assert_ne!(experiment.configuration_hash, both.configuration_hash);
+    // Also where two choices are taken from it.
+    let twice = |shared: &str| {
+        let text = EXPERIMENT.to_owned()
+            + "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n"
+            + "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tock\"\n";
+        let beside = |_: &str| {
+            Ok(format!("{}{}{shared}", reading_file(), reading_file().replace("tick", "tock")))
+        };
+        super::parse("r.toml", &format!("{SCENARIO}{text}"), &beside).unwrap().configuration_hash
+    };
+    assert_ne!(twice(""), twice("# Another.\n"));
 }
 
 #[test]
