@@ -214,7 +214,8 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
-    fn typed<T>(
+    /// The value at a key as `parse` has it; `wanted` says what it must be.
+    pub(crate) fn typed<T>(
         &self,
         key: &'static str,
         wanted: &str,

@@ -365,7 +365,7 @@ fn a_tie_has_a_margin_above_zero_and_repetitions_an_end_behind_them() {
         let experiment = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap();
         assert_eq!(experiment.claims[0].checks[0].tie, Some(margin));
     }
-    for tie in ["0", "-1", "\"-3%\"", "\"wide\"", "true"] {
+    for tie in ["0", "-1", "\"-3%\"", "\"wide\"", "true", "[0.1, 0.2]", "[]"] {
         let error = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap_err();
         assert!(error.to_string().contains("`tie` must be a number above zero"), "{error}");
     }
