@@ -308,6 +308,7 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
         ("label = \"20\"", "label = \"50\"", "the reading has two values `50`"),
         ("\"20p\"", "\"50p\"", "`20` sets the same as `50`"),
         ("name = \"queue\"", "name = \"a queue\"", "letters, digits, `-` and `_` only"),
+        ("name = \"queue\"", "name = \"-queue\"", "a letter first, not `-queue`"),
         ("choice", "chioce", "needs the key `choice`"),
         (", set = { \"dumbbell.bottleneck.queue\" = \"20p\" }", "", "needs the key `set`"),
         (
@@ -330,6 +331,27 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
     assert!(unnamed.contains("needs the key `names`"), "{unnamed}");
+}
+
+#[test]
+fn readings_of_another_file_may_not_say_anything_to_a_terminal_either() {
+    let error = |from: &str, to: &str| {
+        let text = reading_file();
+        assert!(text.contains(from), "{from}");
+        let shared = text.replacen(from, to, 1);
+        let more = "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n";
+        let text = format!("{SCENARIO}{EXPERIMENT}{more}");
+        super::parse("r.toml", &text, &|_| Ok(shared.clone())).unwrap_err().to_string()
+    };
+    for (from, to, said) in [
+        ("choice = \"Tick\"", "choice = \"\\u001b[2J\"", "shared.toml:3: `choice` has the"),
+        ("source = \"x\"", "source = \"\\u0007\"", "shared.toml:5: `source` has the"),
+        ("set = {}", "set = { seed = [\"\\u009b\"] }", "shared.toml:5: `seed` has the"),
+        ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5: ` ` has the"),
+    ] {
+        let text = error(from, to);
+        assert!(text.starts_with(&format!("{said} control character U+00")), "{text}");
+    }
 }
 
 #[test]
