@@ -55,12 +55,7 @@ impl Source<'_> {
         }
     }
 
-    fn check_text(
-        self,
-        key: &str,
-        text: &str,
-        span: Option<Range<usize>>,
-    ) -> Result<(), LabError> {
+    fn check_text(self, key: &str, text: &str, span: Option<Range<usize>>) -> Result<(), LabError> {
         let Some(found) = control(text) else { return Ok(()) };
         let (key, code) = (key.replace(char::is_control, " "), u32::from(found));
         let message = format!(
