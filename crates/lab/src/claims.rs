@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::LabError;
 use crate::experiment::{Check, Claim, Deviation, Experiment, Margin, Reading};
-use crate::expression::{Cell, Comparison, Relation};
+use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
 /// What the numbers say.
@@ -174,6 +174,26 @@ pub(crate) struct Column {
     pub(crate) has_unit: bool,
 }
 
+/// The columns of the cells of an expression.
+#[derive(Default)]
+pub(crate) struct Columns<'a>(pub(crate) Vec<(&'a Cell, Column)>);
+
+impl Columns<'_> {
+    /// Repetitions that all of them have.
+    pub(crate) fn rows(&self) -> usize {
+        self.0.iter().map(|(_, column)| column.samples.len()).min().unwrap_or(0)
+    }
+
+    /// The value of an expression in one repetition.
+    pub(crate) fn evaluate(&self, expression: &Expression<Cell>, row: usize) -> f64 {
+        expression.evaluate(&|cell| self.of(cell).map_or(f64::NAN, |column| column.samples[row]))
+    }
+
+    fn of(&self, cell: &Cell) -> Option<&Column> {
+        self.0.iter().find(|(c, _)| *c == cell).map(|(_, column)| column)
+    }
+}
+
 /// The check number `index` of a claim after a look at the first runs of each of its cells; `column`
 /// gives them. The best of the alternatives counts; mostly there is only one.
 pub(crate) fn evaluate(
@@ -222,31 +242,23 @@ fn evaluate_comparison(
         confidence: look.confidence,
         trouble: None,
     };
-    let mut columns: Vec<(&Cell, Column)> = Vec::new();
+    let mut columns = Columns::default();
     for cell in comparison.cells() {
         match column(cell) {
-            Ok(values) => columns.push((cell, values)),
+            Ok(values) => columns.0.push((cell, values)),
             Err(trouble) => {
                 result.trouble = Some(trouble);
                 return result;
             }
         }
     }
-    let n = columns.iter().map(|(_, c)| c.samples.len()).min().unwrap_or(0);
-    let n = n.min(look.runs as usize);
-    let sides = |r: usize| {
-        let value = |cell: &Cell| {
-            let column = columns.iter().find(|(c, _)| *c == cell);
-            column.map_or(f64::NAN, |(_, column)| column.samples[r])
-        };
-        (comparison.left.evaluate(&value), comparison.right.evaluate(&value))
+    let n = columns.rows().min(look.runs as usize);
+    let sides = |row| {
+        (columns.evaluate(&comparison.left, row), columns.evaluate(&comparison.right, row))
     };
     let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
     let margin = comparison.is_order().then(|| {
-        let of_cell = |cell: &Cell| {
-            let column = columns.iter().find(|(c, _)| *c == cell);
-            column.is_some_and(|(_, column)| column.has_unit)
-        };
+        let of_cell = |cell: &Cell| columns.of(cell).is_some_and(|column| column.has_unit);
         let has_unit = comparison.left.has_unit(&of_cell) || comparison.right.has_unit(&of_cell);
         tie.unwrap_or(if has_unit { USUAL_SHARE } else { USUAL_MARGIN })
     });

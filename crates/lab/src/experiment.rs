@@ -169,6 +169,13 @@ pub struct Metric {
     pub(crate) line: usize,
 }
 
+impl Metric {
+    /// Has it a unit, as far as can be told? See [`Expression::has_unit`].
+    pub(crate) fn has_unit(&self) -> bool {
+        self.expression.has_unit(&Measure::has_unit)
+    }
+}
+
 /// A chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlotSpec {
