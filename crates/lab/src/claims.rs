@@ -253,9 +253,8 @@ fn evaluate_comparison(
         }
     }
     let n = columns.rows().min(look.runs as usize);
-    let sides = |row| {
-        (columns.evaluate(&comparison.left, row), columns.evaluate(&comparison.right, row))
-    };
+    let sides =
+        |row| (columns.evaluate(&comparison.left, row), columns.evaluate(&comparison.right, row));
     let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
     let margin = comparison.is_order().then(|| {
         let of_cell = |cell: &Cell| columns.of(cell).is_some_and(|column| column.has_unit);
