@@ -27,8 +27,8 @@ pub(crate) struct EffortArgs {
 
     /// Change a value of the scenario; may be given again
     ///
-    /// As for `windward run`, over what the file, its `quick` and `full` say; what an axis
-    /// sets cannot be changed.
+    /// As for `windward run`, over what the file, its `quick` and `full` say; what an axis or a
+    /// reading sets cannot be changed.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,
 

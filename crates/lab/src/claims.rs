@@ -488,13 +488,13 @@ impl ClaimResult {
         }
     }
 
-    /// The readings that turn the verdict round, held to not held or the other way, those with
-    /// fewest choices first: what decides.
+    /// What decides: the readings under which the claim holds and plainly does not, or under which
+    /// it is decided otherwise where it plainly holds; of these the ones with the fewest choices.
     pub fn deciding(&self) -> Vec<&ReadingResult> {
         let turns = |r: &&ReadingResult| {
             let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
             let holds = |v: Verdict| v == Verdict::Held;
-            // From an open verdict a reading decides if it comes to one.
+            // From an open verdict only one that holds decides; one that stays open never does.
             r.verdict != self.verdict
                 && decided(r.verdict)
                 && (holds(r.verdict) || holds(self.verdict))

@@ -96,8 +96,8 @@ impl Effort {
 pub struct RunLength {
     /// Runs of each cell, each with a seed of its own: what charts and tables show.
     pub repetitions: u32,
-    /// Runs of a cell after which a check that is still open stays so. As many as `repetitions`
-    /// means that the number of runs is fixed.
+    /// Runs of a cell after which a check that is still open stays so; its first look, at four or
+    /// more, is taken in any case. As many as `repetitions` means that the number of runs is fixed.
     pub at_most: u32,
     /// Replaces the scenario's duration.
     pub duration: Option<String>,
@@ -370,7 +370,7 @@ pub struct Claim {
     pub expected: String,
     /// The same as comparisons; all must hold.
     pub checks: Vec<Check>,
-    /// Why it does not hold; shown only if it does not.
+    /// Why it does not hold, or not everywhere; shown unless it holds under every reading.
     pub explanation: Option<String>,
     /// In which edition of the list of claims its bound was fixed: 1 was before anything was
     /// measured.
@@ -407,8 +407,9 @@ pub enum Margin {
 pub struct Check {
     /// Each as written, with `*` replaced, and as read.
     pub any: Vec<(String, Comparison)>,
-    /// When a strict order of two measured things is a tie; if not given, 0.02 for ratios and a
-    /// twentieth of the larger side for what has a unit.
+    /// How far apart two things are that count as equal where it asks for an order of them
+    /// ([`Comparison::is_order`]); if not given, 0.02 for ratios and a twentieth of the larger side
+    /// for what has a unit.
     pub tie: Option<Margin>,
     pub(crate) line: usize,
 }
@@ -457,8 +458,8 @@ impl Experiment {
     /// `full`, its readings and its axes.
     ///
     /// # Errors
-    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer say what was
-    /// run.
+    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer say
+    /// what was run.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
         let fail = |error| LabError::Scenario { cell: None, error };
         let mut changed = self.scenario.clone();
