@@ -5,6 +5,7 @@ use std::path::Path;
 
 use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
 use windward_lab::{Effort, Experiment, LabError, Provenance, QUICK_READINGS, RunOptions};
+use windward_sim::text::shell_word;
 
 use crate::clock;
 use crate::failure::Failure;
@@ -26,8 +27,8 @@ pub(crate) struct EffortArgs {
 
     /// Change a value of the scenario; may be given again
     ///
-    /// As for `windward run`, over what the file, its `quick` and `full` say; what an axis
-    /// sets cannot be changed.
+    /// As for `windward run`, over what the file, its `quick` and `full` say; what an axis or a
+    /// reading sets cannot be changed.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,
 
@@ -62,9 +63,9 @@ impl EffortArgs {
         if self.full { Effort::Full } else { Effort::Quick }
     }
 
-    /// What the readings of a claim may take.
+    /// What the readings of a claim may take, unless all are asked for.
     fn readings_budget(&self) -> Option<f64> {
-        (!self.full && !self.all_readings).then_some(QUICK_READINGS)
+        (!self.full).then_some(QUICK_READINGS)
     }
 
     /// Worker threads; zero means one per core.
@@ -80,6 +81,7 @@ impl EffortArgs {
         if let Some(seed) = self.seed {
             experiment.set("seed", &seed.to_string())?;
         }
+        experiment.all_readings = self.all_readings;
         Ok(())
     }
 }
@@ -103,7 +105,9 @@ pub(crate) fn with_progress<T>(
     };
     let done = work(&options);
     drop(bar);
-    if matches!(done, Err(LabError::Cancelled)) && out.exists() {
+    // The journal of runs stays only where there are some to go on with.
+    let kept = || windward_lab::is_resumable(out);
+    if !quiet && matches!(done, Err(LabError::Cancelled)) && kept() {
         output::note(&format!(
             "what is done is kept in {}; the same command with --resume goes on",
             out.display()
@@ -157,7 +161,7 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
                     "{indent}   {}: {} plainly, {} then\n",
                     here.text,
                     here.measured(),
-                    there.measured()
+                    there.measured_beside(here)
                 );
             }
         }
@@ -176,7 +180,11 @@ pub(crate) fn strictly(strict: bool, claims: &[ClaimResult]) -> Result<(), Failu
 }
 
 /// What `--dry-run` prints: what would run, and about how long it takes.
-pub(crate) fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<(), Failure> {
+pub(crate) fn forecast(
+    experiments: &[Experiment],
+    effort: &Effort,
+    args: &EffortArgs,
+) -> Result<(), Failure> {
     let forecast = windward_lab::forecast(experiments, effort)?;
     let mut table = Table::new(["experiment", ">runs", ">packet-hops"]);
     for (id, runs, hops) in &forecast.experiments {
@@ -186,14 +194,22 @@ pub(crate) fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<()
     let hops: f64 = forecast.experiments.iter().map(|(_, _, hops)| hops).sum();
     table.row(["all".to_owned(), runs.to_string(), output::si(hops)]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let seconds = hops / HOPS_PER_SECOND / cores as f64;
     let mut text = table.text();
     text += &format!(
-        "\nAbout {} s on the {cores} cores of this machine to draw the figures; verdicts take up to \
-         as much again and more, as the numbers ask for.\n",
-        seconds.ceil()
+        "\nAbout {} to draw the figures; verdicts take up to as much again and more, as the \
+         numbers ask for.\n",
+        time(hops, args.threads(), cores)
     );
     output::print(&text)
+}
+
+/// `3 s on 2 of the 4 cores of this machine`; no threads are one per core.
+fn time(hops: f64, threads: usize, cores: usize) -> String {
+    // Threads that share a core take turns.
+    let used = if threads == 0 { cores } else { threads.min(cores) };
+    let seconds = (hops / HOPS_PER_SECOND / used as f64).ceil();
+    let of = if used == cores { String::new() } else { format!("{used} of ") };
+    format!("{seconds} s on {of}the {cores} cores of this machine")
 }
 
 /// Packet-hops per second and core, about: see docs/performance.md.
@@ -201,21 +217,14 @@ const HOPS_PER_SECOND: f64 = 8e6;
 
 /// When, where and of what the report is made.
 pub(crate) fn about() -> Provenance {
-    let command: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    // A path need not be UTF-8.
+    let words = std::env::args_os().skip(1);
+    let command: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
     Provenance {
         date: clock::today(),
         commit: option_env!("WINDWARD_COMMIT").map(str::to_owned),
         machine: machine(),
         command: format!("windward {}", command.join(" ")),
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -231,4 +240,17 @@ fn machine() -> String {
         std::env::consts::OS,
         std::env::consts::ARCH
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_depends_on_the_threads_that_are_asked_for() {
+        let hops = 12.0 * HOPS_PER_SECOND;
+        assert_eq!(time(hops, 0, 4), "3 s on the 4 cores of this machine");
+        assert_eq!(time(hops, 2, 4), "6 s on 2 of the 4 cores of this machine");
+        assert_eq!(time(hops, 9, 4), "3 s on the 4 cores of this machine");
+    }
 }

@@ -44,7 +44,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let effort = args.effort.effort();
     if args.effort.dry_run {
-        return effort::forecast(&experiments, &effort);
+        return effort::forecast(&experiments, &effort, &args.effort);
     }
     let report =
         ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: false };

@@ -41,13 +41,14 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut effort = args.effort.effort();
     if let Some(repetitions) = args.repetitions {
         let length = experiment.run_length(&effort);
-        effort = Effort::Custom(RunLength { repetitions, at_most: repetitions, ..length });
+        let length = RunLength { repetitions, at_most: repetitions, ..length };
+        effort = Effort::Custom { full: effort.is_full(), length };
     }
     scenario_args::warn(experiment.plan(&effort)?.warnings());
     let default_out = || PathBuf::from("results").join(&experiment.id);
     let out = args.out.clone().unwrap_or_else(default_out);
     if args.effort.dry_run {
-        return effort::forecast(std::slice::from_ref(&experiment), &effort);
+        return effort::forecast(std::slice::from_ref(&experiment), &effort, &args.effort);
     }
     signals::check()?;
     let report =

@@ -82,13 +82,16 @@ impl Collection {
     /// # Errors
     /// None, as long as the tests pass.
     pub fn experiments(&self) -> Result<Vec<Experiment>, LabError> {
+        self.files.iter().map(|file| self.parse(file)).collect()
+    }
+
+    fn parse(&self, (name, text): &File) -> Result<Experiment, LabError> {
         let beside = |from: &str| {
             let found = self.beside.iter().find(|(name, _)| name.rsplit('/').next() == Some(from));
             let text = found.map(|(_, text)| (*text).to_owned());
             text.ok_or_else(|| no_such(from, format!("no such file comes with `{}`", self.key)))
         };
-        let parse = |(name, text): &File| Experiment::parse_beside(name, text, &beside);
-        self.files.iter().map(parse).collect()
+        Experiment::parse_beside(name, text, &beside)
     }
 
     /// Is it a paper?
@@ -117,11 +120,14 @@ pub(crate) fn place(experiment: &Experiment) -> usize {
     files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
 }
 
-/// Does the program hold this very file, so that its id stands for it? A file of the same name or
-/// paper may say something else.
+/// Does the program hold this very experiment, so that its id stands for it? A file of the same name
+/// or paper may say something else, and so may the readings beside a copy of it.
 pub fn is_builtin(experiment: &Experiment) -> bool {
-    let mut files = collections().flat_map(|c| c.files);
-    files.any(|(_, text)| experiment.is_of(text))
+    let is_of = |collection: &Collection, file: &File| {
+        experiment.is_of(file.1)
+            && collection.parse(file).is_ok_and(|plain| experiment.is_changed_from(&plain))
+    };
+    collections().any(|c| c.files.iter().any(|file| is_of(c, file)))
 }
 
 /// All of them, in the order of the report.

@@ -21,7 +21,7 @@ use crate::LabError;
 use crate::claims::{
     self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine,
 };
-use crate::experiment::{Check, Deviation, Effort, Reading};
+use crate::experiment::{Check, Deviation, Reading};
 use crate::expression::Cell;
 use crate::statistics::Looks;
 use crate::sweep::{Plan, Progress, Results, Run, RunOptions};
@@ -625,7 +625,7 @@ impl<'a> Campaign<'a> {
                     }
                 }
                 // The budget is per claim, and counted anew once the plain verdict is known.
-                expected.1 = self.options.readings_budget.unwrap_or(f64::MAX).min(expected.1);
+                expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
                 self.expected.0 += expected.0;
                 self.expected.1 += expected.1;
                 // The plain reading is asked for each.
@@ -804,7 +804,7 @@ impl<'a> Campaign<'a> {
         };
         let evaluated = question.checks.iter().map(|(i, known)| match known {
             Some(result) if is_decided(result) => (*i, known.clone()),
-            _ => (*i, Some(claims::evaluate(&checks[*i], look, &column))),
+            _ => (*i, Some(claims::evaluate(*i, &checks[*i], look, &column))),
         });
         let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
         let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
@@ -833,7 +833,7 @@ impl<'a> Campaign<'a> {
         let (reading, checks) = (question.reading.clone(), question.results());
         let verdict = combine(checks.iter().map(|check| check.verdict));
         let words = self.words(e, c, &reading);
-        let full = self.plans[e].effort == Effort::Full;
+        let full = self.plans[e].effort.is_full();
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         case.open -= 1;
         let mut next: Vec<Deviation> = Vec::new();
@@ -881,7 +881,7 @@ impl<'a> Campaign<'a> {
             .singles
             .iter()
             .map(|(_, changed)| self.work(e, changed.iter().filter(|cell| first.contains(cell))));
-        let kept = within_budget(&work.collect::<Vec<f64>>(), self.options.readings_budget);
+        let kept = within_budget(&work.collect::<Vec<f64>>(), self.readings_budget(e));
         let singles = case.singles.iter().zip(&kept).filter(|(_, kept)| **kept);
         let deviations: Vec<Deviation> = singles.map(|((d, _), _)| d.clone()).collect();
         if let Some(case) = self.cases.get_mut(&(e, c)) {
@@ -901,6 +901,11 @@ impl<'a> Campaign<'a> {
         let mut pairs = pairs(&case.result);
         pairs.retain(possible);
         pairs
+    }
+
+    /// What the other readings of a claim of that experiment may take.
+    fn readings_budget(&self, experiment: usize) -> Option<f64> {
+        self.options.readings_budget.filter(|_| !self.plans[experiment].experiment.all_readings)
     }
 
     /// What a reading changes, in words.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::LabError;
 use crate::experiment::{Check, Claim, Deviation, Experiment, Margin, Reading};
-use crate::expression::{Cell, Comparison, Relation};
+use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
 /// What the numbers say.
@@ -109,7 +109,9 @@ pub struct ChangedChoice {
 /// A check with its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The check as text.
+    /// Which check of the claim it is, from zero.
+    pub check: usize,
+    /// The check as text; of alternatives the one that counts comes first.
     pub text: String,
     /// Its verdict.
     pub verdict: Verdict,
@@ -135,7 +137,7 @@ pub struct CheckResult {
 /// the check asks for an order.
 pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> Verdict {
     let Estimate { low, high, .. } = difference;
-    if margin.is_some_and(|margin| low > -margin && high < margin) {
+    if margin.is_some_and(|margin| low >= -margin && high <= margin) {
         return Verdict::Tie;
     }
     let (held, not_held) = match relation {
@@ -172,13 +174,36 @@ pub(crate) struct Column {
     pub(crate) has_unit: bool,
 }
 
-/// A check after a look at the first runs of each of its cells; `column` gives them. The best of
-/// the alternatives counts; mostly there is only one.
+/// The columns of the cells of an expression.
+#[derive(Default)]
+pub(crate) struct Columns<'a>(pub(crate) Vec<(&'a Cell, Column)>);
+
+impl Columns<'_> {
+    /// Repetitions that all of them have.
+    pub(crate) fn rows(&self) -> usize {
+        self.0.iter().map(|(_, column)| column.samples.len()).min().unwrap_or(0)
+    }
+
+    /// The value of an expression in one repetition.
+    pub(crate) fn evaluate(&self, expression: &Expression<Cell>, row: usize) -> f64 {
+        expression.evaluate(&|cell| self.of(cell).map_or(f64::NAN, |column| column.samples[row]))
+    }
+
+    fn of(&self, cell: &Cell) -> Option<&Column> {
+        self.0.iter().find(|(c, _)| *c == cell).map(|(_, column)| column)
+    }
+}
+
+/// The check number `index` of a claim after a look at the first runs of each of its cells; `column`
+/// gives them. The best of the alternatives counts; mostly there is only one.
 pub(crate) fn evaluate(
+    index: usize,
     check: &Check,
     look: Look,
     column: &impl Fn(&Cell) -> Result<Column, String>,
 ) -> CheckResult {
+    // With several to choose from, chance has several tries to make one of them hold.
+    let look = look.of_one_among(check.any.len());
     let each =
         check.any.iter().map(|(text, c)| evaluate_comparison(text, c, check.tie, look, column));
     let rank = |verdict| match verdict {
@@ -187,8 +212,10 @@ pub(crate) fn evaluate(
         Verdict::Inconclusive => 2,
         Verdict::NotHeld => 3,
     };
-    let best = each.min_by_key(|result| rank(result.verdict));
+    // One that may still be decided counts before one without numbers, which never will be.
+    let best = each.min_by_key(|result| (rank(result.verdict), result.difference.is_none()));
     let mut best = best.expect("a check is read with at least one comparison");
+    best.check = index;
     let others = check.any.iter().map(|(text, _)| text).filter(|t| **t != best.text);
     let others: Vec<String> = others.map(|t| format!(", or {t}")).collect();
     best.text.push_str(&others.concat());
@@ -203,6 +230,7 @@ fn evaluate_comparison(
     column: &impl Fn(&Cell) -> Result<Column, String>,
 ) -> CheckResult {
     let mut result = CheckResult {
+        check: 0,
         text: text.to_owned(),
         verdict: Verdict::Inconclusive,
         left: None,
@@ -214,31 +242,22 @@ fn evaluate_comparison(
         confidence: look.confidence,
         trouble: None,
     };
-    let mut columns: Vec<(&Cell, Column)> = Vec::new();
+    let mut columns = Columns::default();
     for cell in comparison.cells() {
         match column(cell) {
-            Ok(values) => columns.push((cell, values)),
+            Ok(values) => columns.0.push((cell, values)),
             Err(trouble) => {
                 result.trouble = Some(trouble);
                 return result;
             }
         }
     }
-    let n = columns.iter().map(|(_, c)| c.samples.len()).min().unwrap_or(0);
-    let n = n.min(look.runs as usize);
-    let sides = |r: usize| {
-        let value = |cell: &Cell| {
-            let column = columns.iter().find(|(c, _)| *c == cell);
-            column.map_or(f64::NAN, |(_, column)| column.samples[r])
-        };
-        (comparison.left.evaluate(&value), comparison.right.evaluate(&value))
-    };
+    let n = columns.rows().min(look.runs as usize);
+    let sides =
+        |row| (columns.evaluate(&comparison.left, row), columns.evaluate(&comparison.right, row));
     let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
     let margin = comparison.is_order().then(|| {
-        let of_cell = |cell: &Cell| {
-            let column = columns.iter().find(|(c, _)| *c == cell);
-            column.is_some_and(|(_, column)| column.has_unit)
-        };
+        let of_cell = |cell: &Cell| columns.of(cell).is_some_and(|column| column.has_unit);
         let has_unit = comparison.left.has_unit(&of_cell) || comparison.right.has_unit(&of_cell);
         tie.unwrap_or(if has_unit { USUAL_SHARE } else { USUAL_MARGIN })
     });
@@ -295,41 +314,62 @@ fn summarize(
 /// Checks that name cells of another experiment of the list, which reading one file alone
 /// cannot check.
 pub(crate) fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
-    for experiment in experiments {
-        let checks = experiment.claims.iter().flat_map(|c| &c.checks);
-        let of_checks = checks.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
-        let reported = experiment.reported.iter();
-        let of_reported =
-            reported.flat_map(|r| r.value.leaves().into_iter().map(|cell| (cell, r.line)));
-        for (cell, line) in of_checks.chain(of_reported) {
-            let id = cell.experiment.as_ref();
-            let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
-                continue;
-            };
-            let error =
-                |message| LabError::Experiment { file: experiment.file.clone(), line, message };
-            other.find(cell).map_err(error)?;
-            for reading in &experiment.readings {
-                let Some(same) = other.readings.iter().find(|r| r.name == reading.name) else {
-                    continue;
-                };
-                let labels =
-                    |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
-                if (labels(same), same.plain()) != (labels(reading), reading.plain()) {
-                    return Err(LabError::Experiment {
-                        file: experiment.file.clone(),
-                        line: reading.line,
-                        message: format!(
-                            "the reading `{}` has other values than in `{}`, whose cells are \
-                             compared with these: {} against {}",
-                            reading.name,
-                            other.id,
-                            labels(reading).join(", "),
-                            labels(same).join(", ")
-                        ),
-                    });
-                }
-            }
+    for own in experiments {
+        for claim in &own.claims {
+            let cells = claim.checks.iter();
+            let cells = cells.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
+            check_involved(own, cells, experiments)?;
+        }
+        for reported in &own.reported {
+            let cells = reported.value.leaves().into_iter().map(|cell| (cell, reported.line));
+            check_involved(own, cells, experiments)?;
+        }
+    }
+    Ok(())
+}
+
+/// All experiments whose cells stand together, each with its line, have these cells, and any two of
+/// them read a choice of one name in the same ways.
+fn check_involved<'a>(
+    own: &Experiment,
+    cells: impl Iterator<Item = (&'a Cell, usize)>,
+    experiments: &[Experiment],
+) -> Result<(), LabError> {
+    let mut involved = vec![own];
+    for (cell, line) in cells {
+        let error = |message| LabError::Experiment { file: own.file.clone(), line, message };
+        let id = cell.experiment.as_ref();
+        let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
+            continue;
+        };
+        other.find(cell).map_err(error)?;
+        if involved.iter().any(|e| e.id == other.id) {
+            continue;
+        }
+        for known in &involved {
+            same_readings(known, other).map_err(error)?;
+        }
+        involved.push(other);
+    }
+    Ok(())
+}
+
+/// A choice that two experiments share has the same values in both: else a reading of one would
+/// silently be the plain one of the other.
+fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
+    let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
+    for here in &a.readings {
+        let Some(there) = b.readings.iter().find(|r| r.name == here.name) else { continue };
+        if (labels(here), here.plain()) != (labels(there), there.plain()) {
+            return Err(format!(
+                "the reading `{}` has other values in `{}` than in `{}`, whose cells are compared \
+                 here: {} against {}",
+                here.name,
+                b.id,
+                a.id,
+                labels(there).join(", "),
+                labels(here).join(", ")
+            ));
         }
     }
     Ok(())
@@ -352,6 +392,17 @@ impl CheckResult {
             number(right.mean),
             interval(difference)
         )
+    }
+}
+
+impl CheckResult {
+    /// The numbers as they stand after those of the same check under another reading: if they are of
+    /// another alternative, which one comes first.
+    pub fn measured_beside(&self, other: &CheckResult) -> String {
+        match self.text == other.text {
+            true => self.measured(),
+            false => format!("{}: {}", self.text, self.measured()),
+        }
     }
 }
 
@@ -447,13 +498,13 @@ impl ClaimResult {
         }
     }
 
-    /// The readings that turn the verdict round, held to not held or the other way, those with
-    /// fewest choices first: what decides.
+    /// What decides: the readings under which the claim holds and plainly does not, or under which
+    /// it is decided otherwise where it plainly holds; of these the ones with the fewest choices.
     pub fn deciding(&self) -> Vec<&ReadingResult> {
         let turns = |r: &&ReadingResult| {
             let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
             let holds = |v: Verdict| v == Verdict::Held;
-            // From an open verdict a reading decides if it comes to one.
+            // From an open verdict only one that holds decides; one that stays open never does.
             r.verdict != self.verdict
                 && decided(r.verdict)
                 && (holds(r.verdict) || holds(self.verdict))
@@ -504,7 +555,7 @@ impl ClaimResult {
         reading: &'a ReadingResult,
     ) -> Option<(&'a CheckResult, &'a CheckResult)> {
         let pairs = reading.checks.iter().filter_map(|there| {
-            let here = self.checks.iter().find(|c| c.text == there.text)?;
+            let here = self.checks.iter().find(|c| c.check == there.check)?;
             (here.verdict != there.verdict).then_some((here, there))
         });
         // The one that decides about the whole: it has the verdict of the claim on one side.
@@ -523,7 +574,7 @@ impl ClaimResult {
             "verdict": reading.verdict.to_string(),
             "check": turned.map(|(here, _)| here.text.clone()),
             "plain": turned.map(|(here, _)| here.measured()),
-            "instead": turned.map(|(_, there)| there.measured()),
+            "instead": turned.map(|(here, there)| there.measured_beside(here)),
         })
     }
 }
@@ -635,7 +686,7 @@ mod tests {
         let comparison = Comparison::parse(text).unwrap();
         let check = Check { any: vec![(text.to_owned(), comparison)], tie, line: 0 };
         let runs = sides.len() as u32;
-        evaluate(&check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+        evaluate(0, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
             Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
         })
@@ -659,12 +710,31 @@ mod tests {
         let share = check_with("x[a] > x[b]", Some(Margin::Share(0.02)), &near);
         assert_eq!(share.verdict, Verdict::Tie);
         assert!((share.margin.unwrap() - 0.01004).abs() < 1e-9);
+        // What is the same in all runs ties, though a share of nothing is no margin.
+        let zeros = [(0.0, 0.0); 3];
+        for relation in [">", "<", ">=", "<="] {
+            let text = format!("x[a] {relation} x[b]");
+            let result = check_with(&text, Some(Margin::Share(0.05)), &zeros);
+            assert_eq!((result.verdict, result.margin), (Verdict::Tie, Some(0.0)), "{text}");
+            assert_eq!(check(&text, &[(7.0, 7.0); 3]).verdict, Verdict::Tie, "{text}");
+        }
         // A margin that the check itself asks for leaves no room for another.
         assert_eq!(check("x[a] - x[b] >= 0.0001", &near).margin, None);
         assert_eq!(check("x[a] >= 0.5", &near).margin, None);
         let apart = [(0.6, 0.5), (0.61, 0.5), (0.62, 0.5)];
         assert_eq!(check("x[a] > x[b]", &apart).verdict, Verdict::Held);
         assert_eq!(check("x[a] < x[b]", &apart).verdict, Verdict::NotHeld);
+    }
+
+    fn claim() -> Claim {
+        Claim {
+            id: "C".into(),
+            claim: "c".into(),
+            expected: "e".into(),
+            checks: Vec::new(),
+            explanation: Some("why".into()),
+            edition: 1,
+        }
     }
 
     fn reading(name: &str, verdict: Verdict) -> ReadingResult {
@@ -679,15 +749,7 @@ mod tests {
     #[test]
     fn the_choices_that_turn_the_verdict_decide() {
         use Verdict::{Held, Inconclusive, NotHeld};
-        let claim = Claim {
-            id: "C".into(),
-            claim: "c".into(),
-            expected: "e".into(),
-            checks: Vec::new(),
-            explanation: Some("why".into()),
-            edition: 1,
-        };
-        let mut result = ClaimResult::open(&claim, "f");
+        let mut result = ClaimResult::open(&claim(), "f");
         assert_eq!(result.in_readings(), "no choice to read otherwise");
         result.verdict = NotHeld;
         let pair = Deviation::one("a", "other").and(&Deviation::one("b", "other")).unwrap();
@@ -707,6 +769,108 @@ mod tests {
         result.readings.retain(|r| r.verdict == Held);
         assert_eq!(result.in_readings(), "holds in all 3 readings");
         assert_eq!(result.explanation(), None);
+    }
+
+    /// `x[a] >= 1` or `x[b] >= 1` after one look at all runs.
+    fn either(sides: &[(f64, f64)]) -> CheckResult {
+        let texts = ["x[a] >= 1", "x[b] >= 1"].map(str::to_owned);
+        let any = texts.map(|text| (text.clone(), Comparison::parse(&text).unwrap())).to_vec();
+        let check = Check { any, tie: None, line: 0 };
+        let runs = sides.len() as u32;
+        evaluate(7, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+            let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
+            Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
+        })
+    }
+
+    #[test]
+    fn a_check_is_found_again_where_another_alternative_counts() {
+        let held = either(&[(0.0, 2.0), (0.1, 2.1), (0.2, 2.2)]);
+        let failed = either(&[(0.2, 0.0), (0.3, 0.1), (0.4, 0.2)]);
+        assert_eq!((held.verdict, held.check), (Verdict::Held, 7));
+        assert_eq!(held.text, "x[b] >= 1, or x[a] >= 1");
+        assert_eq!((failed.verdict, failed.check), (Verdict::NotHeld, 7));
+        assert_eq!(failed.text, "x[a] >= 1, or x[b] >= 1");
+        let mut result = ClaimResult::open(&claim(), "f");
+        (result.verdict, result.checks) = (Verdict::Held, vec![held]);
+        let other = ReadingResult { checks: vec![failed], ..reading("queue", Verdict::NotHeld) };
+        let (here, there) = result.turned(&other).unwrap();
+        assert_eq!((here.verdict, there.verdict), (Verdict::Held, Verdict::NotHeld));
+        // The numbers are of another alternative, and say so.
+        assert!(there.measured_beside(here).starts_with("x[a] >= 1, or x[b] >= 1: 0.300 ["));
+        assert_eq!(here.measured_beside(here), here.measured());
+    }
+
+    #[test]
+    fn alternatives_share_the_error_of_a_check() {
+        // 2.5, 2.6 and 2.7: s = 0.1, half of the interval t(0.9875, 2) = 6.20535 times 0.1 /
+        // sqrt(3), 0.35827. One comparison alone would have 4.30265, 0.24841.
+        let result = either(&[(2.5, 0.0), (2.6, 0.0), (2.7, 0.0)]);
+        assert!((result.confidence - 0.975).abs() < 1e-12);
+        assert!((result.left.unwrap().high - 2.95827).abs() < 1e-4, "{result:?}");
+        // 1.3 -+ 0.24841 lies above 1, and 1.3 -+ 0.35827 does not.
+        assert_eq!(
+            check("x[a] >= 1", &[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]).verdict,
+            Verdict::Held
+        );
+        let open = either(&[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]);
+        assert_eq!(open.verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn an_alternative_that_is_open_counts_before_one_without_numbers() {
+        let open = either(&[(f64::NAN, 0.0), (0.1, 1.1), (0.2, 2.2)]);
+        assert_eq!((open.verdict, open.trouble), (Verdict::Inconclusive, None));
+        assert_eq!(open.text, "x[b] >= 1, or x[a] >= 1");
+    }
+
+    #[test]
+    fn a_choice_has_the_same_values_in_all_experiments_of_a_claim() {
+        let reading = |labels: [&str; 2]| {
+            let value = |label: &str| {
+                format!(
+                    "{{ label = \"{label}\", basis = \"rfc\", source = \"x\", set = {{ \
+                     \"dumbbell.bottleneck.queue\" = \"{label}p\" }} }}"
+                )
+            };
+            let values = labels.map(value).join(", ");
+            format!(
+                "[[experiment.readings]]\nname = \"queue\"\nchoice = \"Queue\"\nvalues = \
+                 [{values}]\n"
+            )
+        };
+        let experiment = |id: &str, more: &str| {
+            let text = crate::testing::TEXT.replace("id = \"mine\"", &format!("id = \"{id}\""));
+            Experiment::parse(&format!("{id}.toml"), &format!("{text}{more}")).unwrap()
+        };
+        let cell = |id: &str| format!("{id}:clean[sack, 1 Mbit]");
+        let claim = format!(
+            "[[experiment.claims]]\nid = \"C4\"\nclaim = \"c\"\nexpected = \"e\"\nchecks = [\n\
+             \"{} >= 0\",\n\"{} >= 0\"]\n",
+            cell("one"),
+            cell("two")
+        );
+        let list = |labels: [&str; 2]| {
+            // The claim stands in an experiment without the choice.
+            [
+                experiment("own", &claim),
+                experiment("one", &reading(["10", "50"])),
+                experiment("two", &reading(labels)),
+            ]
+        };
+        check_references(&list(["10", "50"])).unwrap();
+        // Another label, and the same in another order, whose first is the plain value.
+        for (labels, shown) in [(["10", "20"], "10, 20"), (["50", "10"], "50, 10")] {
+            let experiments = list(labels);
+            let line = experiments[0].claims.last().unwrap().checks[1].line;
+            assert_eq!(
+                check_references(&experiments).unwrap_err().to_string(),
+                format!(
+                    "own.toml:{line}: the reading `queue` has other values in `two` than in `one`, \
+                     whose cells are compared here: {shown} against 10, 50"
+                )
+            );
+        }
     }
 
     #[test]

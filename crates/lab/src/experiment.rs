@@ -8,6 +8,7 @@ use std::path::Path;
 
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::text::shell_word;
 
 use crate::LabError;
 use crate::error::nearest;
@@ -57,6 +58,8 @@ pub struct Experiment {
     pub scenario: ScenarioFile,
     /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and axes.
     pub overrides: Vec<(String, String)>,
+    /// Are all readings of its claims judged, whatever a quick look has time for?
+    pub all_readings: bool,
     /// FNV-1a hash of the file's text, of those that it takes readings from and of `overrides`: two
     /// results with the same hash and version came from the same configuration.
     pub configuration_hash: u64,
@@ -73,7 +76,19 @@ pub enum Effort {
     /// The file's `full`: enough repetitions to decide.
     Full,
     /// Something else; begin with [`Experiment::run_length`] and change it.
-    Custom(RunLength),
+    Custom {
+        /// Is it for the rest as the file's `full`, and not as its `quick`?
+        full: bool,
+        /// How many runs, and how long.
+        length: RunLength,
+    },
+}
+
+impl Effort {
+    /// Is it full, whatever the lengths? Then readings are judged in pairs too.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Effort::Full | Effort::Custom { full: true, .. })
+    }
 }
 
 /// Repetitions of each cell, and how long each run is.
@@ -81,8 +96,8 @@ pub enum Effort {
 pub struct RunLength {
     /// Runs of each cell, each with a seed of its own: what charts and tables show.
     pub repetitions: u32,
-    /// Runs of a cell after which a check that is still open stays so. As many as `repetitions`
-    /// means that the number of runs is fixed.
+    /// Runs of a cell after which a check that is still open stays so; its first look, at four or
+    /// more, is taken in any case. As many as `repetitions` means that the number of runs is fixed.
     pub at_most: u32,
     /// Replaces the scenario's duration.
     pub duration: Option<String>,
@@ -152,6 +167,13 @@ pub struct Metric {
     /// How it is computed.
     pub expression: Expression<Measure>,
     pub(crate) line: usize,
+}
+
+impl Metric {
+    /// Has it a unit, as far as can be told? See [`Expression::has_unit`].
+    pub(crate) fn has_unit(&self) -> bool {
+        self.expression.has_unit(&Measure::has_unit)
+    }
 }
 
 /// A chart.
@@ -348,7 +370,7 @@ pub struct Claim {
     pub expected: String,
     /// The same as comparisons; all must hold.
     pub checks: Vec<Check>,
-    /// Why it does not hold; shown only if it does not.
+    /// Why it does not hold, or not everywhere; shown unless it holds under every reading.
     pub explanation: Option<String>,
     /// In which edition of the list of claims its bound was fixed: 1 was before anything was
     /// measured.
@@ -385,8 +407,9 @@ pub enum Margin {
 pub struct Check {
     /// Each as written, with `*` replaced, and as read.
     pub any: Vec<(String, Comparison)>,
-    /// When a strict order of two measured things is a tie; if not given, 0.02 for ratios and a
-    /// twentieth of the larger side for what has a unit.
+    /// How far apart two things are that count as equal where it asks for an order of them
+    /// ([`Comparison::is_order`]); if not given, 0.02 for ratios and a twentieth of the larger side
+    /// for what has a unit.
     pub tie: Option<Margin>,
     pub(crate) line: usize,
 }
@@ -435,8 +458,8 @@ impl Experiment {
     /// `full`, its readings and its axes.
     ///
     /// # Errors
-    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer say what was
-    /// run.
+    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer say
+    /// what was run.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
         let fail = |error| LabError::Scenario { cell: None, error };
         let mut changed = self.scenario.clone();
@@ -474,9 +497,16 @@ impl Experiment {
         Ok(())
     }
 
-    /// Was it read from this text, whatever was set since?
+    /// Was it read from this text, whatever was set since, and whatever lay beside it?
     pub(crate) fn is_of(&self, text: &str) -> bool {
         self.text_hash == fnv1a(text.as_bytes())
+    }
+
+    /// Is it that experiment with nothing but its own overrides?
+    pub(crate) fn is_changed_from(&self, plain: &Experiment) -> bool {
+        let hash = |hash, (key, value): &(String, String)| hash_change(hash, key, value);
+        let changed = self.overrides.iter().fold(plain.configuration_hash, hash);
+        changed == self.configuration_hash
     }
 
     /// The length of the runs, with what [`Experiment::set`] says of it.
@@ -496,7 +526,7 @@ impl Experiment {
         match effort {
             Effort::Quick => self.quick.clone(),
             Effort::Full => self.full.clone(),
-            Effort::Custom(length) => length.clone(),
+            Effort::Custom { length, .. } => length.clone(),
         }
     }
 
@@ -575,36 +605,30 @@ impl Experiment {
 
     /// The text of the command that runs it again.
     pub fn command(&self, effort: &Effort) -> String {
-        let mut words: Vec<String> = Vec::new();
-        match effort {
-            Effort::Quick => words.push("--quick".to_owned()),
-            Effort::Full => words.push("--full".to_owned()),
-            Effort::Custom(length) => {
-                let alike = |other: &RunLength| {
-                    (&other.duration, &other.warmup) == (&length.duration, &length.warmup)
-                };
-                if alike(&self.quick) {
-                    words.push("--quick".to_owned());
-                } else if alike(&self.full) {
-                    words.push("--full".to_owned());
-                } else {
-                    let keys = [("duration", &length.duration), ("warmup", &length.warmup)];
-                    for (key, value) in keys {
-                        let value = value.iter();
-                        words.extend(value.flat_map(|v| ["--set".into(), format!("{key}={v}")]));
-                    }
-                }
-                words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
+        let mut words = vec![if effort.is_full() { "--full" } else { "--quick" }.to_owned()];
+        // With full effort they all are judged anyway.
+        if self.all_readings && !effort.is_full() {
+            words.push("--all-readings".to_owned());
+        }
+        if let Effort::Custom { full, length } = effort {
+            let usual = if *full { &self.full } else { &self.quick };
+            for (key, value, usual) in [
+                ("duration", &length.duration, &usual.duration),
+                ("warmup", &length.warmup, &usual.warmup),
+            ] {
+                let value = value.iter().filter(|_| value != usual);
+                words.extend(value.flat_map(|v| ["--set".into(), format!("{key}={v}")]));
             }
+            words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
         }
         for (key, value) in &self.overrides {
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
         // Only `sweep` takes another number of repetitions.
-        let known = !matches!(effort, Effort::Custom(_)) && crate::builtin::is_builtin(self);
+        let known = !matches!(effort, Effort::Custom { .. }) && crate::builtin::is_builtin(self);
         let file = if self.file == ScenarioFile::STDIN { "-" } else { &self.file };
         let what = if known { ["reproduce", &self.id] } else { ["sweep", file] };
-        let words = what.into_iter().map(quoted).chain(words.iter().map(|w| quoted(w)));
+        let words = what.into_iter().map(shell_word).chain(words.iter().map(|w| shell_word(w)));
         format!("windward {}", words.collect::<Vec<_>>().join(" "))
     }
 }
@@ -612,16 +636,6 @@ impl Experiment {
 /// The configuration hash after one more change.
 fn hash_change(hash: u64, key: &str, value: &str) -> u64 {
     reader::fnv1a_on(hash, format!("\0{key}={value}").as_bytes())
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=%+@,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

@@ -97,6 +97,13 @@ impl<L: Leaf> Expression<L> {
         leaves
     }
 
+    /// All numbers in it, from left to right.
+    fn numbers(&self) -> Vec<f64> {
+        let mut numbers = Vec::new();
+        self.root.numbers(&mut numbers);
+        numbers
+    }
+
     /// The number, if the expression has no leaves.
     pub fn constant(&self) -> Option<f64> {
         let none = self.leaves().is_empty();
@@ -253,6 +260,19 @@ impl<L> Node<L> {
         }
     }
 
+    fn numbers(&self, numbers: &mut Vec<f64>) {
+        match self {
+            Node::Number(x) => numbers.push(*x),
+            Node::Leaf(_) => {}
+            Node::Negate(x) => x.numbers(numbers),
+            Node::Binary(_, a, b) => {
+                a.numbers(numbers);
+                b.numbers(numbers);
+            }
+            Node::Call(_, arguments) => arguments.iter().for_each(|a| a.numbers(numbers)),
+        }
+    }
+
     fn map(&self, change: &impl Fn(&L) -> L) -> Node<L>
     where
         L: Clone,
@@ -399,12 +419,13 @@ impl Comparison {
     }
 
     /// Does it ask for the order of two measured things, so that they can be equal? A difference or
-    /// a factor that it asks for is no order.
+    /// a factor that it asks of one of them is no order: the same numbers, if any, stand on both sides.
     pub fn is_order(&self) -> bool {
         let strict = matches!(self.relation, Relation::Above | Relation::Below);
         let measured = |side: &Expression<Cell>| side.constant().is_none();
+        let alike = self.left.numbers() == self.right.numbers();
         let bare = self.left.is_leaf() && self.right.is_leaf();
-        bare || (strict && measured(&self.left) && measured(&self.right))
+        bare || (strict && alike && measured(&self.left) && measured(&self.right))
     }
 
     /// All cells of both sides.
@@ -670,6 +691,25 @@ mod tests {
         assert_eq!(bounds("max(rate[x], 1 + a[x])"), (1.0, f64::INFINITY));
         assert_eq!(bounds("mean(a[x], 1 + a[x])"), (0.5, 1.5));
         assert_eq!(bounds("at_least(rate[x], 3)"), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_factor_or_a_difference_that_is_asked_for_is_no_order() {
+        for (text, order) in [
+            ("a[x] > b[x]", true),
+            ("a[x] >= b[x]", true),
+            ("mean(a[x], a[y]) < b[x]", true),
+            ("a[x] / a[y] > b[x] / b[y]", true),
+            // How far each is from one.
+            ("abs(a[x] - 1) < abs(b[x] - 1)", true),
+            ("a[x] > 2 * b[x]", false),
+            ("a[x] / 2 > b[x]", false),
+            ("a[x] > b[x] + 0.05", false),
+            ("a[x] > 2", false),
+            ("a[x] / a[y] >= b[x] / b[y]", false),
+        ] {
+            assert_eq!(Comparison::parse(text).unwrap().is_order(), order, "{text}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ const JOURNAL: &str = "runs-";
 /// What pages of earlier versions say of themselves.
 const EARLIER: &str = "Made by windward ";
 /// Changes with the form of what is kept: sections and records.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// How records are summed up against bits that fall over.
 const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -211,7 +211,7 @@ impl Folder {
             records.push(record);
         }
         if resume && records.is_empty() {
-            let message = match self.journals()?.iter().any(|other| *other != path) {
+            let message = match journals(&self.path).any(|other| other != path) {
                 true => {
                     "what was interrupted here was another run (other experiments, effort, values or \
                      version): repeat its command with --resume, or begin anew without"
@@ -224,17 +224,6 @@ impl Folder {
         let whole = if ours { (bytes.len() - rest.len()) as u64 } else { 0 };
         self.journal = Some(Journal { path, key, whole, file: None });
         Ok(if resume { records } else { Vec::new() })
-    }
-
-    /// The journals of all campaigns that were interrupted here.
-    fn journals(&self) -> Result<Vec<PathBuf>, LabError> {
-        let entries =
-            fs::read_dir(&self.inside).map_err(|e| LabError::io("read", &self.inside, e))?;
-        let names = entries.filter_map(|e| Some(e.ok()?.path()));
-        let is_one = |p: &PathBuf| {
-            p.file_name().is_some_and(|name| name.to_string_lossy().starts_with(JOURNAL))
-        };
-        Ok(names.filter(is_one).collect())
     }
 
     /// Notes a run that is done.
@@ -301,6 +290,20 @@ impl Drop for Folder {
             }
         }
     }
+}
+
+/// The journals of all campaigns that were interrupted in a folder.
+fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder.join(INSIDE)).into_iter().flatten();
+    let paths = entries.filter_map(|e| Some(e.ok()?.path()));
+    paths.filter(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(JOURNAL))
+    })
+}
+
+/// Was something interrupted in the folder of a report that can be resumed?
+pub fn is_resumable(folder: &Path) -> bool {
+    journals(folder).next().is_some()
 }
 
 /// A page may be written where there is none or one of ours.

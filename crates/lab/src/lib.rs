@@ -37,6 +37,7 @@ pub mod theory;
 
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};
+pub use folder::is_resumable;
 pub use report::Provenance;
 pub use reproduce::{Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce};
 pub use sweep::{Plan, Progress, QUICK_READINGS, Results, RunOptions};

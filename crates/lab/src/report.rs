@@ -10,8 +10,6 @@
 
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
-
 use crate::claims::Verdict;
 use crate::table::Table;
 
@@ -27,7 +25,7 @@ use group::{Group, groups};
 pub(crate) use section::{Section, reported};
 
 /// When, where and of what a report was made. The lab knows no clock: whoever has one says it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Provenance {
     /// The day and time, as people read it.
     pub date: String,

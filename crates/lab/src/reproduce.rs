@@ -156,6 +156,7 @@ fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
     for Plan { experiment, length, effort, scenarios } in plans {
         (&experiment.id, &experiment.file, experiment.configuration_hash).hash(&mut key);
         format!("{length:?} {effort:?}").hash(&mut key);
+        experiment.all_readings.hash(&mut key);
         scenarios.first().map(|s| s.seed).hash(&mut key);
         experiment.scenario.hash_traces(&mut key);
     }

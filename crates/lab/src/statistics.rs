@@ -70,6 +70,15 @@ pub struct Look {
     pub last: bool,
 }
 
+impl Look {
+    /// The same look at one of several things any of which may be wrong: each has its part of the
+    /// error, so that all of them err no more often than one alone would.
+    pub fn of_one_among(self, count: usize) -> Self {
+        let error = (1.0 - self.confidence) / count.max(1) as f64;
+        Look { confidence: 1.0 - error, ..self }
+    }
+}
+
 impl Looks {
     /// Looks from `first` runs on until `at_most`, which is raised to `first` if it is less.
     pub fn new(first: u32, at_most: u32) -> Self {
@@ -130,6 +139,16 @@ mod tests {
             assert!(seen.iter().rev().skip(1).all(|l| !l.last) && seen[runs.len() - 1].last);
             assert_eq!(looks.look(99), seen[runs.len() - 1]);
         }
+    }
+
+    #[test]
+    fn several_things_share_the_error_of_a_look() {
+        let look = Looks::new(5, 20).look(0);
+        // 2.5 % for the first of three looks, a fifth of it for each.
+        let each = look.of_one_among(5);
+        assert!((each.confidence - 0.995).abs() < 1e-12, "{each:?}");
+        assert_eq!((each.runs, each.last), (look.runs, look.last));
+        assert!((look.of_one_among(1).confidence - look.confidence).abs() < 1e-15);
     }
 
     #[test]

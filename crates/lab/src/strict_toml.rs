@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use toml_edit::{Item, TableLike, Value};
+use windward_sim::text::control;
 
 use crate::LabError;
 use crate::error::nearest;
@@ -27,6 +28,40 @@ impl Source<'_> {
 
     pub(crate) fn error(&self, line: usize, message: impl Into<String>) -> LabError {
         LabError::Experiment { file: self.name.to_owned(), line, message: message.into() }
+    }
+
+    /// Errors if a text in the table has a character that terminals obey, as the reader of scenarios
+    /// does for its own file.
+    pub(crate) fn check_texts(self, table: &dyn TableLike) -> Result<(), LabError> {
+        table.iter().try_for_each(|(key, item)| {
+            self.check_text(key, key, item.span())?;
+            match item {
+                Item::Value(value) => self.check_value(key, value),
+                Item::Table(table) => self.check_texts(table),
+                Item::ArrayOfTables(tables) => {
+                    tables.iter().try_for_each(|table| self.check_texts(table))
+                }
+                Item::None => Ok(()),
+            }
+        })
+    }
+
+    fn check_value(self, key: &str, value: &Value) -> Result<(), LabError> {
+        match value {
+            Value::String(text) => self.check_text(key, text.value(), value.span()),
+            Value::Array(items) => items.iter().try_for_each(|item| self.check_value(key, item)),
+            Value::InlineTable(table) => self.check_texts(table),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_text(self, key: &str, text: &str, span: Option<Range<usize>>) -> Result<(), LabError> {
+        let Some(found) = control(text) else { return Ok(()) };
+        let (key, code) = (key.replace(char::is_control, " "), u32::from(found));
+        let message = format!(
+            "`{key}` has the control character U+{code:04X}: leave it out, a terminal would obey it"
+        );
+        Err(self.error(self.line(span), message))
     }
 }
 
@@ -214,7 +249,8 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
-    fn typed<T>(
+    /// The value at a key as `parse` has it; `wanted` says what it must be.
+    pub(crate) fn typed<T>(
         &self,
         key: &'static str,
         wanted: &str,

@@ -1,4 +1,4 @@
-//! Texts that people wrote, on their way into terminals and spreadsheets.
+//! Texts that people wrote, on their way into terminals, shells and spreadsheets.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -36,6 +36,23 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// A word of a command as a shell takes it: in quotes, where it needs them.
+///
+/// ```
+/// use windward_sim::text::shell_word;
+///
+/// assert_eq!(shell_word("seed=7"), "seed=7");
+/// assert_eq!(shell_word("it's mine.toml"), r"'it'\''s mine.toml'");
+/// ```
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// Would a spreadsheet that opens a CSV file compute this instead of showing it? It does with what

@@ -1,6 +1,7 @@
 //! Ctrl-C: exit status 130, promptly, and nothing half-written.
 #![cfg(unix)]
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -92,12 +93,28 @@ fn in_a_sweep() {
     let scenario = sandbox.scenario().display().to_string();
     let out = sandbox.path("made/out").display().to_string();
     let args = ["sweep", &scenario, "--out", &out];
-    let mut child = quietly(args).spawn().unwrap();
-    assert_eq!(interrupt(&mut child).code(), Some(130));
+    let said = said_when_interrupted(args);
+    assert!(said.contains("what is done is kept") && said.contains("--resume"), "{said}");
     // What was done is kept, and nothing else.
     assert_eq!(sandbox.names(), ["made", "scenario.toml"]);
     assert!(journal(&sandbox.path("made/out")) > 100);
     assert!(!sandbox.path("made/out/index.html").exists());
+}
+
+#[test]
+fn a_sweep_speaks_of_what_it_kept_only_if_it_kept_something_and_may_speak() {
+    let long = small_experiment().replace("repetitions = 2", "repetitions = 100000");
+    let sandbox = Sandbox::new(&long);
+    let scenario = sandbox.scenario().display().to_string();
+    let out = sandbox.path("out").display().to_string();
+    let said = said_when_interrupted(["sweep", &scenario, "--quiet", "--out", &out]);
+    assert_eq!(said, "error: interrupted\n");
+    assert!(journal(&sandbox.path("out")) > 0);
+    // No run ends in time, and the folder was there before.
+    let theirs = sandbox.path("theirs").display().to_string();
+    std::fs::create_dir(&theirs).unwrap();
+    let args = ["sweep", &scenario, "--set", "duration=10h", "--out", &theirs];
+    assert_eq!(said_when_interrupted(args), "error: interrupted\n");
 }
 
 /// Every file of a report but what is hidden, and the pages, which say when they were made.
@@ -174,6 +191,15 @@ fn while_a_file_does_not_come() {
     // Nobody ever writes into it.
     let mut child = quietly(["run", &pipe]).spawn().unwrap();
     assert_eq!(interrupt(&mut child).code(), Some(130));
+}
+
+/// What it says on standard error when it is interrupted.
+fn said_when_interrupted<const N: usize>(args: [&str; N]) -> String {
+    let mut child = quietly(args).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(interrupt(&mut child).code(), Some(130));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    said
 }
 
 fn quietly<const N: usize>(args: [&str; N]) -> Command {

@@ -60,6 +60,21 @@ fn rows_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_folder_may_have_a_name_that_is_not_utf8() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt;
+
+    let sandbox = Sandbox::new(&small_experiment());
+    let out = sandbox.path("").join(OsStr::from_bytes(b"r\xe9sultats"));
+    let file = sandbox.scenario().into_os_string();
+    let args = [OsString::from("sweep"), file, "--out".into(), out.clone().into_os_string()];
+    success(args);
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(page.contains("r\u{fffd}sultats"), "{page}");
+}
+
+#[test]
 fn the_command_line_changes_the_experiment() {
     let sandbox = Sandbox::new(&small_experiment());
     let more = ["--repetitions", "3", "--seed", "40", "--set", "duration=1s"];
@@ -110,6 +125,38 @@ fn what_is_set_wins_and_is_recorded() {
     let first = rows.lines().nth(1).unwrap();
     assert!(first.starts_with("sack,0,7,"), "{first}");
     assert!(first.ends_with(json["fingerprint"].as_str().unwrap()), "{first}");
+}
+
+#[test]
+fn the_command_of_a_report_makes_the_same_report() {
+    let sandbox = Sandbox::new(&small_experiment());
+    let entry = |out: &str| {
+        let text = fs::read_to_string(sandbox.path(out).join("manifest.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json["experiments"][0].clone()
+    };
+    for (n, more) in [
+        &["--full", "--repetitions", "2"][..],
+        &["--all-readings", "--repetitions", "1", "--seed", "4"],
+        &["--all-readings", "--set", "duration=1s"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (first, second) = (format!("first{n}"), format!("second{n}"));
+        success(args(&sandbox, &first, more));
+        let expected = entry(&first);
+        let command = expected["command"].as_str().unwrap().to_owned();
+        for word in more.iter().filter(|word| word.starts_with("--") && **word != "--seed") {
+            assert!(command.contains(word), "{command}");
+        }
+        // Nothing in it needs quotes, if the temporary folder does not.
+        let words = command.strip_prefix("windward ").unwrap().split(' ');
+        let words = words.map(|w| w.trim_matches('\'').to_owned());
+        let out = ["--out".to_owned(), sandbox.path(&second).display().to_string()];
+        success(words.chain(out));
+        assert_eq!(entry(&second), expected);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use windward_core::network::QueueLimit;
 
 use super::*;
-use crate::experiment::Experiment;
+use crate::experiment::{Effort, Experiment, RunLength};
 use crate::reproduce::reproduce_with;
 use crate::testing::{fake, options};
 use crate::{ReportOptions, ReproductionSummary};
@@ -218,6 +218,29 @@ fn journals(report: &Path) -> Vec<std::path::PathBuf> {
     let mut paths: Vec<_> = entries.map(|e| e.unwrap().path()).collect();
     paths.retain(|p| p.file_name().unwrap().to_string_lossy().starts_with("runs-"));
     paths
+}
+
+#[test]
+fn all_readings_are_judged_whatever_the_budget_if_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
+    let list = [Experiment { all_readings: true, ..experiment(0.0) }];
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    assert_eq!((summary.claims[0].readings.len(), summary.claims[0].left_out), (2, 0));
+}
+
+#[test]
+fn pairs_come_with_full_effort_also_if_the_number_of_runs_is_another() {
+    let experiment = experiment(1.1e6);
+    let length = RunLength { repetitions: 4, at_most: 4, ..experiment.full.clone() };
+    let of = |full| {
+        let effort = Effort::Custom { full, length: length.clone() };
+        run(&experiment, &effort, 2).claims[2].of()
+    };
+    assert_eq!((of(false), of(true)), (3, 4));
 }
 
 #[test]

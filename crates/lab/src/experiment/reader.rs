@@ -49,7 +49,7 @@ pub(super) fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Experi
     let hashing = |from: &str| {
         let text = beside(from)?;
         let mut hash = all.borrow_mut();
-        *hash = fnv1a_on(*hash, text.as_bytes());
+        *hash = fnv1a_on(fnv1a_on(*hash, b"\0"), text.as_bytes());
         Ok(text)
     };
     let mut experiment = read(source, &section, scenario, &hashing)?;
@@ -101,6 +101,7 @@ fn read(
         plots,
         scenario,
         overrides: Vec::new(),
+        all_readings: false,
         configuration_hash: 0,
         text_hash: fnv1a(source.text.as_bytes()),
     })
@@ -575,7 +576,7 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
                 let item = Item::Value(value.clone());
                 let inner = Section::new(source, "experiment.claims.checks", &item)?;
                 let any = inner.texts("any")?;
-                let tie = margin(source, &inner)?;
+                let tie = margin(&inner)?;
                 let mut of_table = if any.is_empty() {
                     let text = inner.needed_text("check")?.value;
                     let starred = inner.has("at");
@@ -614,20 +615,17 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
 }
 
 /// `tie = 0.02`, in the unit of the metric, or `tie = "5%"` of the larger side.
-fn margin(source: Source<'_>, table: &Section<'_>) -> Result<Option<Margin>, LabError> {
-    let Some(value) = table.values("tie")?.into_iter().next() else { return Ok(None) };
-    let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-    let share = value.as_str().and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());
-    let margin =
-        number.map(Margin::Absolute).or(share.map(|percent| Margin::Share(percent / 100.0)));
-    let fits = |margin: &Margin| {
+fn margin(table: &Section<'_>) -> Result<Option<Margin>, LabError> {
+    let parse = |value: &Value| {
+        let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
+        let percent = || value.as_str()?.strip_suffix('%')?.trim().parse::<f64>().ok();
+        let margin = number.map(Margin::Absolute);
+        let margin = margin.or_else(|| percent().map(|percent| Margin::Share(percent / 100.0)))?;
         let (Margin::Absolute(x) | Margin::Share(x)) = margin;
-        x.is_finite() && *x > 0.0
+        (x.is_finite() && x > 0.0).then_some(margin)
     };
-    margin.filter(fits).map(Some).ok_or_else(|| {
-        let line = source.line(value.span());
-        source.error(line, "`tie` must be a number above zero, or a share such as \"5%\"")
-    })
+    let found = table.typed("tie", "a number above zero, or a share such as \"5%\"", parse)?;
+    Ok(found.map(|at| at.value))
 }
 
 /// A check that contains `*` as a label stands for one check per label in `at`, or per label

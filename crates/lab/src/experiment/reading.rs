@@ -37,7 +37,7 @@ pub struct ReadingValue {
 }
 
 /// Why a value is reasonable, the strongest reason first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Basis {
     /// The paper says so itself.
     Paper,

@@ -68,17 +68,30 @@ fn the_command_says_all_that_was_asked_for() {
         own.command(&Effort::Full),
         r"windward sweep 'it'\''s mine.toml' --full --set 'flows.*.dupack_threshold=4' --set seed=9"
     );
-    let own = experiment();
+    let mut own = experiment();
     let twice = RunLength { repetitions: 2, ..own.quick.clone() };
+    // The lengths of its `quick` and `full` are the same; what is judged is not.
+    let custom = |full, length: &RunLength| Effort::Custom { full, length: length.clone() };
     assert_eq!(
-        own.command(&Effort::Custom(twice.clone())),
+        own.command(&custom(false, &twice)),
         "windward sweep mine.toml --quick --repetitions 2"
+    );
+    assert_eq!(
+        own.command(&custom(true, &twice)),
+        "windward sweep mine.toml --full --repetitions 2"
     );
     let other = RunLength { duration: Some("4 s".into()), ..twice };
     assert_eq!(
-        own.command(&Effort::Custom(other)),
-        "windward sweep mine.toml --set 'duration=4 s' --repetitions 2"
+        own.command(&custom(false, &other)),
+        "windward sweep mine.toml --quick --set 'duration=4 s' --repetitions 2"
     );
+    own.all_readings = true;
+    assert_eq!(
+        own.command(&custom(false, &other)),
+        "windward sweep mine.toml --quick --all-readings --set 'duration=4 s' --repetitions 2"
+    );
+    assert_eq!(own.command(&Effort::Quick), "windward sweep mine.toml --quick --all-readings");
+    assert_eq!(own.command(&Effort::Full), "windward sweep mine.toml --full");
 }
 
 #[test]
@@ -95,4 +108,25 @@ fn only_the_very_file_is_reproduced_by_its_name() {
     // It still names the paper and the figure, and is another experiment.
     let changed = Experiment::parse(name, &text.replacen("seed = ", "seed = 1", 1)).unwrap();
     assert_eq!(changed.command(&Effort::Quick), format!("windward sweep {name} --quick"));
+}
+
+#[test]
+fn a_copy_beside_other_readings_is_another_experiment() {
+    let paper = crate::builtin::PAPERS[0];
+    let (name, text) = paper.files[0];
+    let read = |more: &str| {
+        let beside = |from: &str| {
+            let found = paper.beside.iter().find(|(name, _)| name.ends_with(from));
+            Ok(format!("{}{more}", found.unwrap().1))
+        };
+        Experiment::parse_beside(name, text, &beside).unwrap()
+    };
+    let mut same = read("");
+    assert!(!same.readings.is_empty());
+    same.set("seed", "3").unwrap();
+    assert_eq!(
+        same.command(&Effort::Full),
+        format!("windward reproduce {} --full --set seed=3", same.id)
+    );
+    assert_eq!(read("# Mine.\n").command(&Effort::Full), format!("windward sweep {name} --full"));
 }

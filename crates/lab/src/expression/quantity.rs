@@ -19,7 +19,7 @@ pub struct Measure {
     arguments: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Quantity {
     name: &'static str,
     /// What stands in its parentheses.
@@ -28,6 +28,7 @@ struct Quantity {
     more: Option<Takes>,
     /// Does it read [`Outcome::samples`]?
     samples: bool,
+    scale: Scale,
     /// What else a scenario must be like.
     check: fn(&Scenario, &[Argument]) -> Result<(), String>,
     read: fn(&Inputs<'_>) -> f64,
@@ -48,6 +49,17 @@ enum Takes {
     Number(&'static str),
 }
 
+/// What the size of a number says by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// Nothing: it has a unit or, as `cv`, no scale of its own, and only shares of it say something.
+    Open,
+    /// It is a ratio, mostly from 0 to 1: an estimate of a share can be above.
+    Ratio,
+    /// It is a part of a whole, or an index between 0 and 1.
+    Share,
+}
+
 /// Every quantity a metric can use; docs/experiments.md says what they mean.
 static QUANTITIES: &[Quantity] = &[
     group("throughput", |of| of.group(0).throughput_bps),
@@ -62,13 +74,13 @@ static QUANTITIES: &[Quantity] = &[
     group("retransmissions", |of| of.group(0).retransmissions as f64),
     group("packets_sent", |of| of.group(0).packets_sent as f64),
     group("mean_rtt", |of| mean(of.flows(0).map(|f| f.mean_rtt.as_secs_f64()))),
-    group("true_loss", |of| mean(of.flows(0).map(|f| f.true_loss))),
-    group("loss_estimate", |of| mean(of.flows(0).map(|f| f.loss_estimate))),
-    quantity("well_estimated", &[Takes::Group, Takes::Number("tolerance")], |of| {
+    share(group("true_loss", |of| mean(of.flows(0).map(|f| f.true_loss)))),
+    ratio(group("loss_estimate", |of| mean(of.flows(0).map(|f| f.loss_estimate)))),
+    share(quantity("well_estimated", &[Takes::Group, Takes::Number("tolerance")], |of| {
         let error = |f: &FlowOutcome| (f.loss_estimate - f.true_loss).abs();
         let good = |f: &FlowOutcome| error(f) <= of.number(1) * f.true_loss;
         mean(of.flows(0).map(|f| f64::from(u8::from(good(f)))))
-    }),
+    })),
     // From the start of the run; no number where a transfer did not end.
     group("completion", |of| {
         mean(of.flows(0).map(|f| f.completed.map_or(f64::NAN, Time::as_secs_f64)))
@@ -78,35 +90,36 @@ static QUANTITIES: &[Quantity] = &[
         of.flows(0).map(|f| f.longest_idle.as_secs_f64()).fold(0.0, f64::max)
     }),
     group("idle_periods", |of| of.flows(0).map(|f| f.idle_periods as f64).sum()),
-    group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps))),
-    link("utilization", |of| of.link(0).utilization),
+    share(group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps)))),
+    share(link("utilization", |of| of.link(0).utilization)),
     link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64),
     link("mean_queue", |of| of.link(0).mean_queue_packets),
     link("max_queue", |of| of.link(0).max_queue_packets as f64),
     link("arrivals", |of| of.link(0).arrived as f64),
     link("drops", |of| of.link(0).dropped as f64),
-    link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64),
+    share(link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64)),
     link("corrupted", |of| of.link(0).corrupted as f64),
-    link("loss", |of| {
+    share(link("loss", |of| {
         let LinkOutcome { corrupted, delivered, .. } = *of.link(0);
         corrupted as f64 / (corrupted + delivered) as f64
-    }),
+    })),
     link("marks", |of| of.link(0).marked as f64),
     link("phases", |of| of.phase(|p| p.count as f64)),
     link("phase_length", |of| of.phase(|p| p.mean_length)),
     link("phase_g", |of| of.phase(|p| p.mean_g)),
-    link("phase_queue_low", |of| of.phase(|p| p.queue_low)),
-    link("phase_queue_high", |of| of.phase(|p| p.queue_high)),
+    share(link("phase_queue_low", |of| of.phase(|p| p.queue_low))),
+    share(link("phase_queue_high", |of| of.phase(|p| p.queue_high))),
     link("phase_cut_spread", |of| of.phase(|p| p.cut_spread)),
     link("phase_missed", |of| of.phase(|p| p.missed as f64)),
     link("phase_heard_g", |of| of.phase(|p| p.heard_g.unwrap_or(f64::NAN))),
-    link("phase_g_error", |of| of.phase(|p| p.g_error.unwrap_or(f64::NAN))),
+    ratio(link("phase_g_error", |of| of.phase(|p| p.g_error.unwrap_or(f64::NAN)))),
     link("phases_to_converge", |of| {
         of.phase(|p| p.until_converged.map_or(f64::INFINITY, |phases| phases as f64))
     }),
-    quantity("jain", &[], |of| of.outcome.jain),
+    share(quantity("jain", &[], |of| of.outcome.jain)),
     Quantity {
         more: Some(Takes::Group),
+        scale: Scale::Share,
         check: followed_check,
         ..quantity("followed", FOLLOWED, followed)
     },
@@ -117,7 +130,15 @@ const fn quantity(
     takes: &'static [Takes],
     read: fn(&Inputs<'_>) -> f64,
 ) -> Quantity {
-    Quantity { name, takes, more: None, samples: false, check: |_, _| Ok(()), read }
+    Quantity {
+        name,
+        takes,
+        more: None,
+        samples: false,
+        scale: Scale::Open,
+        check: |_, _| Ok(()),
+        read,
+    }
 }
 
 const fn group(name: &'static str, read: fn(&Inputs<'_>) -> f64) -> Quantity {
@@ -126,6 +147,15 @@ const fn group(name: &'static str, read: fn(&Inputs<'_>) -> f64) -> Quantity {
 
 const fn link(name: &'static str, read: fn(&Inputs<'_>) -> f64) -> Quantity {
     quantity(name, &[Takes::Link], read)
+}
+
+/// The same quantity, of which it is known that it is a share.
+const fn share(of: Quantity) -> Quantity {
+    Quantity { scale: Scale::Share, ..of }
+}
+
+const fn ratio(of: Quantity) -> Quantity {
+    Quantity { scale: Scale::Ratio, ..of }
 }
 
 /// An argument with its name looked up: the index of a group or link, or a number.
@@ -290,46 +320,16 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
     Ok(())
 }
 
-/// The quantities that are shares or indices between 0 and 1. All others have a unit or, as `cv`, no
-/// scale of their own: of those a share of the larger one counts.
-const RATIOS: [&str; 11] = [
-    "true_loss",
-    "loss_estimate",
-    "well_estimated",
-    "jain_of",
-    "utilization",
-    "drop_rate",
-    "loss",
-    "phase_queue_low",
-    "phase_queue_high",
-    "phase_g_error",
-    "jain",
-];
-
-/// The quantities that are parts of a whole: none is ever above one. An estimate can be.
-const SHARES: [&str; 10] = [
-    "true_loss",
-    "well_estimated",
-    "jain_of",
-    "utilization",
-    "drop_rate",
-    "loss",
-    "phase_queue_low",
-    "phase_queue_high",
-    "jain",
-    "followed",
-];
-
 impl Measure {
     /// The least and the most that it can be: nothing here is below zero.
     pub(crate) fn bounds(&self) -> (f64, f64) {
-        let share = SHARES.contains(&self.quantity.name);
+        let share = self.quantity.scale == Scale::Share;
         (0.0, if share { 1.0 } else { f64::INFINITY })
     }
 
-    /// Has it a unit, as bits per second or packets?
+    /// Has it a unit, as bits per second or packets, or at least no scale of its own?
     pub(crate) fn has_unit(&self) -> bool {
-        self.quantity.name != "followed" && !RATIOS.contains(&self.quantity.name)
+        self.quantity.scale == Scale::Open
     }
 
     /// Has the scenario what it asks for?
@@ -451,14 +451,16 @@ mod tests {
     use crate::testing::fake;
 
     #[test]
-    fn shares_are_quantities() {
-        for name in SHARES {
-            assert!(QUANTITIES.iter().any(|q| q.name == name), "{name}");
-        }
+    fn shares_end_at_one_and_estimates_of_them_have_no_unit_either() {
         let bounds =
             |text: &str| Expression::<Measure>::parse(text).unwrap().bounds(&Measure::bounds);
         assert_eq!(bounds("100 * utilization(bottleneck)"), (0.0, 100.0));
         assert_eq!(bounds("timeouts(tcp)"), (0.0, f64::INFINITY));
+        assert_eq!(bounds("followed(tcp, bottleneck, 0.9, 2)"), (0.0, 1.0));
+        assert_eq!(bounds("loss_estimate(tcp)"), (0.0, f64::INFINITY));
+        let with_unit = ["timeouts(tcp)", "cv(tcp)", "loss_estimate(tcp)", "jain()"]
+            .map(|text| measure(text).has_unit());
+        assert_eq!(with_unit, [true, true, false, false]);
     }
 
     /// 10 Mbit/s for two connections and one stream of datagrams; bins of 0.5 s from 1 s on.

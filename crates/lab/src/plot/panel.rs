@@ -337,7 +337,8 @@ impl Panel {
         }
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
-        if low > high {
+        // Nothing but zeros has no size to go by either.
+        if low > high || (low == 0.0 && high == 0.0) {
             return (0.0, 1.0);
         }
         let margin = 0.06 * (high - low).max(1e-3 * high.abs()).max(1e-12);
@@ -797,13 +798,17 @@ fn ticks((low, high): (f64, f64), count: usize) -> Vec<(f64, String)> {
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power);
     let step = steps.into_iter().find(|s| *s >= rough * 0.999).unwrap_or(10.0 * power);
     // As many decimals as the step itself needs.
-    let exact = |d: &usize| (step * 10f64.powi(*d as i32)).fract().abs() < 1e-6;
-    let decimals = (0..9).find(exact).unwrap_or(9);
+    let exact = |d: &usize| {
+        let scaled = step * 10f64.powi(*d as i32);
+        scaled > 0.5 && (scaled - scaled.round()).abs() < 1e-6
+    };
+    let decimals = (0..15).find(exact).unwrap_or(15);
+    let tiny = decimals > 6 && low.abs().max(high.abs()) < 1e-3;
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
     let tick = |i: i64| {
         let value = i as f64 * step;
-        (value, format!("{value:.decimals$}"))
+        (value, if tiny { short(value) } else { format!("{value:.decimals$}") })
     };
     (first..=last).map(tick).collect()
 }
@@ -1109,6 +1114,29 @@ mod tests {
         assert!(alone.contains(&sack) && !alone.contains(">a<"), "{alone}");
         let two = panel(Scale::Words(vec![named]), vec![one(), one()]).svg();
         assert!(!two.contains(&sack) && two.contains(">a<"), "{two}");
+    }
+
+    #[test]
+    fn ticks_of_nothing_and_of_very_little_are_told_apart() {
+        let mark = |x, y| Mark { x, y, low: y, high: y };
+        let chart =
+            |y| panel(Scale::Linear, vec![series("", vec![mark(0.0, y), mark(1.0, 0.0)], true)]);
+        assert_eq!(chart(0.0).data_bounds(), (0.0, 1.0));
+        let labels = |bounds| ticks(bounds, 5).into_iter().map(|(_, l)| l).collect::<Vec<_>>();
+        assert_eq!(labels((0.0, 6e-8)), ["0", "2e-8", "4e-8", "6e-8"]);
+        assert_eq!(labels((2.5e-10, 1e-9)), ["4e-10", "6e-10", "8e-10", "1e-9"]);
+        assert_eq!(
+            labels((0.0, 5e-5)),
+            ["0.00000", "0.00001", "0.00002", "0.00003", "0.00004", "0.00005"]
+        );
+        let near = |x| (x, x * 1.0002);
+        let grown = [3e-7, 1e-6, 2e-6, 1e-5, 1e-4, 1e-3].map(|high| chart(high).data_bounds());
+        for bounds in grown.into_iter().chain([2e-9, 3e-5, 2e-3, 0.5].map(near)) {
+            let labels = labels(bounds);
+            let mut apart = labels.clone();
+            apart.dedup();
+            assert!(labels.len() > 2 && apart == labels, "{bounds:?}: {labels:?}");
+        }
     }
 
     #[test]

@@ -303,7 +303,7 @@ fn decides(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
             " <code>{}</code>: {} plainly, {} then.",
             escape(&here.text),
             escape(&here.measured()),
-            escape(&there.measured())
+            escape(&there.measured_beside(here))
         );
     }
     html.push_str("</p>\n");

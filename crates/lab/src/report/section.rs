@@ -7,7 +7,7 @@ use windward_core::units::Duration;
 use windward_sim::Scenario;
 
 use crate::builtin;
-use crate::claims::{ClaimResult, interval, number};
+use crate::claims::{ClaimResult, Column, Columns, interval, number};
 use crate::experiment::{Effort, Experiment, PlotKind, Reported};
 use crate::expression::Cell;
 use crate::plot::Chart;
@@ -107,7 +107,7 @@ fn effort(effort: &Effort) -> String {
     match effort {
         Effort::Quick => "quick",
         Effort::Full => "full",
-        Effort::Custom(_) => "custom",
+        Effort::Custom { .. } => "custom",
     }
     .to_owned()
 }
@@ -131,24 +131,20 @@ pub(crate) fn reported(experiment: &Experiment, all: &[&Results]) -> Vec<Reporte
 }
 
 fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
-    let samples = |cell: &Cell| -> Option<Vec<f64>> {
+    let column = |cell: &Cell| -> Option<Column> {
         let id = cell.experiment.as_ref().unwrap_or(&own.id);
         let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
         let (metric, index) = results.plan.experiment.find(cell).ok()?;
-        Some(results.samples(metric, index))
+        let has_unit = results.plan.experiment.metrics[metric].has_unit();
+        Some(Column { samples: results.samples(metric, index), has_unit })
     };
     let cells = reported.value.leaves();
-    let columns: Option<Vec<(&Cell, Vec<f64>)>> =
-        cells.into_iter().map(|cell| Some((cell, samples(cell)?))).collect();
+    let columns: Option<Vec<(&Cell, Column)>> =
+        cells.into_iter().map(|cell| Some((cell, column(cell)?))).collect();
     let ours = columns.and_then(|columns| {
-        let n = columns.iter().map(|(_, c)| c.len()).min()?;
-        let value = |r: usize| {
-            reported.value.evaluate(&|cell: &Cell| {
-                let column = columns.iter().find(|(c, _)| *c == cell);
-                column.map_or(f64::NAN, |(_, column)| column[r])
-            })
-        };
-        estimate(&(0..n).map(value).collect::<Vec<f64>>())
+        let columns = Columns(columns);
+        let values = (0..columns.rows()).map(|row| columns.evaluate(&reported.value, row));
+        estimate(&values.collect::<Vec<f64>>())
     });
     let (low, high) = reported.range;
     ReportedRow {

@@ -83,18 +83,20 @@ fn custom_lengths_and_impossible_ones() {
         duration: Some("4s".into()),
         warmup: Some("1s".into()),
     };
-    let plan = experiment.plan(&Effort::Custom(length.clone())).unwrap();
+    let plan = experiment.plan(&Effort::Custom { full: false, length: length.clone() }).unwrap();
     assert_eq!(plan.runs(), 12);
     assert_eq!(plan.scenarios[0].duration, Duration::from_secs(4));
     assert_eq!(plan.scenarios[5].warmup, Duration::from_secs(1));
     let none = RunLength { repetitions: 0, ..length.clone() };
-    let error = experiment.plan(&Effort::Custom(none)).unwrap_err().to_string();
+    let error =
+        experiment.plan(&Effort::Custom { full: false, length: none }).unwrap_err().to_string();
     assert_eq!(
         error,
         "mine.toml: 6 cells times 0 repetitions are 0 runs; 1 to 10000000 are possible"
     );
     let wrong = RunLength { duration: Some("4 parsecs".into()), ..length };
-    let error = experiment.plan(&Effort::Custom(wrong)).unwrap_err().to_string();
+    let error =
+        experiment.plan(&Effort::Custom { full: false, length: wrong }).unwrap_err().to_string();
     assert!(error.contains("4 parsecs"), "{error}");
     assert!(error.contains("(at newreno, 1 Mbit)"), "{error}");
 }

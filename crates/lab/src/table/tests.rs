@@ -132,8 +132,8 @@ fn assert_unique(results: &Results) {
 }
 
 fn faked(experiment: &Experiment) -> Results {
-    let once = RunLength { repetitions: 1, ..experiment.quick.clone() };
-    let plan = experiment.plan(&Effort::Custom(once)).unwrap();
+    let length = RunLength { repetitions: 1, ..experiment.quick.clone() };
+    let plan = experiment.plan(&Effort::Custom { full: false, length }).unwrap();
     let cancel = AtomicBool::new(false);
     let all = measure(vec![plan], &options(1, &cancel), &fake).unwrap();
     all.into_iter().next().unwrap()

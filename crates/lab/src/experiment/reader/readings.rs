@@ -70,6 +70,7 @@ fn shared(name: &str, text: &str) -> Result<Vec<Reading>, LabError> {
     let source = Source { name, text };
     let document =
         Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
+    source.check_texts(document.as_table())?;
     let root = Section::new(source, "the file", document.as_item())?;
     let tables = root.sections("readings")?;
     let readings = tables.into_iter().map(|table| own(source, table));
@@ -87,9 +88,11 @@ fn shared(name: &str, text: &str) -> Result<Vec<Reading>, LabError> {
 fn own(source: Source<'_>, table: Section<'_>) -> Result<Reading, LabError> {
     let name = table.needed_text("name")?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if name.value.is_empty() || !name.value.chars().all(valid) {
+    // Tables name readings, and a spreadsheet would compute what begins with a sign.
+    if !name.value.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.value.chars().all(valid)
+    {
         let message = format!(
-            "the `name` of a reading has letters, digits, `-` and `_` only, not `{}`",
+            "the `name` of a reading has letters, digits, `-` and `_` only, a letter first, not `{}`",
             name.value
         );
         return Err(source.error(name.line, message));

@@ -279,15 +279,17 @@ fn readings_are_read_with_their_plain_value() {
     assert_eq!(both.readings[1].plain_value().label, "b");
     // What the other file says is part of the configuration.
     assert_ne!(experiment.configuration_hash, both.configuration_hash);
-    // Also where two tables name it.
-    let twice = |source: &str| {
-        let both = reading_file() + &reading_file().replace("tick", "tock");
-        let both = both.replace("\"y\"", source);
-        let tables = shared.clone() + &shared.replace("tick", "tock");
-        let text = format!("{}{tables}", crate::testing::TEXT);
-        super::parse("r.toml", &text, &|_| Ok(both.clone())).unwrap().configuration_hash
+    // Also where two choices are taken from it.
+    let twice = |shared: &str| {
+        let text = EXPERIMENT.to_owned()
+            + "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n"
+            + "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tock\"\n";
+        let beside = |_: &str| {
+            Ok(format!("{}{}{shared}", reading_file(), reading_file().replace("tick", "tock")))
+        };
+        super::parse("r.toml", &format!("{SCENARIO}{text}"), &beside).unwrap().configuration_hash
     };
-    assert_ne!(twice("\"y\""), twice("\"z\""));
+    assert_ne!(twice(""), twice("# Another.\n"));
 }
 
 #[test]
@@ -306,6 +308,7 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
         ("label = \"20\"", "label = \"50\"", "the reading has two values `50`"),
         ("\"20p\"", "\"50p\"", "`20` sets the same as `50`"),
         ("name = \"queue\"", "name = \"a queue\"", "letters, digits, `-` and `_` only"),
+        ("name = \"queue\"", "name = \"-queue\"", "a letter first, not `-queue`"),
         ("choice", "chioce", "needs the key `choice`"),
         (", set = { \"dumbbell.bottleneck.queue\" = \"20p\" }", "", "needs the key `set`"),
         (
@@ -328,6 +331,27 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
     assert!(unnamed.contains("needs the key `names`"), "{unnamed}");
+}
+
+#[test]
+fn readings_of_another_file_may_not_say_anything_to_a_terminal_either() {
+    let error = |from: &str, to: &str| {
+        let text = reading_file();
+        assert!(text.contains(from), "{from}");
+        let shared = text.replacen(from, to, 1);
+        let more = "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n";
+        let text = format!("{SCENARIO}{EXPERIMENT}{more}");
+        super::parse("r.toml", &text, &|_| Ok(shared.clone())).unwrap_err().to_string()
+    };
+    for (from, to, said) in [
+        ("choice = \"Tick\"", "choice = \"\\u001b[2J\"", "shared.toml:3: `choice` has the"),
+        ("source = \"x\"", "source = \"\\u0007\"", "shared.toml:5: `source` has the"),
+        ("set = {}", "set = { seed = [\"\\u009b\"] }", "shared.toml:5: `seed` has the"),
+        ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5: ` ` has the"),
+    ] {
+        let text = error(from, to);
+        assert!(text.starts_with(&format!("{said} control character U+00")), "{text}");
+    }
 }
 
 #[test]
@@ -363,7 +387,7 @@ fn a_tie_has_a_margin_above_zero_and_repetitions_an_end_behind_them() {
         let experiment = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap();
         assert_eq!(experiment.claims[0].checks[0].tie, Some(margin));
     }
-    for tie in ["0", "-1", "\"-3%\"", "\"wide\"", "true"] {
+    for tie in ["0", "-1", "\"-3%\"", "\"wide\"", "true", "[0.1, 0.2]", "[]"] {
         let error = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap_err();
         assert!(error.to_string().contains("`tie` must be a number above zero"), "{error}");
     }
