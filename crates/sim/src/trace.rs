@@ -529,4 +529,38 @@ mod tests {
             assert!((sum - bytes).abs() < 1e-6 * bytes.max(1.0), "{sum} of {bytes}");
         }
     }
+
+    #[test]
+    fn no_wire_carries_more_than_its_rate() {
+        for queue in [
+            "droptail",
+            "{ kind = \"red\", min_threshold = 5, max_threshold = 15, weight = 0.002, \
+             max_probability = 0.1 }",
+            "codel",
+            "fq-codel",
+        ] {
+            let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
+            file.set("duration", "5s").unwrap();
+            file.set("warmup", "0s").unwrap();
+            file.set("dumbbell.bottleneck.aqm", queue).unwrap();
+            let scenario = file.build().unwrap();
+            let mut sim = Simulation::traced(&scenario);
+            let mut trace = Trace::new(&scenario, Duration::from_millis(7)).unwrap();
+            let mut busiest: f64 = 0.0;
+            while let Some(instant) = trace.next_sample() {
+                sim.advance(instant);
+                let sample = trace.sample(&mut sim);
+                for (link, row) in scenario.links.iter().zip(&sample.links) {
+                    let share = row.throughput_bps / link.kind.rate.mean().as_bps() as f64;
+                    // A byte is 0.02 % of what 5 Mbit/s carry in 7 ms.
+                    assert!(share < 1.0003, "{queue}: {} at {instant:?}: {share}", link.name);
+                    busiest = busiest.max(share);
+                }
+                // Whole packets only: one of 1000 bytes is 23 % of that.
+                let flows: f64 = sample.flows.iter().map(|flow| flow.throughput_bps).sum();
+                assert!(flows < 1.24 * 5e6, "{queue}: {flows} at {instant:?}");
+            }
+            assert!(busiest > 0.999, "{queue}: {busiest}");
+        }
+    }
 }

@@ -32,8 +32,8 @@ pub(super) struct Flow {
     /// Bytes put through the bottleneck in all, and inside the window.
     pub(super) bottleneck_bytes: u64,
     pub(super) measured_bytes: u64,
-    /// The same in bins of time, if asked for.
-    bins: Option<Box<Bins>>,
+    /// More about it, if asked for.
+    watched: Option<Box<Watched>>,
     idle: Idle,
     /// Datagrams delivered, and how many of these before the window.
     pub(super) datagrams: u64,
@@ -43,8 +43,31 @@ pub(super) struct Flow {
     pub(super) lost: u64,
 }
 
+/// What only some runs ask of the way through the bottleneck.
+#[derive(Debug, Default)]
+struct Watched {
+    bins: Option<Bins>,
+    /// The latest packets, each with the end of its transmission, where snapshots are asked for.
+    latest: Option<VecDeque<(Time, u64)>>,
+}
+
+impl Watched {
+    fn count(&mut self, arrived: Time, end: Time, bytes: u64) {
+        if let Some(bins) = &mut self.bins {
+            bins.add(end, bytes);
+        }
+        if let Some(latest) = &mut self.latest {
+            // Nobody asks about what was before a packet that comes now.
+            while latest.front().is_some_and(|(end, _)| *end <= arrived) {
+                latest.pop_front();
+            }
+            latest.push_back((end, bytes));
+        }
+    }
+}
+
 impl Flow {
-    pub(super) fn new(spec: &FlowSpec, route: Route, scenario: &Scenario) -> Self {
+    pub(super) fn new(spec: &FlowSpec, route: Route, scenario: &Scenario, snapshots: bool) -> Self {
         let seed = scenario.seed;
         let FlowSpec { name, group, kind, .. } = spec;
         let FlowKind { traffic, start, stop } = &**kind;
@@ -75,7 +98,10 @@ impl Flow {
             source,
             bottleneck_bytes: 0,
             measured_bytes: 0,
-            bins: scenario.flow_bins.then(|| Box::new(Bins::new(scenario.bin))),
+            watched: (scenario.flow_bins || snapshots).then(|| {
+                let bins = scenario.flow_bins.then(|| Bins::new(scenario.bin));
+                Box::new(Watched { bins, latest: snapshots.then(VecDeque::new) })
+            }),
             idle: Idle::new(idle_after, start),
             datagrams: 0,
             datagrams_at_warmup: 0,
@@ -84,12 +110,14 @@ impl Flow {
         }
     }
 
-    /// A packet of this flow crosses its bottleneck; it may still lie ahead that it does.
+    /// A packet of this flow that came at `arrived` crosses its bottleneck; it may still lie ahead that
+    /// it does.
     #[inline]
     pub(super) fn count(
         &mut self,
         groups: &mut [Group],
         window: Span,
+        arrived: Time,
         departure: &Departure,
         size: u32,
     ) {
@@ -106,13 +134,21 @@ impl Flow {
             self.measured_bytes += bytes;
         }
         groups[self.group as usize].bins.add(departure.end, bytes);
-        if let Some(bins) = &mut self.bins {
-            bins.add(departure.end, bytes);
+        if let Some(watched) = &mut self.watched {
+            watched.count(arrived, departure.end, bytes);
         }
     }
 
+    /// Bytes that had crossed the bottleneck by `now`.
+    pub(super) fn sent_bytes(&self, now: Time) -> u64 {
+        let latest = self.watched.iter().flat_map(|watched| &watched.latest).flatten();
+        let to_come = latest.rev().take_while(|(end, _)| *end > now).map(|(_, bytes)| bytes);
+        self.bottleneck_bytes - to_come.sum::<u64>()
+    }
+
     fn throughput_bins(&mut self, window: Span) -> Vec<f64> {
-        self.bins.as_mut().map_or_else(Vec::new, |bins| bins.rates(window.until))
+        let bins = self.watched.as_mut().and_then(|watched| watched.bins.as_mut());
+        bins.map_or_else(Vec::new, |bins| bins.rates(window.until))
     }
 
     /// A packet of this flow was dropped or corrupted.

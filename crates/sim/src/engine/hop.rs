@@ -108,6 +108,11 @@ impl Hop {
         self.link.waiting(now) as u64
     }
 
+    /// Bytes put on the wire until `now`.
+    pub(super) fn sent_bytes(&mut self, now: Time) -> u64 {
+        self.books.sent_bytes() - self.link.unsent_bytes(now)
+    }
+
     /// The link's row of the outcome at the end of the run.
     pub(super) fn close(
         self,
@@ -305,8 +310,8 @@ impl Books {
         self.rest.as_deref().copied().unwrap_or_default()
     }
 
-    /// Bytes put on the wire.
-    pub(super) fn sent_bytes(&self) -> u64 {
+    /// Bytes put on the wire, what still waits for its turn there among them.
+    fn sent_bytes(&self) -> u64 {
         self.passed_bytes + self.so_far().sent_bytes
     }
 }

@@ -145,7 +145,7 @@ impl Simulation {
         let flow_states: Vec<Flow> = flows
             .iter()
             .zip(&of_flow)
-            .map(|(flow, route)| Flow::new(flow, *route, scenario))
+            .map(|(flow, route)| Flow::new(flow, *route, scenario, detail != Detail::Fast))
             .collect();
         let transports: Vec<_> = flows
             .iter()
@@ -242,16 +242,18 @@ impl Simulation {
             srtt: transport.sender.rtt().srtt(),
             in_flight: transport.sender.in_flight(),
             delivered_bytes: delivered,
-            bottleneck_bytes: self.flows[index].bottleneck_bytes,
+            bottleneck_bytes: self.bottleneck_bytes(index),
         })
     }
 
-    /// Bytes that the flow with that index, of whatever kind, put through its bottleneck so far.
+    /// Bytes that the flow with that index, of whatever kind, put through its bottleneck so far; exact
+    /// with [`Simulation::traced`] only.
     pub fn bottleneck_bytes(&self, index: usize) -> u64 {
-        self.flows[index].bottleneck_bytes
+        self.flows[index].sent_bytes(self.now)
     }
 
-    /// The link with that index. `queue_packets` is exact with [`Simulation::traced`] only.
+    /// The link with that index. `queue_packets` and `sent_bytes` are exact with
+    /// [`Simulation::traced`] only.
     pub fn link(&mut self, index: usize) -> LinkSnapshot {
         let hop = &mut self.hops[index];
         let looked_at = hop.books.so_far();
@@ -259,7 +261,7 @@ impl Simulation {
             queue_packets: hop.waiting(self.now),
             dropped: looked_at.dropped,
             corrupted: looked_at.corrupted,
-            sent_bytes: hop.books.sent_bytes(),
+            sent_bytes: hop.sent_bytes(self.now),
             signal: match &hop.link {
                 Link::Fifo(_) => None,
                 Link::Queued(link) => link.signal(),
@@ -325,7 +327,7 @@ impl Simulation {
             if let Some(departure) = hop.pass(at, size) {
                 if step.is_measured() {
                     let flow = &mut self.flows[slot.flow as usize];
-                    flow.count(&mut self.groups, window, &departure, size);
+                    flow.count(&mut self.groups, window, at, &departure, size);
                 }
                 if !hop.books.pass(window, at, size, &departure) {
                     self.slab.give_back(id);
@@ -428,7 +430,7 @@ impl Simulation {
         let reports = hop.notifies() && packet.kind != PacketKind::Ack;
         if step.is_measured() {
             let flow = &mut self.flows[*flow as usize];
-            flow.count(&mut self.groups, self.window, departure, packet.size);
+            flow.count(&mut self.groups, self.window, arrived, departure, packet.size);
         }
         if !(seen || departure.destroyed && self.on_corruption(step.link(), id, departure)) {
             self.slab.give_back(id);

@@ -213,6 +213,14 @@ impl FifoLink {
         self.waiting_packets as usize
     }
 
+    /// Bytes of packets with a departure that are not on the wire yet at `now`.
+    pub(super) fn unsent_bytes(&mut self, now: Time) -> u64 {
+        self.wire.unsent_bytes(now).unwrap_or_else(|| {
+            self.expire(now);
+            self.waiting.as_ref().map_or(0, |waiting| waiting.bytes)
+        })
+    }
+
     /// Packets marked so far.
     pub(super) fn marked(&self) -> u64 {
         self.managed.as_ref().map_or(0, |managed| managed.marked)

@@ -199,6 +199,15 @@ impl<T> Link<T> {
         }
     }
 
+    /// Bytes of packets whose departure is known that are not on the wire yet at `now`. Where the
+    /// rate is that of a trace, a packet in transmission counts as sent.
+    pub fn unsent_bytes(&mut self, now: Time) -> u64 {
+        match self {
+            Link::Fifo(link) => link.unsent_bytes(now),
+            Link::Queued(link) => link.wire.unsent_bytes(now).unwrap_or(0),
+        }
+    }
+
     /// When each of the packets came that were offered and whose [`Fate`] is not known yet.
     pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
         let queued = match self {

@@ -120,6 +120,19 @@ impl Wire {
         Departure { start, end, arrival: end + self.delay, destroyed }
     }
 
+    /// Of what was handed to it, bytes that are not on the wire yet at `now`; `None` if the rate
+    /// varies.
+    pub(super) fn unsent_bytes(&self, now: Time) -> Option<u64> {
+        let left = self.busy_until.max(now).since(now);
+        if self.special.as_ref().is_some_and(|special| special.trace.is_some()) {
+            return None;
+        }
+        Some(match self.special.as_ref().and_then(|special| special.rate) {
+            Some(rate) => (left.as_secs_f64() * rate.as_bps() as f64 / 8.0).round() as u64,
+            None => left.as_ps().div_ceil(u64::from(self.byte_time)),
+        })
+    }
+
     pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
         if notifier.is_some() || self.special.is_some() {
             self.special().notifier = notifier;
