@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
-use windward_lab::{Effort, Experiment, LabError, Provenance, QUICK_READINGS, RunOptions};
+use windward_lab::{
+    Effort, Experiment, FULL_READINGS, LabError, Provenance, QUICK_READINGS, RunOptions,
+};
 use windward_sim::text::shell_word;
 
 use crate::clock;
@@ -44,7 +46,7 @@ pub(crate) struct EffortArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Judge claims under every reading, also in a quick look, which leaves out the expensive ones
+    /// Judge claims under every reading, also those that take longest
     #[arg(long)]
     all_readings: bool,
 
@@ -65,7 +67,7 @@ impl EffortArgs {
 
     /// What the readings of a claim may take, unless all are asked for.
     fn readings_budget(&self) -> Option<f64> {
-        (!self.full).then_some(QUICK_READINGS)
+        Some(if self.full { FULL_READINGS } else { QUICK_READINGS })
     }
 
     /// Worker threads; zero means one per core.

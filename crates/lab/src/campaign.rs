@@ -301,11 +301,14 @@ fn is_decided(result: &CheckResult) -> bool {
     result.verdict != Verdict::Inconclusive || result.difference.is_none()
 }
 
+/// A reading with the cells that it changes.
+type Changing = (Deviation, Vec<(usize, usize)>);
+
 /// What is known of a claim, and what is still to be asked.
 struct Case {
     result: ClaimResult,
     /// Other readings, each with one choice read otherwise, and the cells that it changes.
-    singles: Vec<(Deviation, Vec<(usize, usize)>)>,
+    singles: Vec<Changing>,
     /// What their first looks will take, until they are asked for: runs and work.
     expected: (usize, f64),
     /// Questions that are asked and open.
@@ -842,7 +845,8 @@ impl<'a> Campaign<'a> {
             case.result.checks = checks;
             self.expected.0 -= case.expected.0;
             self.expected.1 -= case.expected.1;
-            next = self.affordable(e, c);
+            let singles = case.singles.clone();
+            next = self.affordable(e, c, singles);
         } else {
             case.result.to_come -= 1;
             case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
@@ -856,7 +860,8 @@ impl<'a> Campaign<'a> {
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         if full && case.open == 0 && next.is_empty() && !case.paired {
             case.paired = true;
-            next = self.pairs(e, c);
+            let pairs = self.pairs(e, c);
+            next = self.affordable(e, c, pairs);
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         // All of them are open before the first is asked: its runs may be there already.
@@ -871,36 +876,36 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// The other readings of a claim whose plain verdict is known, as far as the budget goes; the
-    /// claim says how many that leaves out.
-    fn affordable(&mut self, e: usize, c: usize) -> Vec<Deviation> {
+    /// Those of other readings of a claim, each with the cells that it changes, that the budget has
+    /// room for; the claim says how many that leaves out.
+    fn affordable(&mut self, e: usize, c: usize, readings: Vec<Changing>) -> Vec<Deviation> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
         let order = self.order(e, c, &case.result.checks);
         let first = order.first().map_or_else(BTreeSet::new, |group| self.cells_of(e, c, group));
-        let work = case
-            .singles
+        let work = readings
             .iter()
             .map(|(_, changed)| self.work(e, changed.iter().filter(|cell| first.contains(cell))));
         let kept = within_budget(&work.collect::<Vec<f64>>(), self.readings_budget(e));
-        let singles = case.singles.iter().zip(&kept).filter(|(_, kept)| **kept);
-        let deviations: Vec<Deviation> = singles.map(|((d, _), _)| d.clone()).collect();
+        let all = readings.len();
+        let affordable = readings.into_iter().zip(kept).filter(|(_, kept)| *kept);
+        let affordable: Vec<Deviation> = affordable.map(|((reading, _), _)| reading).collect();
         if let Some(case) = self.cases.get_mut(&(e, c)) {
-            case.result.left_out = kept.len() - deviations.len();
+            case.result.left_out += all - affordable.len();
         }
-        deviations
+        affordable
     }
 
     /// The pairs of readings that matter and do not contradict each other in a cell.
-    fn pairs(&self, e: usize, c: usize) -> Vec<Deviation> {
+    fn pairs(&self, e: usize, c: usize) -> Vec<Changing> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
-        let possible = |pair: &Deviation| {
-            let changed = case.singles.iter().filter(|(single, _)| pair.contains(single));
-            let mut cells = changed.flat_map(|(_, cells)| cells);
-            cells.all(|(experiment, cell)| self.scenario(*experiment, *cell, pair).is_ok())
+        let changing = |pair: Deviation| {
+            let singles = case.singles.iter().filter(|(single, _)| pair.contains(single));
+            let cells: BTreeSet<(usize, usize)> =
+                singles.flat_map(|(_, cells)| cells).copied().collect();
+            let possible = cells.iter().all(|(e, cell)| self.scenario(*e, *cell, &pair).is_ok());
+            possible.then(|| (pair, cells.into_iter().collect()))
         };
-        let mut pairs = pairs(&case.result);
-        pairs.retain(possible);
-        pairs
+        pairs(&case.result).into_iter().filter_map(changing).collect()
     }
 
     /// What the other readings of a claim of that experiment may take.

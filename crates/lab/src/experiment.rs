@@ -607,7 +607,7 @@ impl Experiment {
     pub fn command(&self, effort: &Effort) -> String {
         let mut words = vec![if effort.is_full() { "--full" } else { "--quick" }.to_owned()];
         // With full effort they all are judged anyway.
-        if self.all_readings && !effort.is_full() {
+        if self.all_readings {
             words.push("--all-readings".to_owned());
         }
         if let Effort::Custom { full, length } = effort {

@@ -40,4 +40,4 @@ pub use experiment::{Effort, Experiment};
 pub use folder::is_resumable;
 pub use report::Provenance;
 pub use reproduce::{Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce};
-pub use sweep::{Plan, Progress, QUICK_READINGS, Results, RunOptions};
+pub use sweep::{FULL_READINGS, Plan, Progress, QUICK_READINGS, Results, RunOptions};

@@ -91,7 +91,7 @@ fn the_command_says_all_that_was_asked_for() {
         "windward sweep mine.toml --quick --all-readings --set 'duration=4 s' --repetitions 2"
     );
     assert_eq!(own.command(&Effort::Quick), "windward sweep mine.toml --quick --all-readings");
-    assert_eq!(own.command(&Effort::Full), "windward sweep mine.toml --full");
+    assert_eq!(own.command(&Effort::Full), "windward sweep mine.toml --full --all-readings");
 }
 
 #[test]

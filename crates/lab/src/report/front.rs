@@ -44,8 +44,8 @@ pub(super) fn header(
         let others = match left_out {
             0 => "each claim also under every other reasonable value of each choice".to_owned(),
             n => format!(
-                "each claim also under other reasonable values of each choice, but for {n} that a \
-                 quick look has no time for (<code>--all-readings</code>)"
+                "each claim also under other reasonable values of each choice, but for {n} that \
+                 would take longest (<code>--all-readings</code>)"
             ),
         };
         let _ = writeln!(
