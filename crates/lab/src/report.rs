@@ -120,6 +120,11 @@ fn foot(html: &mut String, about: &Provenance) {
     );
 }
 
+/// A text of an experiment file, where `+-` is as good as one can type it.
+fn prose(text: &str) -> String {
+    crate::plot::escape(text).replace(" +- ", " \u{b1} ")
+}
+
 fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
 }

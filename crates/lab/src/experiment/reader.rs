@@ -629,7 +629,7 @@ fn margin(table: &Section<'_>) -> Result<Option<Margin>, LabError> {
 }
 
 /// A check that contains `*` as a label stands for one check per label in `at`, or per label
-/// of the axis. `**` inside `min`, `max` or `mean` stands for all labels of the axis at once.
+/// of the axis. `**` inside `min`, `max` or `mean` stands for all labels of its axis at once.
 fn expand(
     source: Source<'_>,
     line: usize,
@@ -638,30 +638,25 @@ fn expand(
     axes: &[Axis],
 ) -> Result<Vec<Check>, LabError> {
     let error = |message: String| source.error(line, format!("`{text}`: {message}"));
-    let pattern = Comparison::parse(text).map_err(&error)?;
-    let place = |what: &str| {
-        let of = |cell: &Cell| cell.labels.iter().position(|l| l == what);
-        pattern.cells().into_iter().find_map(of)
+    let mut pattern = Comparison::parse(text).map_err(&error)?;
+    let instead = |cell: &Cell, at: usize, label: &String| {
+        let mut cell = cell.clone();
+        cell.labels[at].clone_from(label);
+        cell
     };
-    let instead = |what: &'static str, label: String| {
-        move |cell: &Cell| {
-            let mut cell = cell.clone();
-            for l in cell.labels.iter_mut().filter(|l| *l == what) {
-                l.clone_from(&label);
+    let is = |cell: &Cell, at: usize, what: &str| cell.labels.get(at).is_some_and(|l| l == what);
+    for (at, axis) in axes.iter().enumerate() {
+        let changes = axis.points.iter().map(|point| {
+            move |cell: &Cell| match is(cell, at, "**") {
+                true => instead(cell, at, &point.label),
+                false => cell.clone(),
             }
-            cell
-        }
-    };
-    let star = place("*");
-    let pattern = match place("**").map(|axis| axes.get(axis)) {
-        None => pattern,
-        Some(None) => return Err(error("there is no axis for `**`".to_owned())),
-        Some(Some(axis)) => {
-            let labels = axis.points.iter().map(|p| instead("**", p.label.clone()));
-            let changes: Vec<_> = labels.collect();
-            pattern.spread(&|cell| cell.labels.iter().any(|l| l == "**"), &changes)
-        }
-    };
+        });
+        let changes: Vec<_> = changes.collect();
+        pattern = pattern.spread(&|cell| is(cell, at, "**"), &changes);
+    }
+    let stars = |cell: &Cell| cell.labels.iter().position(|l| l == "*");
+    let star = pattern.cells().into_iter().find_map(stars);
     if pattern.cells().into_iter().any(|cell| cell.labels.iter().any(|l| l == "**")) {
         return Err(error("`**` stands inside `min(..)`, `max(..)` or `mean(..)`".to_owned()));
     }
@@ -679,7 +674,10 @@ fn expand(
         },
     };
     let checks = labels.into_iter().map(|label| {
-        let comparison = pattern.map(&instead("*", label.clone()));
+        let comparison = pattern.map(&|cell| match stars(cell) {
+            Some(at) => instead(cell, at, &label),
+            None => cell.clone(),
+        });
         Check { any: vec![(with_label(text, &label), comparison)], tie: None, line }
     });
     Ok(checks.collect())

@@ -6,7 +6,7 @@ use crate::claims::{CheckResult, ClaimResult, ReadingResult, Verdict};
 use crate::plot::escape;
 
 use super::section::{Choice, ReportedRow};
-use super::{Group, Section, badge, badge_of, class, matrix};
+use super::{Group, Section, badge, badge_of, class, matrix, prose};
 
 /// A collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>]) {
@@ -244,7 +244,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
         decides(html, claim, reading);
     }
     if let Some(explanation) = claim.explanation().filter(|_| claim.is_judged()) {
-        let _ = writeln!(html, "<p class=\"why\">{}</p>", escape(explanation));
+        let _ = writeln!(html, "<p class=\"why\">{}</p>", prose(explanation));
     } else if claim.verdict == Verdict::Inconclusive && claim.is_judged() {
         let open = || claim.checks.iter().filter(|c| c.verdict == Verdict::Inconclusive);
         let without = open().filter(|c| c.difference.is_none()).count();
@@ -268,8 +268,9 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
     let open = if claim.checks.len() <= 6 { " open" } else { "" };
     let _ = writeln!(
         html,
-        "<details{open}><summary>{} checks: {}</summary>",
+        "<details{open}><summary>{} check{}: {}</summary>",
         claim.checks.len(),
+        if claim.checks.len() == 1 { "" } else { "s" },
         counts.join(", ")
     );
     table(html, &claim.checks);

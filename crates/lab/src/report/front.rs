@@ -6,7 +6,7 @@ use crate::builtin::Collection;
 use crate::claims::{ClaimResult, Verdict};
 use crate::plot::escape;
 
-use super::{Group, Provenance, Standing, badge_of, class, figure};
+use super::{Group, Provenance, Standing, badge_of, class, figure, prose};
 
 /// What this is, what was found, and one card a paper.
 pub(super) fn header(
@@ -201,7 +201,7 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         escape(&group.page()),
         badge_of(claim),
         escape(&claim.claim),
-        escape(&decides),
+        prose(&decides),
         id = escape(&claim.id),
     );
 }

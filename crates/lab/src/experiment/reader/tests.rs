@@ -103,6 +103,10 @@ fn two_stars_spread_inside_functions_of_many() {
     };
     assert_eq!(comparison.left.evaluate(&value), 1.0 / 3.0);
     assert_eq!(comparison.right.evaluate(&value), 0.5);
+    // Each axis for itself: (0.5 + 0.5 + 1 + 0.6) / 4.
+    let all = with("mean(ratio[**, **]) > 0").unwrap();
+    let all = all.claims[0].checks[0].any[0].1.left.evaluate(&value);
+    assert!((all - 0.65).abs() < 1e-12, "{all}");
     let error = |check: &str| with(check).unwrap_err().to_string();
     assert!(
         error("ratio[sack, **] > 1")
