@@ -33,7 +33,7 @@ pub struct Plan {
 }
 
 /// What the other readings of a claim may take in a quick look, packet-hops: some seconds of a core.
-pub const QUICK_READINGS: f64 = 60e6;
+pub const QUICK_READINGS: f64 = 40e6;
 /// The same with full effort, and once more for pairs of readings: about a minute of a core.
 pub const FULL_READINGS: f64 = 500e6;
 
