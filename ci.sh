@@ -168,6 +168,34 @@ step_instructions() {
         env WINDWARD=target/release/windward benches/instructions.sh
 }
 
+# The Python package: built as a newcomer would, then its tests, the code blocks of its page and the
+# types. Skipped, and said so, where there is no Python that it supports.
+step_python() {
+    local python=python3 venv=$scratch/venv log=$scratch/python.log status tests broken
+    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        echo "skipped: there is no python3 of version 3.11 or later, which the tests need"
+        return
+    fi
+    if ! "$python" -m venv "$venv" 2>/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3-venv; } \
+            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+        "$python" -m venv "$venv"
+    fi
+    if ! "$venv/bin/pip" install -q . || ! "$venv/bin/pip" install -q -r python/requirements-test.txt; then
+        fail "python: the package and what its tests need"
+        return
+    fi
+    "$venv/bin/pytest" --pyargs python/tests docs/python.md windward 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    tests=$(grep -oE '[0-9]+ passed' "$log" | tail -1 | cut -d' ' -f1)
+    broken=$(grep -oE '[0-9]+ (failed|error)' "$log" | awk '{ sum += $1 } END { print sum + 0 }')
+    pass "${tests:-0}"
+    if [ "$status" -ne 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
+    for ((; broken > 0; broken--)); do fail "python: a test, see above"; done
+    check "python: types, by mypy" "$venv/bin/mypy"
+    check "python: types, by pyright" "$venv/bin/basedpyright" --level error
+}
+
 # Every command of README.md's `console` blocks, in order. Those that are steps of their own
 # are not run a second time.
 step_readme() {
@@ -186,7 +214,7 @@ step_readme() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy tests docs build reproduce browser validation instructions readme)
+all=(setup format clippy tests docs build reproduce browser validation instructions python readme)
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     if [[ " ${all[*]} " != *" $step "* ]]; then

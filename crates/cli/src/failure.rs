@@ -1,7 +1,6 @@
 //! How a command ends when it does not end well, and the exit status for each way.
 
 use std::io;
-use std::process::ExitCode;
 
 use windward_lab::LabError;
 use windward_sim::output::OutputError;
@@ -27,15 +26,15 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Says it on standard error and gives the exit status.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> u8 {
         let (message, status) = match self {
             Failure::Input(message) => (message, 2),
             Failure::Failed(message) => (message, 1),
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
-            Failure::ReaderLeft => return ExitCode::SUCCESS,
+            Failure::ReaderLeft => return 0,
         };
         eprintln!("error: {}", printable(&message));
-        ExitCode::from(status)
+        status
     }
 }
 

@@ -1,10 +1,6 @@
 //! `windward list`: the protocol table.
 
-use serde::Serialize;
-use windward_core::network::{AqmSpec, RouterSpec};
-use windward_core::part::Setting;
-use windward_core::protocols::{self, PROTOCOLS, Protocol};
-use windward_lab::explain;
+use windward_lab::catalogue;
 
 use crate::failure::Failure;
 use crate::output::{self, Table};
@@ -25,57 +21,8 @@ pub(crate) struct Args {
     parts: bool,
 }
 
-#[derive(Serialize)]
-struct PartRow {
-    axis: &'static str,
-    name: &'static str,
-    what: &'static str,
-    source: &'static str,
-    parameters: Vec<ParameterRow>,
-}
-
-#[derive(Serialize)]
-struct ParameterRow {
-    key: String,
-    default: String,
-    unit: &'static str,
-    range: String,
-    meaning: &'static str,
-}
-
-/// Every part of every axis, in the order of the documentation.
-fn part_rows() -> Vec<PartRow> {
-    let mut rows = Vec::new();
-    let aqms = AqmSpec::forms().into_iter();
-    let aqms = aqms.map(|(words, aqm)| ("aqm", words, aqm.settings()));
-    let routers = RouterSpec::forms().into_iter();
-    let routers = routers.map(|(words, router)| ("router", words, router.settings()));
-    for (axis, words, settings) in protocols::parts().into_iter().chain(aqms).chain(routers) {
-        let parameter = |s: &Setting| ParameterRow {
-            key: if s.table.is_empty() {
-                s.doc.key.to_owned()
-            } else {
-                format!("{}.{}", s.table, s.doc.key)
-            },
-            default: s.default_text(),
-            unit: s.doc.unit,
-            range: s.doc.kind.to_string(),
-            meaning: s.doc.meaning,
-        };
-        let parameters = settings.iter().filter(|s| s.applies).map(parameter).collect();
-        rows.push(PartRow {
-            axis,
-            name: words.name,
-            what: words.what,
-            source: words.source,
-            parameters,
-        });
-    }
-    rows
-}
-
 fn list_parts(json: bool) -> Result<(), Failure> {
-    let rows = part_rows();
+    let rows = catalogue::parts();
     if json {
         return output::print_json(&rows);
     }
@@ -93,40 +40,11 @@ fn list_parts(json: bool) -> Result<(), Failure> {
     ))
 }
 
-#[derive(Serialize)]
-struct Row {
-    name: &'static str,
-    summary: &'static str,
-    source: &'static str,
-    window: &'static str,
-    recovery: &'static str,
-    discrimination: &'static str,
-    feedback: &'static str,
-    router: &'static str,
-}
-
-impl Row {
-    fn new(protocol: &Protocol) -> Self {
-        let [window, recovery, discrimination, feedback, router] =
-            explain::parts(protocol).map(|(_, part)| part.name);
-        Row {
-            name: protocol.name,
-            summary: protocol.summary,
-            source: protocol.source,
-            window,
-            recovery,
-            discrimination,
-            feedback,
-            router,
-        }
-    }
-}
-
 pub(crate) fn list(args: &Args) -> Result<(), Failure> {
     if args.parts {
         return list_parts(args.json);
     }
-    let rows: Vec<Row> = PROTOCOLS.iter().map(Row::new).collect();
+    let rows = catalogue::protocols();
     if args.json {
         return output::print_json(&rows);
     }

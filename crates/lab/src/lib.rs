@@ -10,12 +10,13 @@
 //! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
 //! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; [`theory`] has curves to compare with; [`builtin`] holds the
 //! experiments that come with the program. [`explain`] says in words what a protocol is made of,
-//! and [`pages`] writes the part of its page that the protocol table and the experiments decide.
+//! [`catalogue`] lists protocols and parts, and [`pages`] writes the part of its page that the protocol table and the experiments decide.
 //!
 //! Nothing here looks at a clock: whoever shows progress brings one.
 
 pub mod builtin;
 mod campaign;
+pub mod catalogue;
 pub mod claims;
 mod error;
 pub mod experiment;

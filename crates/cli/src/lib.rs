@@ -1,0 +1,105 @@
+//! The `windward` command line: thin. It reads arguments, calls the simulator or the lab,
+//! and writes what they found.
+//!
+//! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
+//! `bench`, `pages`); what they share stands beside them: `failure` (exit codes), `output`
+//! (standard output and tables), `effort` (sweeps), `drive` and `trace`
+//! (runs), `progress`, `signals`.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use windward_sim::text;
+
+mod bench;
+mod clock;
+mod drive;
+mod effort;
+mod explain;
+mod failure;
+mod list;
+mod output;
+mod pages;
+mod progress;
+mod reproduce;
+mod run;
+mod scenario_args;
+mod signals;
+mod sweep;
+mod trace;
+
+use failure::Failure;
+
+/// Loss-resilient, network-assisted congestion control, packet by packet.
+///
+/// Windward simulates TCP, XCP and XTCP senders over links that lose packets, and tells what
+/// every flow, link and router made of it. The same file and seed give the same result, to
+/// the bit, on any machine.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// No progress bars and no notes: only results and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windward reproduce                     every figure of the papers, with a verdict per claim
+  windward explain lr-lmxcp              what that protocol is made of
+  windward run experiments/examples/first.toml
+  windward run experiments/examples/first.toml --set 'flows.lossy.protocol=lr-lmxtcp'
+
+Exit status: 0 done, 1 it failed, 2 the input is wrong, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::Args),
+    Explain(explain::Args),
+    Run(run::Args),
+    Sweep(sweep::Args),
+    Reproduce(reproduce::Args),
+    Bench(bench::Args),
+    Completions(pages::CompletionsArgs),
+    Man(pages::ManArgs),
+}
+
+/// Does what the arguments say, of which the first is the name of the program, and gives the exit
+/// status. Arguments that are wrong, and a second Ctrl-C, end the process.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = Cli::try_parse_from(args).unwrap_or_else(|error| refuse(&error));
+    signals::install();
+    match dispatch(cli) {
+        Ok(()) => 0,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Prints what clap has to say, which may be the help, and ends. Arguments that a terminal would
+/// obey are written out.
+fn refuse(error: &clap::Error) -> ! {
+    let plain = error.render().to_string();
+    if text::control(&plain).is_none() {
+        error.exit();
+    }
+    eprint!("{}", text::printable(&plain));
+    std::process::exit(error.exit_code());
+}
+
+fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let quiet = cli.quiet;
+    match cli.command {
+        None => output::print(&Cli::command().render_long_help().to_string()),
+        Some(Command::List(args)) => list::list(&args),
+        Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Run(args)) => run::run(&args, quiet),
+        Some(Command::Sweep(args)) => sweep::sweep(&args, quiet),
+        Some(Command::Reproduce(args)) => reproduce::reproduce(&args, quiet),
+        Some(Command::Bench(args)) => bench::bench(&args, quiet),
+        Some(Command::Completions(args)) => pages::completions(&args),
+        Some(Command::Man(args)) => pages::man(&args),
+    }
+}

@@ -1,0 +1,111 @@
+//! Protocols and parts as rows: what `windward list --json` prints and Python has as objects.
+
+use serde::Serialize;
+use windward_core::network::{AqmSpec, RouterSpec};
+use windward_core::part::Setting;
+use windward_core::protocols::{self, PROTOCOLS, Protocol};
+
+use crate::explain;
+
+/// A row of the protocol table: its name, and the name of its part on each axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProtocolRow {
+    /// What scenario files call it.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    /// How its window grows and shrinks.
+    pub window: &'static str,
+    /// How it finds out what is lost, and what it sends next.
+    pub recovery: &'static str,
+    /// Congestion or corruption?
+    pub discrimination: &'static str,
+    /// What packets carry and ACKs echo.
+    pub feedback: &'static str,
+    /// What it asks of routers.
+    pub router: &'static str,
+}
+
+/// A part of an axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartRow {
+    /// `window`, `recovery`, `discrimination`, `feedback`, `aqm` or `router`.
+    pub axis: &'static str,
+    /// What scenario files call it.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub what: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    /// What can be set of it.
+    pub parameters: Vec<ParameterRow>,
+}
+
+/// A parameter of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ParameterRow {
+    /// Its key, with the table it stands in.
+    pub key: String,
+    /// Its value where the file gives none.
+    pub default: String,
+    /// What it is measured in; empty for pure numbers, words and times.
+    pub unit: &'static str,
+    /// What values it takes, in words.
+    pub range: String,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+}
+
+/// The protocol table.
+pub fn protocols() -> Vec<ProtocolRow> {
+    PROTOCOLS.iter().map(ProtocolRow::new).collect()
+}
+
+/// Every part of every axis, in the order of the documentation.
+pub fn parts() -> Vec<PartRow> {
+    let aqms = AqmSpec::forms().into_iter();
+    let aqms = aqms.map(|(words, aqm)| ("aqm", words, aqm.settings()));
+    let routers = RouterSpec::forms().into_iter();
+    let routers = routers.map(|(words, router)| ("router", words, router.settings()));
+    let parts = protocols::parts().into_iter().chain(aqms).chain(routers);
+    let rows = parts.map(|(axis, words, settings)| PartRow {
+        axis,
+        name: words.name,
+        what: words.what,
+        source: words.source,
+        parameters: settings.iter().filter(|s| s.applies).map(ParameterRow::new).collect(),
+    });
+    rows.collect()
+}
+
+impl ProtocolRow {
+    fn new(protocol: &Protocol) -> Self {
+        let [window, recovery, discrimination, feedback, router] =
+            explain::parts(protocol).map(|(_, part)| part.name);
+        ProtocolRow {
+            name: protocol.name,
+            summary: protocol.summary,
+            source: protocol.source,
+            window,
+            recovery,
+            discrimination,
+            feedback,
+            router,
+        }
+    }
+}
+
+impl ParameterRow {
+    fn new(setting: &Setting) -> Self {
+        let dot = if setting.table.is_empty() { "" } else { "." };
+        ParameterRow {
+            key: format!("{}{dot}{}", setting.table, setting.doc.key),
+            default: setting.default_text(),
+            unit: setting.doc.unit,
+            range: setting.doc.kind.to_string(),
+            meaning: setting.doc.meaning,
+        }
+    }
+}

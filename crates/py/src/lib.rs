@@ -1,0 +1,73 @@
+//! The extension module `windward._windward`: scenarios, runs, tables and parts as Python objects.
+//!
+//! Thin: everything here is a call into the simulator or the lab. What is only convenience for
+//! Python's users is written in Python, in `python/windward`.
+
+use pyo3::prelude::*;
+
+mod duration;
+mod error;
+mod parts;
+mod run;
+mod scenario;
+mod simulation;
+mod slices;
+mod table;
+mod values;
+
+/// Runs the command line and gives its exit status. It takes over Ctrl-C.
+#[pyfunction]
+fn main(py: Python<'_>, args: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| windward_cli::main(args))
+}
+
+/// The protocol table as JSON.
+#[pyfunction]
+fn protocols_json() -> PyResult<String> {
+    json(&windward_lab::catalogue::protocols())
+}
+
+/// Every part of every axis as JSON.
+#[pyfunction]
+fn parts_json() -> PyResult<String> {
+    json(&windward_lab::catalogue::parts())
+}
+
+/// What a protocol is made of, as Markdown; nothing if there is no such protocol.
+#[pyfunction]
+fn explain(name: &str) -> PyResult<Option<String>> {
+    let Some(protocol) = windward_core::protocols::find(name) else { return Ok(None) };
+    let pages = windward_lab::pages::Pages::new().map_err(error::failed)?;
+    Ok(Some(pages.frame(protocol)))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+/// The word of `valid` that was meant by `word`, if one is near.
+#[pyfunction]
+fn near(word: &str, valid: Vec<String>) -> Option<String> {
+    windward_sim::suggest::near(word, valid.iter().map(String::as_str)).map(str::to_owned)
+}
+
+fn json(rows: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(rows).map_err(error::failed)
+}
+
+#[pymodule(gil_used = false)]
+mod _windward {
+    #[pymodule_export]
+    use super::parts::{Ack, Congestion, Loss, Packet, Path, Place, Queue, Reset, Setup};
+    #[pymodule_export]
+    use super::run::Run;
+    #[pymodule_export]
+    use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::simulation::Simulation;
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::{explain, main, near, parts_json, protocols_json};
+
+    /// Version of the program.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

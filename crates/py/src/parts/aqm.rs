@@ -1,0 +1,122 @@
+//! Queue management in Python.
+
+use pyo3::prelude::*;
+use windward_core::network::QueueLimit;
+use windward_core::network::aqm::{self, Backlog, Leaving, MakeAqm, QueueManagement, Verdict};
+use windward_core::packet;
+use windward_core::units::Time;
+
+use super::{Maker, Method, Packet};
+
+/// Where a queue is.
+#[pyclass(frozen, get_all, module = "windward")]
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The link.
+    name: String,
+    /// The rate of the wire, or its mean, bits per second.
+    rate_bps: u64,
+    /// What of it the queue may count on beside other classes, bits per second.
+    share_bps: u64,
+    /// How much may wait, packets; None where bytes are counted.
+    limit_packets: Option<u32>,
+    /// How much may wait, bytes; None where packets are counted.
+    limit_bytes: Option<u64>,
+    /// The seed of the run.
+    seed: u64,
+}
+
+/// A queue as what manages it sees it.
+#[pyclass(frozen, get_all, module = "windward")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Queue {
+    /// The instant, seconds.
+    now: f64,
+    /// Packets waiting, the one in transmission not counted.
+    packets: usize,
+    /// Their bytes on the wire.
+    bytes: u64,
+    /// The queue as a share of its limit.
+    filled: f64,
+}
+
+#[derive(Debug)]
+struct Manager {
+    on_enqueue: Option<Method>,
+    on_dequeue: Option<Method>,
+}
+
+impl MakeAqm for Maker {
+    fn make(&self, place: &aqm::Place<'_>) -> Box<dyn QueueManagement + Send + Sync> {
+        let (limit_packets, limit_bytes) = match place.limit {
+            QueueLimit::Packets(limit) => (Some(limit), None),
+            QueueLimit::Bytes(limit) => (None, Some(limit)),
+        };
+        let object = self.object(Place {
+            name: place.name.to_owned(),
+            rate_bps: place.wire.as_bps(),
+            share_bps: place.share.as_bps(),
+            limit_packets,
+            limit_bytes,
+            seed: place.seed,
+        });
+        let method = |name| {
+            let object = object.as_ref()?;
+            Python::attach(|py| Method::of(object.bind(py), self.name, name))
+        };
+        Box::new(Manager { on_enqueue: method("on_enqueue"), on_dequeue: method("on_dequeue") })
+    }
+    fn marks(&self) -> bool {
+        true
+    }
+    fn acts_on_departure(&self) -> bool {
+        self.asked_at_departure
+    }
+}
+
+impl Queue {
+    fn new(now: Time, queue: &Backlog<'_>) -> Self {
+        let Backlog { packets, bytes, .. } = *queue;
+        Queue { now: now.as_secs_f64(), packets, bytes, filled: queue.filled() }
+    }
+}
+
+/// Reads a verdict; nothing is to let pass.
+fn verdict(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+    if answer.is_none() {
+        return Ok(Verdict::Pass);
+    }
+    match answer.extract::<&str>() {
+        Ok("pass") => Ok(Verdict::Pass),
+        Ok("mark") => Ok(Verdict::Mark),
+        Ok("drop") => Ok(Verdict::Drop),
+        _ => Err(method.wrong(answer, "\"pass\", \"mark\" or \"drop\" is needed")),
+    }
+}
+
+impl QueueManagement for Manager {
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &packet::Packet) -> Verdict {
+        let Some(method) = &self.on_enqueue else { return Verdict::Pass };
+        let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));
+        let arguments = |py: Python<'_>| {
+            Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind()))
+        };
+        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(Verdict::Pass)
+    }
+
+    fn on_dequeue(
+        &mut self,
+        now: Time,
+        leaving: Leaving,
+        queue: &Backlog<'_>,
+        packet: &packet::Packet,
+    ) -> Verdict {
+        let Some(method) = &self.on_dequeue else { return Verdict::Pass };
+        let waited = now.since(leaving.arrived).as_secs_f64();
+        let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));
+        let arguments = |py: Python<'_>| {
+            Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind(), waited))
+        };
+        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(Verdict::Pass)
+    }
+}

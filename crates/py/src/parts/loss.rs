@@ -1,0 +1,52 @@
+//! A loss model in Python.
+
+use pyo3::prelude::*;
+use windward_core::network::channel::{Destroy, MakeChannel};
+use windward_core::packet;
+use windward_core::packet::Label;
+use windward_core::rng::Stream;
+use windward_core::units::Time;
+
+use super::{Maker, Method, Packet, Trouble, report};
+
+#[derive(Debug)]
+struct Channel {
+    destroys: Option<Method>,
+}
+
+impl MakeChannel for Maker {
+    fn make(&self) -> Box<dyn Destroy + Send + Sync> {
+        let destroys = Python::attach(|py| match self.class.call0(py) {
+            Ok(object) => Method::of(object.bind(py), self.name, "destroys"),
+            Err(error) => {
+                report(Trouble { error, now: Time::ZERO, whose: self.name });
+                None
+            }
+        });
+        Box::new(Channel { destroys })
+    }
+    fn loss_rate(&self, _size: u32) -> f64 {
+        self.loss_rate
+    }
+}
+
+impl Destroy for Channel {
+    fn destroys(
+        &mut self,
+        now: Time,
+        _label: Label,
+        packet: &packet::Packet,
+        stream: &mut Stream,
+    ) -> bool {
+        // Always drawn: what the model does with it changes no later one.
+        let coin = stream.uniform();
+        let Some(method) = &self.destroys else { return false };
+        let packet = Packet::from(packet);
+        let arguments =
+            |py: Python<'_>| Ok((now.as_secs_f64(), Bound::new(py, packet)?.unbind(), coin));
+        let read = |answer: &Bound<'_, PyAny>| {
+            answer.extract::<bool>().map_err(|_| method.wrong(answer, "True or False is needed"))
+        };
+        method.call(now, arguments, read).unwrap_or(false)
+    }
+}

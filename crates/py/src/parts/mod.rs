@@ -1,0 +1,347 @@
+//! Parts written in Python: each is an object with the methods of its axis, beside parts in Rust.
+//!
+//! A class is made into a maker once and for all (`Custom` wants one that lives as long as the
+//! program). An exception in a part is kept until the engine's slice ends, and raised there.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use windward_core::endpoint::discrimination::{CustomJudge, Discrimination};
+use windward_core::endpoint::window::{CustomLaw, WindowLaw};
+use windward_core::network::aqm::MakeAqm;
+use windward_core::network::channel::MakeChannel;
+use windward_core::network::{AqmSpec, ChannelSpec};
+use windward_core::part::{Custom, CustomPart, Words};
+use windward_core::protocols::Protocol;
+use windward_core::units::Time;
+use windward_sim::Scenario;
+use windward_sim::scenario::Traffic;
+
+use crate::error;
+
+mod aqm;
+mod events;
+mod judge;
+mod law;
+mod loss;
+
+pub(crate) use aqm::{Place, Queue};
+pub(crate) use events::{Ack, Congestion, Loss, Packet, Path, Reset, Setup};
+
+/// What a part in Python does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Axis {
+    Window,
+    Discrimination,
+    Loss,
+    Aqm,
+}
+
+impl Axis {
+    const ALL: [(&'static str, Axis); 4] = [
+        ("window", Axis::Window),
+        ("discrimination", Axis::Discrimination),
+        ("loss", Axis::Loss),
+        ("aqm", Axis::Aqm),
+    ];
+
+    fn name(self) -> &'static str {
+        let found = Axis::ALL.iter().find(|(_, axis)| *axis == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// The method without which it is no part.
+    fn method(self) -> &'static str {
+        match self {
+            Axis::Window => "on_ack",
+            Axis::Discrimination => "judge",
+            Axis::Loss => "destroys",
+            Axis::Aqm => "on_enqueue",
+        }
+    }
+
+    fn is_of_flows(self) -> bool {
+        matches!(self, Axis::Window | Axis::Discrimination)
+    }
+}
+
+/// A part in its place: all flows of a group, or a link; `*` is all of them.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) axis: Axis,
+    pub(crate) place: String,
+    pub(crate) class: Py<PyAny>,
+}
+
+impl Attached {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Attached { axis: self.axis, place: self.place.clone(), class: self.class.clone_ref(py) }
+    }
+
+    /// Reads `{axis: {place: class}}`.
+    pub(crate) fn read(axis: &str, places: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        let found = Axis::ALL.iter().find(|(name, _)| *name == axis);
+        let Some((_, axis)) = found else {
+            let names: Vec<&str> = Axis::ALL.iter().map(|(name, _)| *name).collect();
+            let message = format!("{axis:?} is no axis for parts in Python: {}", names.join(", "));
+            return Err(PyTypeError::new_err(message));
+        };
+        let places = places.cast::<PyDict>().map_err(|_| {
+            let of = if axis.is_of_flows() { "groups of flows" } else { "links" };
+            PyTypeError::new_err(format!(
+                "{} must be a dictionary from {of} to classes",
+                axis.name()
+            ))
+        })?;
+        let mut parts = Vec::new();
+        for (place, class) in places {
+            if !class.is_callable() || !class.hasattr(axis.method())? {
+                let message = format!(
+                    "{}: {} is no class with a method {}",
+                    axis.name(),
+                    class.repr()?,
+                    axis.method()
+                );
+                return Err(PyTypeError::new_err(message));
+            }
+            parts.push(Attached { axis: *axis, place: place.extract()?, class: class.unbind() });
+        }
+        Ok(parts)
+    }
+
+    pub(crate) fn axis_name(&self) -> &'static str {
+        self.axis.name()
+    }
+
+    /// Puts the part into a scenario.
+    ///
+    /// # Errors
+    /// `ValueError` if there is no such place, or the part does not go with those beside it.
+    pub(crate) fn put(&self, py: Python<'_>, scenario: &mut Scenario) -> PyResult<()> {
+        let maker = Maker::of(py, self.axis, &self.class)?;
+        let anywhere = self.place == "*";
+        let mut found = false;
+        if self.axis.is_of_flows() {
+            let groups: Vec<bool> =
+                scenario.groups.iter().map(|name| anywhere || *name == self.place).collect();
+            for flow in scenario.flows.iter_mut().filter(|flow| groups[flow.group]) {
+                let Traffic::Transport { protocol, .. } =
+                    &mut Arc::make_mut(&mut flow.kind).traffic
+                else {
+                    continue;
+                };
+                found = true;
+                let mut with = Protocol { name: maker.name, source: "Python", ..**protocol };
+                match self.axis {
+                    Axis::Window => {
+                        with.window = WindowLaw::Custom(Custom(maker as &dyn CustomLaw));
+                    }
+                    _ => {
+                        let judge = maker as &dyn CustomJudge;
+                        with.discrimination = Discrimination::Custom(Custom(judge));
+                    }
+                }
+                *protocol = Arc::new(with);
+            }
+        } else {
+            for link in &mut scenario.links {
+                if !anywhere && link.name.as_str() != self.place {
+                    continue;
+                }
+                found = true;
+                let kind = Arc::make_mut(&mut link.kind);
+                match self.axis {
+                    Axis::Aqm => kind.queue.aqm = AqmSpec::Custom(Custom(maker as &dyn MakeAqm)),
+                    _ => kind.channel = ChannelSpec::Custom(Custom(maker as &dyn MakeChannel)),
+                }
+            }
+        }
+        if found {
+            return scenario.validate().map_err(error::value);
+        }
+        let (what, names) = if self.axis.is_of_flows() {
+            ("group of connections", scenario.groups.clone())
+        } else {
+            ("link", scenario.links.iter().map(|link| link.name.to_string()).collect())
+        };
+        let near = windward_sim::suggest::near(&self.place, names.iter().map(String::as_str));
+        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+        let message = format!("{}: no {what} {:?}{near}", self.axis.name(), self.place);
+        Err(PyValueError::new_err(message))
+    }
+}
+
+/// A class in Python, as what makes states of a part.
+pub(crate) struct Maker {
+    class: Py<PyAny>,
+    name: &'static str,
+    /// Is it asked about packets that leave?
+    asked_at_departure: bool,
+    /// What a configured notifier tells of.
+    loss_rate: f64,
+}
+
+/// Classes stay as long as the program, once each: so does the place of an object in memory.
+static MAKERS: LazyLock<Mutex<HashMap<(Axis, usize), &'static Maker>>> =
+    LazyLock::new(Mutex::default);
+
+impl Maker {
+    fn of(py: Python<'_>, axis: Axis, class: &Py<PyAny>) -> PyResult<&'static Self> {
+        let bound = class.bind(py);
+        let key = (axis, class.as_ptr() as usize);
+        if let Some(maker) = MAKERS.lock().map_err(error::failed)?.get(&key) {
+            return Ok(maker);
+        }
+        let name = bound.getattr("__name__").and_then(|name| name.extract::<String>());
+        let loss_rate = match bound.getattr("loss_rate") {
+            Ok(rate) if axis == Axis::Loss => rate.extract::<f64>()?,
+            _ => 0.0,
+        };
+        if !(0.0..=1.0).contains(&loss_rate) {
+            return Err(error::value(format!("loss_rate = {loss_rate}: must be from 0 to 1")));
+        }
+        let maker: &'static Maker = Box::leak(Box::new(Maker {
+            class: class.clone_ref(py),
+            name: Box::leak(name.unwrap_or_else(|_| "python".to_owned()).into_boxed_str()),
+            asked_at_departure: bound.hasattr("on_dequeue")?,
+            loss_rate,
+        }));
+        MAKERS.lock().map_err(error::failed)?.insert(key, maker);
+        Ok(maker)
+    }
+}
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Maker({})", self.name)
+    }
+}
+
+impl CustomPart for Maker {
+    fn words(&self) -> Words {
+        Words { name: self.name, what: "what a class in Python does", source: "Python" }
+    }
+}
+
+/// What went wrong in a part, and when.
+struct Trouble {
+    error: PyErr,
+    now: Time,
+    whose: &'static str,
+}
+
+thread_local! {
+    /// The first since the slice began. A run is one thread's work.
+    static TROUBLE: RefCell<Option<Trouble>> = const { RefCell::new(None) };
+}
+
+/// Puts troubles of the run around this one aside, where a part runs another.
+pub(crate) struct Aside(Option<Trouble>);
+
+impl Aside {
+    pub(crate) fn put() -> Self {
+        Aside(TROUBLE.with(|trouble| trouble.borrow_mut().take()))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        TROUBLE.with(|trouble| *trouble.borrow_mut() = self.0.take());
+    }
+}
+
+/// Raises what a part has raised since.
+///
+/// # Errors
+/// That exception, with a note that says when, and the instant as `simulated_time`.
+pub(crate) fn raise(py: Python<'_>) -> PyResult<()> {
+    let Some(trouble) = TROUBLE.with(|trouble| trouble.borrow_mut().take()) else { return Ok(()) };
+    let Trouble { error, now, whose } = trouble;
+    let exception = error.value(py);
+    // An exception with slots takes neither; it is raised all the same.
+    let _ = exception.setattr("simulated_time", now.as_secs_f64());
+    let note = format!("in {whose}, at {} s of simulated time", now.as_secs_f64());
+    let _ = exception.call_method1("add_note", (note,));
+    Err(error)
+}
+
+/// A method of an object in Python.
+#[derive(Debug)]
+struct Method {
+    bound: Py<PyAny>,
+    /// Whose it is and its name, for people.
+    whose: &'static str,
+    name: &'static str,
+}
+
+impl Method {
+    /// The method of that name; `None` if there is none.
+    fn of(object: &Bound<'_, PyAny>, whose: &'static str, name: &'static str) -> Option<Self> {
+        object.getattr(name).ok().map(|bound| Method { bound: bound.unbind(), whose, name })
+    }
+
+    /// Calls it and reads the answer. `None` if it, or any part in the same slice before, raised.
+    fn call<A, T>(
+        &self,
+        now: Time,
+        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+        read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T>
+    where
+        A: for<'py> pyo3::call::PyCallArgs<'py>,
+    {
+        if TROUBLE.with(|trouble| trouble.borrow().is_some()) {
+            return None;
+        }
+        let answer = Python::attach(|py| {
+            let answer = self.bound.bind(py).call1(arguments(py)?)?;
+            read(&answer)
+        });
+        answer.map_err(|error| self.fail(now, error)).ok()
+    }
+
+    fn fail(&self, now: Time, error: PyErr) {
+        report(Trouble { error, now, whose: self.whose });
+    }
+
+    /// That an answer is none.
+    fn wrong(&self, answer: &Bound<'_, PyAny>, needed: &str) -> PyErr {
+        let answer = answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
+        PyTypeError::new_err(format!("{}.{} gave {answer}: {needed}", self.whose, self.name))
+    }
+
+    /// A number in a range.
+    fn number(&self, answer: &Bound<'_, PyAny>, most: f64, needed: &str) -> PyResult<f64> {
+        let number = answer.extract::<f64>().map_err(|_| self.wrong(answer, needed))?;
+        if number.is_nan() || number > most {
+            return Err(self.wrong(answer, needed));
+        }
+        Ok(number)
+    }
+}
+
+fn report(new: Trouble) {
+    TROUBLE.with(|trouble| {
+        trouble.borrow_mut().get_or_insert(new);
+    });
+}
+
+impl Maker {
+    /// A new object of the class; `None` if its constructor raised.
+    fn object<A>(&self, argument: A) -> Option<Py<PyAny>>
+    where
+        A: pyo3::PyClass + Into<PyClassInitializer<A>> + Send,
+    {
+        Python::attach(|py| {
+            let made =
+                Bound::new(py, argument).and_then(|argument| self.class.call1(py, (argument,)));
+            let now = Time::ZERO;
+            made.map_err(|error| report(Trouble { error, now, whose: self.name })).ok()
+        })
+    }
+}

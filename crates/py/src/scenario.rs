@@ -1,0 +1,377 @@
+//! `windward.Scenario`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use windward_core::units::Time;
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::trace::{FlowRow, LinkRow, Trace};
+
+use crate::parts::{self, Aside, Attached};
+use crate::run::{Run, Series};
+use crate::slices::Slices;
+use crate::table::{Rows, escape};
+use crate::{duration, error, values};
+
+/// How errors call what was written in Python.
+const TEXT: &str = "scenario";
+
+/// What to simulate: links, flows, and how long.
+///
+/// Three ways to one, all checked by the same code with the same messages::
+///
+///     Scenario('duration = "20s" ...')            # TOML, as in docs/scenarios.md
+///     Scenario.read("first.toml")                 # a file
+///     Scenario(duration="20s",                    # the same keys in Python
+///              dumbbell={"bottleneck": {"rate": 5 * Mbit, "delay": 20 * ms, "queue": "50p"},
+///                        "access": {"rate": 10 * Mbit, "delay": 5 * ms}},
+///              flows=[{"group": "bulk", "protocol": "newreno"}])
+///
+/// A scenario does not change: ``with_`` gives another one.
+///
+/// Raises:
+///     ScenarioError: Anything unknown, missing or impossible.
+#[pyclass(frozen, module = "windward")]
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    name: String,
+    text: String,
+    /// What was set since, in order.
+    changes: Vec<(String, String)>,
+    /// Parts in Python.
+    parts: Vec<Attached>,
+    file: ScenarioFile,
+    pub(crate) built: Arc<windward_sim::Scenario>,
+}
+
+impl Scenario {
+    fn new(
+        py: Python<'_>,
+        name: String,
+        text: String,
+        changes: Vec<(String, String)>,
+        parts: Vec<Attached>,
+    ) -> PyResult<Self> {
+        let built = py.detach(|| {
+            let mut file = ScenarioFile::parse(&name, &text)?;
+            for (key, value) in &changes {
+                file.set(key, value)?;
+            }
+            let built = file.build()?;
+            Ok((file, built))
+        });
+        let (file, mut built) = built.map_err(|wrong| error::scenario(py, &wrong))?;
+        for part in &parts {
+            part.put(py, &mut built)?;
+        }
+        for warning in &built.warnings {
+            let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
+            let message = std::ffi::CString::new(warning.as_str()).map_err(error::failed)?;
+            PyErr::warn(py, &category, &message, 2)?;
+        }
+        Ok(Scenario { name, text, changes, parts, file, built: Arc::new(built) })
+    }
+
+    fn from_path(py: Python<'_>, path: &Path) -> PyResult<Self> {
+        let text = py.detach(|| ScenarioFile::text(path));
+        let text = text.map_err(|wrong| error::scenario(py, &wrong))?;
+        Self::new(py, ScenarioFile::name(path), text, Vec::new(), Vec::new())
+    }
+
+    fn parts(&self, py: Python<'_>) -> Vec<Attached> {
+        self.parts.iter().map(|part| part.clone_ref(py)).collect()
+    }
+
+    pub(crate) fn slices(&self) -> Slices {
+        Slices::new(&self.built, !self.parts.is_empty())
+    }
+
+    /// A simulation at time zero.
+    ///
+    /// # Errors
+    /// What the constructor of a part in Python raised.
+    pub(crate) fn begin(
+        &self,
+        py: Python<'_>,
+        scenario: &windward_sim::Scenario,
+        traced: bool,
+    ) -> PyResult<windward_sim::Simulation> {
+        let _aside = Aside::put();
+        let sim = py.detach(|| match traced {
+            true => windward_sim::Simulation::traced(scenario),
+            false => windward_sim::Simulation::new(scenario),
+        });
+        parts::raise(py)?;
+        Ok(sim)
+    }
+
+    /// What runs with `seed`.
+    pub(crate) fn seeded(&self, seed: Option<u64>) -> Arc<windward_sim::Scenario> {
+        match seed {
+            Some(seed) if seed != self.built.seed => {
+                Arc::new(windward_sim::Scenario { seed, ..(*self.built).clone() })
+            }
+            _ => Arc::clone(&self.built),
+        }
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    #[new]
+    #[pyo3(signature = (source=None, /, **keys))]
+    fn py_new(
+        py: Python<'_>,
+        source: Option<&Bound<'_, PyAny>>,
+        keys: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        match (source, keys) {
+            (Some(source), None) => {
+                if source.hasattr("__fspath__")? {
+                    let path: std::path::PathBuf = source.extract()?;
+                    return Self::from_path(py, &path);
+                }
+                let text: String = source.extract().map_err(|_| {
+                    PyTypeError::new_err("a scenario is TOML text, a path or keywords")
+                })?;
+                if !text.contains('\n') && text.trim_end().ends_with(".toml") {
+                    let message =
+                        format!("{text:?} is the name of a file: use Scenario.read({text:?})");
+                    return Err(PyTypeError::new_err(message));
+                }
+                Self::new(py, TEXT.to_owned(), text, Vec::new(), Vec::new())
+            }
+            (None, Some(keys)) => {
+                let table = values::table(keys, "")?;
+                let text = toml::to_string(&table).map_err(error::value)?;
+                Self::new(py, TEXT.to_owned(), text, Vec::new(), Vec::new())
+            }
+            (Some(_), Some(_)) => {
+                Err(PyTypeError::new_err("a scenario is TOML or keywords; use with_ to change one"))
+            }
+            (None, None) => Err(PyTypeError::new_err("a scenario needs TOML text or keywords")),
+        }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    /// The scenario of a TOML file; traces that it names are looked for beside it.
+    #[classmethod]
+    fn read(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        path: std::path::PathBuf,
+    ) -> PyResult<Self> {
+        Self::from_path(py, &path)
+    }
+
+    /// The same with other values, as ``--set`` of the command line::
+    ///
+    ///     scenario.with_({"flows.lossy.last_hop.loss": 0.1}, duration="5s")
+    #[pyo3(signature = (changes=None, /, **keys))]
+    fn with_(
+        &self,
+        py: Python<'_>,
+        changes: Option<&Bound<'_, PyDict>>,
+        keys: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut all = self.changes.clone();
+        for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
+            let key: String = key.extract()?;
+            let value = values::setting(&value, &key)?;
+            all.push((key, value));
+        }
+        Self::new(py, self.name.clone(), self.text.clone(), all, self.parts(py))
+    }
+
+    /// The same with parts written in Python::
+    ///
+    ///     scenario.with_parts(window={"lossy": MyLaw}, aqm={"bottleneck": MyQueue})
+    ///
+    /// Args:
+    ///     window: A window law for the connections of a group.
+    ///     discrimination: What judges their losses.
+    ///     loss: A loss model for a link.
+    ///     aqm: Queue management for a link.
+    ///
+    /// Each is a dictionary from names, or ``"*"`` for all, to classes: see ``windward.WindowLaw``,
+    /// ``Discrimination``, ``LossModel`` and ``QueueManagement``.
+    #[pyo3(signature = (**parts))]
+    fn with_parts(&self, py: Python<'_>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut all = self.parts(py);
+        for (axis, places) in parts.into_iter().flatten() {
+            all.extend(Attached::read(&axis.extract::<String>()?, &places)?);
+        }
+        Self::new(py, self.name.clone(), self.text.clone(), self.changes.clone(), all)
+    }
+
+    /// Simulates it; the interpreter is free meanwhile, so that threads run side by side.
+    ///
+    /// Args:
+    ///     seed: Instead of the scenario's.
+    ///     trace: Interval of ``Run.series`` and ``Run.link_series``: seconds, ``"20ms"`` or a
+    ///         timedelta. None records none.
+    ///     progress: Called now and then with the share done, 0 to 1.
+    #[pyo3(signature = (seed=None, *, trace=None, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        seed: Option<u64>,
+        trace: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Run> {
+        let scenario = self.seeded(seed);
+        let slices = self.slices();
+        let end = Time::ZERO + scenario.duration;
+        let tell = |now: Time| match progress {
+            Some(progress) => progress.call1((now.as_secs_f64() / end.as_secs_f64(),)).map(drop),
+            None => Ok(()),
+        };
+        let Some(interval) = trace else {
+            let mut sim = self.begin(py, &scenario, false)?;
+            slices.advance(py, &mut sim, end, tell)?;
+            return Ok(Run::new(py.detach(|| sim.finish()), None));
+        };
+        let interval = duration::read(interval, "trace")?;
+        let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
+        let mut sim = self.begin(py, &scenario, true)?;
+        let mut flows = Rows::new(&FlowRow::COLUMNS);
+        let mut links = Rows::new(&LinkRow::COLUMNS);
+        while let Some(instant) = trace.next_sample() {
+            slices.advance(py, &mut sim, instant, tell)?;
+            let sample = trace.sample(&mut sim);
+            for row in &sample.flows {
+                flows.row(&row.cells());
+            }
+            for row in &sample.links {
+                links.row(&row.cells());
+            }
+        }
+        let series = Series { flows: flows.finish()?, links: links.finish()? };
+        Ok(Run::new(py.detach(|| sim.finish()), Some(series)))
+    }
+
+    /// What errors call it: the file's path, or ``scenario``.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The TOML it was made of, without what ``with_`` changed.
+    #[getter]
+    fn toml(&self) -> &str {
+        &self.text
+    }
+
+    /// What ``with_`` changed: pairs of key and value, in order.
+    #[getter]
+    fn changes(&self) -> Vec<(String, String)> {
+        self.changes.clone()
+    }
+
+    /// Seed of a run that is given none.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.built.seed
+    }
+
+    /// Length of a run, seconds.
+    #[getter]
+    fn duration(&self) -> f64 {
+        self.built.duration.as_secs_f64()
+    }
+
+    /// Its first part, left out of the figures, seconds.
+    #[getter]
+    fn warmup(&self) -> f64 {
+        self.built.warmup.as_secs_f64()
+    }
+
+    /// Names of the flows.
+    #[getter]
+    fn flows(&self) -> Vec<String> {
+        self.built.flows.iter().map(|flow| flow.name.to_string()).collect()
+    }
+
+    /// Names of the directed links.
+    #[getter]
+    fn links(&self) -> Vec<String> {
+        self.built.links.iter().map(|link| link.name.to_string()).collect()
+    }
+
+    /// What is allowed and yet hardly meant, a sentence each.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.built.warnings.clone()
+    }
+
+    /// How much work a run will be, packets times the links they cross, predicted.
+    #[getter]
+    fn predicted_packet_hops(&self) -> f64 {
+        self.built.predicted_packet_hops()
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let this = slf.get();
+        let attached = this.parts.iter();
+        let attached = attached.map(|part| (part.axis_name(), &part.place, &part.class));
+        let attached: Vec<_> = attached.collect();
+        let parts = (&this.name, &this.text, this.changes.clone(), attached);
+        Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
+    }
+
+    /// For pickle: the scenario is read and checked again, by whatever version this is.
+    #[classmethod]
+    fn _of(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        name: String,
+        text: String,
+        changes: Vec<(String, String)>,
+        attached: Vec<(String, Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+    ) -> PyResult<Self> {
+        let mut parts = Vec::new();
+        for (axis, place, class) in attached {
+            let places = PyDict::new(py);
+            places.set_item(place, class)?;
+            parts.extend(Attached::read(&axis, &places)?);
+        }
+        Self::new(py, name, text, changes, parts)
+    }
+
+    /// Do both say the same, key by key?
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else { return false };
+        let other = other.get();
+        let same = |(a, b): (&Attached, &Attached)| {
+            a.axis == b.axis && a.place == b.place && a.class.is(&b.class)
+        };
+        self.file.says_the_same_as(&other.file)
+            && self.parts.len() == other.parts.len()
+            && self.parts.iter().zip(&other.parts).all(same)
+    }
+
+    fn __repr__(&self) -> String {
+        let built = &self.built;
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let (flows, links) = (built.flows.len(), built.links.len());
+        format!(
+            "<windward.Scenario {:?}: {}, {flows} flow{}, {links} link{}>",
+            self.name,
+            built.duration,
+            plural(flows),
+            plural(links),
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let changes = self.changes.iter().map(|(key, value)| format!("\n# {key} = {value}"));
+        let text = format!("{}{}", self.text.trim_end(), changes.collect::<String>());
+        format!("<p>{}</p><pre>{}</pre>", escape(&self.__repr__()), escape(&text))
+    }
+}

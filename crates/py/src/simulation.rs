@@ -1,0 +1,220 @@
+//! `windward.Simulation`: a run in steps.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use windward_core::units::Time;
+use windward_sim::table::{Cell, Column, Kind};
+
+use crate::run::Run;
+use crate::scenario::Scenario;
+use crate::slices::Slices;
+use crate::table::Table;
+use crate::{duration, error};
+
+/// A run that goes on as far as it is told, and can be looked at in between::
+///
+///     simulation = Simulation(scenario)
+///     simulation.advance("1s")
+///     simulation.flow("bulk-1")["cwnd_packets"]
+///     run = simulation.finish()
+///
+/// The outcome is that of ``scenario.run()``, whatever the steps.
+#[pyclass(frozen, module = "windward")]
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    scenario: Arc<windward_sim::Scenario>,
+    slices: Slices,
+    /// `None` once it is finished.
+    state: Mutex<Option<windward_sim::Simulation>>,
+}
+
+const FLOWS: [Column<'static>; 8] = [
+    Column::new("flow", Kind::Text),
+    Column::new("cwnd_packets", Kind::Real),
+    Column::new("ssthresh_packets", Kind::Real),
+    Column::new("srtt_s", Kind::Real),
+    Column::new("in_flight_packets", Kind::Count),
+    Column::new("delivered_bytes", Kind::Count),
+    Column::new("bottleneck_bytes", Kind::Count),
+    Column::new("protocol", Kind::Text),
+];
+
+const LINKS: [Column<'static>; 6] = [
+    Column::new("link", Kind::Text),
+    Column::new("queue_packets", Kind::Count),
+    Column::new("dropped", Kind::Count),
+    Column::new("corrupted", Kind::Count),
+    Column::new("sent_bytes", Kind::Count),
+    Column::optional("signal", Kind::Real),
+];
+
+impl Simulation {
+    /// The state, if nobody else uses it.
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<windward_sim::Simulation>>> {
+        self.state.try_lock().map_err(|_| {
+            PyRuntimeError::new_err(
+                "the simulation is running: in another thread, or it asks a part that asks it",
+            )
+        })
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut windward_sim::Simulation) -> T) -> PyResult<T> {
+        let mut state = self.lock()?;
+        state.as_mut().map(look).ok_or_else(finished)
+    }
+
+    fn flow_rows(&self, only: Option<usize>) -> PyResult<Table> {
+        let indices = match only {
+            Some(index) => index..index + 1,
+            None => 0..self.scenario.flows.len(),
+        };
+        self.with(|sim| {
+            let rows = indices.filter_map(|index| {
+                let flow = sim.flow(index)?;
+                let spec = &self.scenario.flows[index];
+                let windward_sim::scenario::Traffic::Transport { protocol, .. } =
+                    &spec.kind.traffic
+                else {
+                    return None;
+                };
+                Some([
+                    Cell::Text(&spec.name),
+                    Cell::Real(flow.cwnd),
+                    Cell::Real(flow.ssthresh),
+                    Cell::Real(flow.srtt.as_secs_f64()),
+                    Cell::Count(flow.in_flight),
+                    Cell::Count(flow.delivered_bytes),
+                    Cell::Count(flow.bottleneck_bytes),
+                    Cell::Text(protocol.name),
+                ])
+            });
+            Table::of(&FLOWS, rows)
+        })?
+    }
+
+    fn link_rows(&self, only: Option<usize>) -> PyResult<Table> {
+        let indices = match only {
+            Some(index) => index..index + 1,
+            None => 0..self.scenario.links.len(),
+        };
+        self.with(|sim| {
+            let rows = indices.map(|index| {
+                let link = sim.link(index);
+                [
+                    Cell::Text(&self.scenario.links[index].name),
+                    Cell::Count(link.queue_packets),
+                    Cell::Count(link.dropped),
+                    Cell::Count(link.corrupted),
+                    Cell::Count(link.sent_bytes),
+                    Cell::finite(link.signal),
+                ]
+            });
+            Table::of(&LINKS, rows)
+        })?
+    }
+}
+
+fn finished() -> PyErr {
+    PyRuntimeError::new_err("the simulation is finished: begin another one")
+}
+
+/// The place of a name among others.
+fn index<'a>(
+    what: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> PyResult<usize> {
+    names.clone().position(|other| other == name).ok_or_else(|| {
+        let near = windward_sim::suggest::near(name, names);
+        let near = near.map(|near| format!(" (did you mean {near:?}?)"));
+        PyKeyError::new_err(format!("no {what} {name:?}{}", near.unwrap_or_default()))
+    })
+}
+
+#[pymethods]
+impl Simulation {
+    #[new]
+    #[pyo3(signature = (scenario, seed=None))]
+    fn py_new(py: Python<'_>, scenario: &Bound<'_, Scenario>, seed: Option<u64>) -> PyResult<Self> {
+        let of = scenario.get();
+        let scenario = of.seeded(seed);
+        let sim = of.begin(py, &scenario, true)?;
+        Ok(Simulation { scenario, slices: of.slices(), state: Mutex::new(Some(sim)) })
+    }
+
+    /// Goes on until that instant, or to the end of the scenario if it is earlier: seconds,
+    /// ``"20ms"`` or a timedelta. What happens at the instant has happened.
+    ///
+    /// Raises:
+    ///     ValueError: If the instant has passed.
+    fn advance(&self, py: Python<'_>, until: &Bound<'_, PyAny>) -> PyResult<()> {
+        let until = Time::ZERO + duration::read(until, "until")?;
+        let mut state = self.lock()?;
+        let sim = state.as_mut().ok_or_else(finished)?;
+        if until < sim.now() {
+            let (until, now) = (until.as_secs_f64(), sim.now().as_secs_f64());
+            return Err(error::value(format!("until = {until} s has passed: it is {now} s")));
+        }
+        self.slices.advance(py, sim, until, |_| Ok(()))
+    }
+
+    /// Goes on to the end of the scenario and gives what was measured. There is no way back.
+    fn finish(&self, py: Python<'_>) -> PyResult<Run> {
+        let mut state = self.lock()?;
+        let sim = state.as_mut().ok_or_else(finished)?;
+        self.slices.advance(py, sim, Time::ZERO + self.scenario.duration, |_| Ok(()))?;
+        let sim = state.take().ok_or_else(finished)?;
+        Ok(Run::new(py.detach(|| sim.finish()), None))
+    }
+
+    /// Virtual time reached, seconds.
+    #[getter]
+    fn now(&self) -> PyResult<f64> {
+        self.with(|sim| sim.now().as_secs_f64())
+    }
+
+    /// One row a connection, as it stands.
+    #[getter]
+    fn flows(&self) -> PyResult<Table> {
+        self.flow_rows(None)
+    }
+
+    /// One row a directed link, as it stands.
+    #[getter]
+    fn links(&self) -> PyResult<Table> {
+        self.link_rows(None)
+    }
+
+    /// One connection as it stands, as a dictionary.
+    ///
+    /// Raises:
+    ///     KeyError: If there is none of that name.
+    fn flow<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let names = self.scenario.flows.iter().map(|flow| flow.name.as_str());
+        let index = index("flow", name, names)?;
+        let rows = self.flow_rows(Some(index))?.to_pylist(py)?;
+        rows.get_item(0).map_err(|_| {
+            PyKeyError::new_err(format!("{name:?} sends datagrams: it has no window to look at"))
+        })
+    }
+
+    /// One directed link as it stands, as a dictionary.
+    ///
+    /// Raises:
+    ///     KeyError: If there is none of that name.
+    fn link<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let names = self.scenario.links.iter().map(|link| link.name.as_str());
+        let index = index("link", name, names)?;
+        self.link_rows(Some(index))?.to_pylist(py)?.get_item(0)
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let end = self.scenario.duration;
+        Ok(match self.now() {
+            Ok(now) => format!("<windward.Simulation at {now} s of {end}>"),
+            Err(_) => format!("<windward.Simulation of {end}, running or finished>"),
+        })
+    }
+}

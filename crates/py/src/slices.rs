@@ -1,0 +1,55 @@
+//! A run in slices short enough to hear of Ctrl-C.
+
+use pyo3::prelude::*;
+use windward_core::units::{Duration, Time};
+use windward_sim::Simulation;
+
+use crate::parts::{self, Aside};
+
+/// Packet-hops of a slice: some ten milliseconds.
+const SLICE: f64 = 50_000.0;
+
+/// How far a simulation goes between two looks at signals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slices {
+    slice: Duration,
+    /// Are there parts in Python? Then the interpreter is held: it is asked all the time.
+    holds: bool,
+}
+
+impl Slices {
+    pub(crate) fn new(scenario: &windward_sim::Scenario, holds: bool) -> Self {
+        let slices = (scenario.predicted_packet_hops() / SLICE).max(1.0);
+        let slice = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
+        Slices { slice: slice.max(Duration::from_ps(1)), holds }
+    }
+
+    /// Handles every event up to and including `until`, without the interpreter. After each slice
+    /// `then` hears the time that was reached.
+    ///
+    /// # Errors
+    /// What a signal handler raises, as `KeyboardInterrupt`, what a part in Python does, and `then`.
+    pub(crate) fn advance(
+        self,
+        py: Python<'_>,
+        sim: &mut Simulation,
+        until: Time,
+        mut then: impl FnMut(Time) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let _aside = Aside::put();
+        loop {
+            let next = until.min(sim.now() + self.slice);
+            if self.holds {
+                sim.advance(next);
+                parts::raise(py)?;
+            } else {
+                py.detach(|| sim.advance(next));
+            }
+            py.check_signals()?;
+            then(next)?;
+            if next >= until {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Python's values as TOML, as scenario files have them.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDelta, PyDict, PyFloat, PyInt, PyString};
+use toml::{Table, Value};
+
+use crate::{duration, error};
+
+/// A value as TOML. `key` is where it stands, for errors. `None` stands for a key left out.
+///
+/// # Errors
+/// `TypeError` if TOML has nothing for it; `ValueError` if a number is too large.
+pub(crate) fn value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Value>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(Some(Value::Boolean(truth.is_true())));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(Value::String(text.extract()?)));
+    }
+    if value.is_instance_of::<PyInt>() {
+        let number =
+            value.extract().map_err(|_| error::value(format!("{key} = {value} is too large")))?;
+        return Ok(Some(Value::Integer(number)));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Some(Value::Float(value.extract()?)));
+    }
+    if value.is_instance_of::<PyDelta>() {
+        return Ok(Some(Value::String(duration::read(value, key)?.to_string())));
+    }
+    if let Ok(dict) = value.cast::<PyDict>() {
+        return Ok(Some(Value::Table(table(dict, key)?)));
+    }
+    // numpy's numbers are neither int nor float.
+    if value.hasattr("__index__")? {
+        return Ok(Some(Value::Integer(value.extract()?)));
+    }
+    if value.hasattr("__float__")? {
+        return Ok(Some(Value::Float(value.extract()?)));
+    }
+    if value.hasattr("__fspath__")? {
+        return Ok(Some(Value::String(value.call_method0("__fspath__")?.extract()?)));
+    }
+    let Ok(items) = value.try_iter() else {
+        let kind = value.get_type().name()?;
+        let message = format!("{key}: a {kind} is nothing that a scenario can hold");
+        return Err(PyTypeError::new_err(message));
+    };
+    let mut list = Vec::new();
+    for (index, item) in items.enumerate() {
+        list.extend(self::value(&item?, &format!("{key}[{index}]"))?);
+    }
+    Ok(Some(Value::Array(list)))
+}
+
+/// A dictionary as a table; `key` is where it stands, empty at the top.
+///
+/// # Errors
+/// As [`value`], and `TypeError` if a key is no text.
+pub(crate) fn table(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
+    let mut table = Table::new();
+    for (name, item) in dict {
+        let name: String = name.extract().map_err(|_| {
+            PyTypeError::new_err(format!("{key}: keys must be text, and {name} is none"))
+        })?;
+        let dot = if key.is_empty() { "" } else { "." };
+        let at = format!("{key}{dot}{name}");
+        if let Some(item) = value(&item, &at)? {
+            table.insert(name, item);
+        }
+    }
+    Ok(table)
+}
+
+/// What `--set` takes after the equals sign.
+///
+/// # Errors
+/// As [`value`], and `TypeError` for `None`.
+pub(crate) fn setting(item: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
+    match value(item, key)? {
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Ok(other.to_string()),
+        None => Err(PyTypeError::new_err(format!("{key} = None: a value is needed"))),
+    }
+}

@@ -1,0 +1,215 @@
+"""Runs: the same as the program's, in tables that others read, stoppable, side by side."""
+
+import json
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import windward as ww
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "experiments/examples").glob("*.toml"))
+FIRST = ROOT / "experiments/examples/first.toml"
+
+
+def first(**changes):
+    return ww.Scenario.read(FIRST).with_(**{"duration": "5s", "warmup": "1s", **changes})
+
+
+def program(*arguments):
+    """What ``python -m windward`` prints."""
+    command = [sys.executable, "-m", "windward", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def binary():
+    """The binary of this checkout, or the command line of the package where there is none."""
+    path = ROOT / "target/release/windward"
+    return [str(path)] if path.exists() else [sys.executable, "-m", "windward"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_has_the_binary_s_fingerprint(path):
+    if "[experiment]" in path.read_text():
+        pytest.skip("an experiment, not a scenario")
+    scenario = ww.Scenario.read(path).with_(duration="3s", warmup="1s")
+    changes = ["--set", "duration=3s", "--set", "warmup=1s"]
+    command = [*binary(), "run", str(path), *changes, "--json", "--seed", "7"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    theirs = json.loads(output)
+    ours = scenario.run(seed=7)
+    assert ours.fingerprint == theirs["fingerprint"]
+    assert ours.flows["goodput_bps"] == [flow["goodput_bps"] for flow in theirs["flows"]]
+    assert json.loads(ours.to_json())["links"] == theirs["links"]
+
+
+def test_tables_go_where_people_have_them():
+    run = first().run()
+    flows = run.flows
+    assert flows.column_names[:3] == ["name", "group", "protocol"]
+    assert len(flows) == 10 and flows["name"][0] == "clean-1"
+    assert flows.to_pylist()[0]["group"] == "clean"
+    assert flows["completed_s"] == [None] * 10
+    with pytest.raises(KeyError, match="goodput_bps"):
+        flows["goodput"]
+    pyarrow = pytest.importorskip("pyarrow")
+    assert pyarrow.table(flows).to_pydict() == flows.to_pydict()
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame(flows).to_dicts() == flows.to_pylist()
+    pandas = pytest.importorskip("pandas")
+    frame = pyarrow.table(flows).to_pandas()
+    assert list(frame["goodput_bps"]) == flows["goodput_bps"]
+    assert isinstance(frame, pandas.DataFrame)
+
+
+def test_capsules_can_be_taken_again_and_left_alone():
+    pyarrow = pytest.importorskip("pyarrow")
+    flows = first().run().flows
+    assert pyarrow.table(flows) == pyarrow.table(flows)
+    # Dropped without a reader: nothing leaks, nothing is freed twice.
+    for _ in range(100):
+        flows.__arrow_c_stream__()
+        flows.__arrow_c_schema__()
+
+
+def test_series_are_recorded_if_asked_for():
+    run = first().run(trace=0.5 * 1.0)
+    assert len(run.series) == 10 * 10
+    assert sorted(set(run.series["time_s"])) == [0.5 * n for n in range(1, 11)]
+    assert "queue_packets" in run.link_series.column_names
+    assert run.fingerprint == first().run().fingerprint
+    with pytest.raises(AttributeError, match="trace"):
+        _ = first().run().series
+    for nonsense in (0, -1, "5", "long", float("nan"), 1e-12, object()):
+        with pytest.raises((ValueError, TypeError)):
+            first().run(trace=nonsense)
+
+
+def test_notebooks_show_tables():
+    run = first().run()
+    assert run._repr_html_().count("<table>") == 2
+    assert "<pre>" in first()._repr_html_()
+    assert "10 rows" in repr(run.flows)
+
+
+def test_runs_are_pickled_but_not_across_versions():
+    run = first().run(seed=5)
+    again = pickle.loads(pickle.dumps(run))
+    assert again.to_json() == run.to_json()
+    with pytest.raises(ValueError, match="windward 0.0.1 cannot be read by windward"):
+        ww.Run._of("0.0.1", b"")
+    with pytest.raises(ValueError, match="not a run"):
+        ww.Run._of(ww.__version__, b"nonsense")
+
+
+def test_a_simulation_in_steps_is_the_same_run():
+    scenario = first()
+    simulation = ww.Simulation(scenario, seed=3)
+    simulation.advance("100ms")
+    assert simulation.now == 0.1
+    simulation.advance(2.5)
+    flow = simulation.flow("clean-1")
+    assert flow["cwnd_packets"] >= 1 and flow["srtt_s"] > 0.04
+    assert simulation.link(scenario.links[0])["sent_bytes"] > 0
+    assert len(simulation.flows) == 10 and len(simulation.links) == len(scenario.links)
+    with pytest.raises(KeyError, match="clean-1"):
+        simulation.flow("clean1")
+    with pytest.raises(ValueError, match="passed"):
+        simulation.advance(1)
+    run = simulation.finish()
+    assert run.fingerprint == scenario.run(seed=3).fingerprint
+    with pytest.raises(RuntimeError, match="finished"):
+        simulation.advance(3)
+
+
+LONG = dict(duration="10000s", warmup="1s")
+
+
+def test_ctrl_c_stops_a_run():
+    program = (
+        "import windward as ww, sys\n"
+        f"scenario = ww.Scenario.read({str(FIRST)!r}).with_(duration='100000s')\n"
+        "print('running', flush=True)\n"
+        "try:\n    scenario.run()\nexcept KeyboardInterrupt:\n    sys.exit(17)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "running\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=30) == 17
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_what_progress_raises_stops_a_run():
+    shares = []
+
+    def progress(share):
+        shares.append(share)
+        if share > 0.01:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        first(**LONG).run(progress=progress)
+    assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] < 0.1
+
+
+def test_threads_run_side_by_side():
+    """The interpreter goes on while a run lasts in another thread."""
+    scenario = first(**LONG)
+    stop = threading.Event()
+    stopped = []
+
+    def progress(_share):
+        if stop.is_set():
+            raise InterruptedError
+
+    def work():
+        try:
+            scenario.run(progress=progress)
+        except InterruptedError:
+            stopped.append(True)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    stop.set()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert stopped == [True, True]
+
+
+def test_a_simulation_is_of_one_thread_at_a_time():
+    simulation = ww.Simulation(first(**LONG))
+    errors = []
+
+    def progress():
+        # Until the other thread has it.
+        for _ in range(10_000):
+            try:
+                simulation.now
+            except RuntimeError as error:
+                errors.append(str(error))
+                return
+            time.sleep(0.001)
+
+    other = threading.Thread(target=progress)
+    other.start()
+    simulation.advance(200)
+    other.join(timeout=60)
+    assert errors == [] or "another thread" in errors[0]
+
+
+def test_the_command_line_comes_along():
+    assert ww.__version__ in program("--version")
+    assert [row["name"] for row in json.loads(program("list", "--json"))] == list(ww.protocols)
+    wrong = subprocess.run([sys.executable, "-m", "windward", "run", "none.toml"], capture_output=True)
+    assert wrong.returncode == 2 and b"no such file" in wrong.stderr

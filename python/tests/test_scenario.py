@@ -1,0 +1,112 @@
+"""Scenarios: three ways to one, and errors that say the same as the command line's."""
+
+import datetime
+import pathlib
+import pickle
+
+import pytest
+
+import windward as ww
+
+ROOT = pathlib.Path(__file__).parents[2]
+FIRST = ROOT / "experiments/examples/first.toml"
+
+TEXT = """
+duration = "5s"
+warmup = "1s"
+
+[dumbbell]
+bottleneck = { rate = "5Mbit", delay = "20ms", queue = "50p" }
+access = { rate = "10Mbit", delay = "5ms" }
+
+[[flows]]
+group = "bulk"
+count = 2
+protocol = "newreno"
+"""
+
+KEYS = dict(
+    duration=5 * ww.s,
+    warmup=datetime.timedelta(seconds=1),
+    dumbbell={
+        "bottleneck": {"rate": 5 * ww.Mbit, "delay": 20 * ww.ms, "queue": 50 * ww.packets},
+        "access": {"rate": ww.Mbit * 10, "delay": "5ms"},
+    },
+    flows=[{"group": "bulk", "count": 2, "protocol": "newreno"}],
+)
+
+
+def test_three_ways_give_one_scenario(tmp_path):
+    path = tmp_path / "scenario.toml"
+    path.write_text(TEXT)
+    ways = [ww.Scenario(TEXT), ww.Scenario.read(path), ww.Scenario(path), ww.Scenario(**KEYS)]
+    assert all(way == ways[0] for way in ways)
+    assert len({way.run().fingerprint for way in ways}) == 1
+    assert ways[0].flows == ["bulk-1", "bulk-2"]
+    assert ways[0].duration == 5.0 and ways[0].warmup == 1.0
+
+
+def test_with_gives_another_scenario():
+    scenario = ww.Scenario(TEXT)
+    lossy = scenario.with_({"flows.bulk.last_hop.loss": 0.05}, duration=3 * ww.s)
+    assert lossy != scenario and lossy.duration == 3.0
+    assert scenario.duration == 5.0
+    assert lossy == ww.Scenario(TEXT).with_({"duration": "3s", "flows.bulk.last_hop.loss": 0.05})
+    assert lossy.run().groups["goodput_bps"][0] < scenario.run().groups["goodput_bps"][0]
+
+
+def test_errors_have_parts():
+    with pytest.raises(ww.ScenarioError) as caught:
+        ww.Scenario(TEXT.replace("newreno", "newrno"))
+    error = caught.value
+    assert isinstance(error, ValueError)
+    assert (error.file, error.value, error.suggestion) == ("scenario", '"newrno"', "newreno")
+    assert error.key is not None and error.key.endswith("protocol")
+    # Line 12 of the text: it begins with an empty line.
+    assert error.line == 12
+    assert "did you mean" in str(error) and "newreno" in str(error)
+    # It crosses processes.
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.line == 12
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (dict(duration=object()), "duration"),
+        (dict(duration=2**70), "too large"),
+        ({**KEYS, "flows": [{"group": "a", "count": -1, "protocol": "newreno"}]}, "count"),
+        ({**KEYS, "nonsense": 1}, "nonsense"),
+        ({**KEYS, "warmup": float("nan")}, "warmup"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(keys, message):
+    with pytest.raises((ww.ScenarioError, TypeError, ValueError), match=message):
+        ww.Scenario(**keys)
+
+
+def test_what_is_no_scenario_says_what_to_do():
+    with pytest.raises(TypeError, match=r"Scenario\.read"):
+        ww.Scenario("first.toml")
+    with pytest.raises(TypeError):
+        ww.Scenario()
+    with pytest.raises(TypeError):
+        ww.Scenario(TEXT, duration="1s")
+    with pytest.raises(ww.ScenarioError, match="no such file"):
+        ww.Scenario.read("there/is/none.toml")
+    with pytest.raises(TypeError):
+        ww.Scenario(TEXT).with_(duration=None)
+
+
+def test_scenarios_are_pickled_with_their_changes():
+    scenario = ww.Scenario.read(FIRST).with_(duration="2s", warmup="1s")
+    again = pickle.loads(pickle.dumps(scenario))
+    assert again == scenario and again.changes == scenario.changes
+    assert again.run(seed=3).fingerprint == scenario.run(seed=3).fingerprint
+
+
+def test_numbers_times_units_are_texts():
+    assert 5 * ww.Mbit == "5Mbit"
+    assert 2.5 * ww.ms == "2.5ms"
+    assert 1e-7 * ww.s == "0.0000001s"
+    assert 10**9 * ww.bit == "1000000000bit"

@@ -1,0 +1,83 @@
+"""Congestion control on links that lose packets, simulated packet by packet.
+
+>>> import windward as ww
+>>> scenario = ww.Scenario(
+...     duration=20 * ww.s,
+...     warmup=5 * ww.s,
+...     dumbbell={
+...         "bottleneck": {"rate": 5 * ww.Mbit, "delay": 20 * ww.ms, "queue": "50p"},
+...         "access": {"rate": 5 * ww.Mbit, "delay": 5 * ww.ms, "queue": "50p"},
+...     },
+...     flows=[{"group": "bulk", "protocol": "newreno"}],
+... )
+>>> run = scenario.run(seed=1)
+>>> run.links["utilization"][0] > 0.95
+True
+
+Tables (`run.flows`, `run.links`, ...) go into polars, pandas, pyarrow and DuckDB without a copy.
+"""
+
+from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
+from ._errors import ScenarioError
+from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
+from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, min, ms, ns, packets, s, us
+from ._windward import VERSION as __version__
+from ._windward import (
+    Ack,
+    Congestion,
+    Loss,
+    Packet,
+    Path,
+    Place,
+    Queue,
+    Reset,
+    Run,
+    Scenario,
+    Setup,
+    Simulation,
+    Table,
+)
+
+__all__ = [
+    "Ack",
+    "B",
+    "Congestion",
+    "Discrimination",
+    "GB",
+    "Gbit",
+    "Loss",
+    "LossModel",
+    "MB",
+    "Mbit",
+    "Packet",
+    "Parameter",
+    "Part",
+    "Parts",
+    "Path",
+    "Place",
+    "Protocol",
+    "Protocols",
+    "Queue",
+    "QueueManagement",
+    "Reset",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "Setup",
+    "Simulation",
+    "Table",
+    "Unit",
+    "WindowLaw",
+    "__version__",
+    "bit",
+    "kB",
+    "kbit",
+    "min",
+    "ms",
+    "ns",
+    "packets",
+    "parts",
+    "protocols",
+    "s",
+    "us",
+]

@@ -1,0 +1,17 @@
+"""The command line: ``python -m windward``."""
+
+from __future__ import annotations
+
+import sys
+
+from . import _windward
+
+
+def main() -> int:
+    """Runs the command line with this process's arguments; gives the exit status."""
+    sys.stdout.flush()
+    return _windward.main(["windward", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

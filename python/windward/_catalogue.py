@@ -1,0 +1,149 @@
+"""The protocols and the parts they are composed of."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from . import _windward
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Something that can be set of a part.
+
+    Attributes:
+        key: Its key in scenario files, with the table it stands in.
+        default: Its value where a file gives none.
+        unit: What it is measured in; empty for pure numbers, words and times.
+        range: What values it takes, in words.
+        meaning: What it means, in one line.
+    """
+
+    key: str
+    default: str
+    unit: str
+    range: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part that protocols or queues are composed of.
+
+    Attributes:
+        axis: window, recovery, discrimination, feedback, aqm or router.
+        name: What scenario files call it.
+        what: What it does, in one sentence.
+        source: Where it is described: paper, section; RFC, section.
+        parameters: What can be set of it.
+    """
+
+    axis: str
+    name: str
+    what: str
+    source: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A row of the protocol table: a name for one part on each axis.
+
+    Attributes:
+        name: What scenario files call it.
+        summary: What it is, in one line.
+        source: Where it is described.
+        window: How its window grows and shrinks.
+        recovery: How it finds out what is lost, and what it sends next.
+        discrimination: Congestion or corruption?
+        feedback: What packets carry and acknowledgments echo.
+        router: What it asks of routers.
+    """
+
+    name: str
+    summary: str
+    source: str
+    window: str
+    recovery: str
+    discrimination: str
+    feedback: str
+    router: str
+
+    def explain(self) -> str:
+        """What it is made of, as Markdown: its page of the documentation."""
+        text = _windward.explain(self.name) or ""
+        return "\n".join(line for line in text.splitlines() if not line.startswith("<!--"))
+
+    def _repr_markdown_(self) -> str:
+        return self.explain()
+
+
+Value = TypeVar("Value")
+
+
+class _Named(Mapping[str, Value]):
+    """Things by name; a name that is not there suggests one that is."""
+
+    def __init__(self, what: str, things: dict[str, Value]) -> None:
+        self._what = what
+        self._things = things
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return self._things[name]
+        except KeyError:
+            near = _windward.near(str(name), list(self._things))
+            hint = f" (did you mean {near!r}?)" if near else ""
+            raise KeyError(f"no {self._what} {name!r}{hint}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} by name of {self._what}: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [vars(thing) for thing in self._things.values()]
+        heads = [name for name in rows[0] if name != "parameters"] if rows else []
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(row[name]))}</td>" for name in heads) + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Protocols(_Named[Protocol]):
+    """The protocol table, by name."""
+
+
+class Parts(_Named[Part]):
+    """The parts of one axis, by name."""
+
+
+def _protocols() -> Protocols:
+    rows: list[dict[str, str]] = json.loads(_windward.protocols_json())
+    return Protocols("protocol", {row["name"]: Protocol(**row) for row in rows})
+
+
+def _parts() -> dict[str, Parts]:
+    rows: list[dict[str, Any]] = json.loads(_windward.parts_json())
+    axes: dict[str, dict[str, Part]] = {}
+    for row in rows:
+        parameters = tuple(Parameter(**parameter) for parameter in row.pop("parameters"))
+        axes.setdefault(row["axis"], {})[row["name"]] = Part(parameters=parameters, **row)
+    return {axis: Parts(axis, things) for axis, things in axes.items()}
+
+
+protocols: Protocols = _protocols()
+"""Every protocol by name."""
+
+parts: dict[str, Parts] = _parts()
+"""Every part by axis and name."""

@@ -1,0 +1,39 @@
+"""What goes wrong."""
+
+from __future__ import annotations
+
+
+class ScenarioError(ValueError):
+    """A scenario is wrong: something unknown, missing or impossible in it.
+
+    The text says what, where and what to do; its parts are attributes.
+
+    Attributes:
+        file: The file, or ``scenario`` for what was written in Python.
+        line: The line, if it is known; counted from 1.
+        key: The key, with the tables it stands in, if there is one.
+        value: The value that is refused, as TOML, if there is one.
+        message: What is wrong, without where and what to do.
+        suggestion: The word that was meant, if one is near.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        file: str = "",
+        line: int | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        message: str = "",
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(text, file, line, key, value, message, suggestion)
+        self.file = file
+        self.line = line
+        self.key = key
+        self.value = value
+        self.message = message or text
+        self.suggestion = suggestion
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,86 @@
+"""What parts written in Python look like. A class needs the methods, not the base."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, runtime_checkable
+
+from ._windward import Ack, Loss, Packet, Queue
+
+Verdict = Literal["pass", "mark", "drop"] | None
+
+
+@runtime_checkable
+class WindowLaw(Protocol):
+    """How a congestion window grows and shrinks: one object a connection.
+
+    The class is called with a ``Setup``. Each method gets an event and returns the window after it,
+    in packets; below one packet counts as one.
+
+    >>> class Aimd:
+    ...     def __init__(self, setup):
+    ...         self.cwnd = setup.initial_window
+    ...
+    ...     def on_ack(self, ack):
+    ...         if ack.allows_growth:
+    ...             self.cwnd += 1 / self.cwnd
+    ...         return self.cwnd
+    ...
+    ...     def on_congestion(self, congestion):
+    ...         self.cwnd = max(2, congestion.path.in_flight * congestion.kept(0.5))
+    ...         return self.cwnd
+    ...
+    ...     def on_reset(self, reset):
+    ...         self.cwnd = reset.window_after(self.cwnd)
+    ...         return self.cwnd
+
+    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of what is in
+    flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
+    loss that is certainly no congestion, by default nothing. The default of a method moves the window
+    behind the object's back: ``ack.cwnd`` has it. An attribute ``ssthresh`` is shown in series.
+    """
+
+    def on_ack(self, ack: Ack) -> float:
+        """An acknowledgment arrived: the window, packets."""
+        ...
+
+
+@runtime_checkable
+class Discrimination(Protocol):
+    """Is a loss congestion or corruption? One object a connection, made with a ``Setup``.
+
+    Besides ``judge`` there may be ``on_ack(Ack)``, heard before the losses that it tells of are
+    judged, and ``opinion(Loss)``, for recovery that asks before there is a loss; it must remember
+    nothing, and is ``judge`` by default.
+    """
+
+    def judge(self, loss: Loss) -> float:
+        """The probability that the loss was due to congestion, 0 to 1."""
+        ...
+
+
+@runtime_checkable
+class LossModel(Protocol):
+    """What a wire does to packets: one object a link, made without arguments.
+
+    An attribute ``loss_rate`` of the class, 0 by default, is the share of packets that it destroys in
+    the long run, which a notifier that is configured tells of.
+    """
+
+    def destroys(self, now: float, packet: Packet, coin: float) -> bool:
+        """Is the packet destroyed? ``coin`` is uniform from 0 to 1, and of the run's own seed."""
+        ...
+
+
+@runtime_checkable
+class QueueManagement(Protocol):
+    """What is dropped or marked before a queue is full: one object a link, made with a ``Place``.
+
+    Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
+    leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
+    packet of a transport that understands none.
+    """
+
+    def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:
+        """A packet arrives and finds the queue. What passes is still dropped if it does not fit."""
+        ...
+
