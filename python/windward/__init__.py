@@ -20,11 +20,13 @@ Tables (`run.flows`, `run.links`, ...) go into polars, pandas, pyarrow and DuckD
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
 from ._errors import ScenarioError
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
+from ._reproduce import Reproduction, reproduce
 from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, min, ms, ns, packets, s, us
 from ._windward import VERSION as __version__
 from ._windward import (
     Ack,
     Congestion,
+    Experiment,
     Loss,
     Packet,
     Path,
@@ -43,6 +45,7 @@ __all__ = [
     "B",
     "Congestion",
     "Discrimination",
+    "Experiment",
     "GB",
     "Gbit",
     "Loss",
@@ -59,6 +62,7 @@ __all__ = [
     "Protocols",
     "Queue",
     "QueueManagement",
+    "Reproduction",
     "Reset",
     "Run",
     "Scenario",
@@ -78,6 +82,7 @@ __all__ = [
     "packets",
     "parts",
     "protocols",
+    "reproduce",
     "s",
     "us",
 ]

@@ -72,6 +72,21 @@ pub(crate) enum Marker {
     Wedge,
 }
 
+impl Marker {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Marker::Circle => "circle",
+            Marker::Square => "square",
+            Marker::Triangle => "triangle",
+            Marker::Diamond => "diamond",
+            Marker::Cross => "cross",
+            Marker::Ring => "ring",
+            Marker::Frame => "frame",
+            Marker::Wedge => "wedge",
+        }
+    }
+}
+
 const MARKERS: [Marker; 8] = [
     Marker::Circle,
     Marker::Square,

@@ -33,6 +33,25 @@ pub struct Chart {
     pub panels: Vec<String>,
 }
 
+/// How a series looks, in every chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// As `#0072b2`.
+    pub color: String,
+    /// The shape at each point: `circle`, `square`, `triangle`, `diamond`, `cross`, `ring`, `frame` or
+    /// `wedge`.
+    pub marker: &'static str,
+    /// Lengths of strokes and gaps as in SVG; empty for a line without.
+    pub dash: &'static str,
+}
+
+/// The look of a series: that of its protocol, if its label begins with one, else that of number
+/// `n` of `all` that are none.
+pub fn look(label: &str, n: usize, all: usize) -> Look {
+    let Style { color, marker, dash } = protocol_style(label).unwrap_or_else(|| style(n, all));
+    Look { color: color.to_string(), marker: marker.name(), dash }
+}
+
 /// Every chart of an experiment.
 pub fn charts(results: &Results) -> Vec<Chart> {
     let plots = results.plan.experiment.plots.iter();

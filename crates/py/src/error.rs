@@ -18,8 +18,13 @@ pub(crate) fn value(error: impl Display) -> PyErr {
 
 /// `windward.ScenarioError`, which has the parts of the message as attributes.
 pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
+    scenario_as(py, &error.to_string(), error)
+}
+
+/// The same with more to say.
+pub(crate) fn scenario_as(py: Python<'_>, text: &str, error: &ScenarioError) -> PyErr {
     let parts = (
-        error.to_string(),
+        text,
         error.place().file(),
         error.line(),
         error.key(),
@@ -27,6 +32,21 @@ pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
         error.message(),
         error.suggestion(),
     );
+    raise(py, parts)
+}
+
+/// The same for what is wrong in the `[experiment]` part of a file.
+pub(crate) fn experiment(
+    py: Python<'_>,
+    text: &str,
+    file: &str,
+    line: Option<usize>,
+    message: &str,
+) -> PyErr {
+    raise(py, (text, file, line, None::<&str>, None::<&str>, message, None::<&str>))
+}
+
+fn raise<'py>(py: Python<'py>, parts: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
     let exception = py
         .import("windward._errors")
         .and_then(|errors| errors.getattr("ScenarioError"))

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod duration;
 mod error;
+mod experiment;
 mod parts;
 mod run;
 mod scenario;
@@ -14,6 +15,7 @@ mod simulation;
 mod slices;
 mod table;
 mod values;
+mod work;
 
 /// Runs the command line and gives its exit status. It takes over Ctrl-C.
 #[pyfunction]
@@ -48,12 +50,39 @@ fn near(word: &str, valid: Vec<String>) -> Option<String> {
     windward_sim::suggest::near(word, valid.iter().map(String::as_str)).map(str::to_owned)
 }
 
+/// Colour, marker and dash of a series: see `windward_lab::plot::look`.
+#[pyfunction]
+fn look(label: &str, number: usize, of: usize) -> (String, &'static str, &'static str) {
+    let look = windward_lab::plot::look(label, number, of);
+    (look.color, look.marker, look.dash)
+}
+
+/// The mean of samples, and both ends of its interval; nothing without a sample that is a number.
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+#[pyfunction]
+fn estimate(samples: Vec<f64>, confidence: f64) -> PyResult<Option<(f64, f64, f64)>> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(error::value(format!("confidence = {confidence}: must be between 0 and 1")));
+    }
+    let estimate = windward_lab::statistics::estimate_with(&samples, confidence);
+    Ok(estimate.map(|e| (e.mean, e.low, e.high)))
+}
+
+/// The number that a label begins with and what follows it, if it is no word.
+#[pyfunction]
+fn quantity(label: String) -> Option<(f64, String)> {
+    let point = windward_lab::experiment::Point { label, set: Vec::new() };
+    point.quantity().map(|(number, unit)| (number, unit.to_owned()))
+}
+
 fn json(rows: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(rows).map_err(error::failed)
 }
 
 #[pymodule(gil_used = false)]
 mod _windward {
+    #[pymodule_export]
+    use super::experiment::{Experiment, reproduce};
     #[pymodule_export]
     use super::parts::{Ack, Congestion, Loss, Packet, Path, Place, Queue, Reset, Setup};
     #[pymodule_export]
@@ -65,7 +94,9 @@ mod _windward {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::{explain, main, near, parts_json, protocols_json};
+    use super::{
+        estimate, explain, look, main, near, parts_json, protocols_json, quantity,
+    };
 
     /// Version of the program.
     #[pymodule_export]

@@ -7,12 +7,15 @@ use arrow_array::builder::{Float64Builder, Int64Builder, StringBuilder, UInt64Bu
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
+};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
+use windward_lab::table::Values;
 use windward_sim::table::{Cell, Column, Kind};
 use windward_sim::text::printable;
 
@@ -32,7 +35,7 @@ pub(crate) struct Table {
 }
 
 /// One column that is being filled.
-enum Values {
+enum Filling {
     Text(StringBuilder),
     Real(Float64Builder),
     Count(Int64Builder),
@@ -42,7 +45,7 @@ enum Values {
 /// A table that is being filled row by row.
 pub(crate) struct Rows {
     fields: Vec<Field>,
-    values: Vec<Values>,
+    values: Vec<Filling>,
 }
 
 impl Rows {
@@ -57,10 +60,10 @@ impl Rows {
             Field::new(column.name, kind, column.optional)
         });
         let values = columns.iter().map(|column| match column.kind {
-            Kind::Text => Values::Text(StringBuilder::new()),
-            Kind::Real => Values::Real(Float64Builder::new()),
-            Kind::Count => Values::Count(Int64Builder::new()),
-            Kind::Unsigned => Values::Unsigned(UInt64Builder::new()),
+            Kind::Text => Filling::Text(StringBuilder::new()),
+            Kind::Real => Filling::Real(Float64Builder::new()),
+            Kind::Count => Filling::Count(Int64Builder::new()),
+            Kind::Unsigned => Filling::Unsigned(UInt64Builder::new()),
         });
         Rows { fields: fields.collect(), values: values.collect() }
     }
@@ -70,16 +73,16 @@ impl Rows {
         debug_assert_eq!(cells.len(), self.values.len());
         for (column, cell) in self.values.iter_mut().zip(cells) {
             match (column, *cell) {
-                (Values::Text(texts), Cell::Text(text)) => texts.append_value(text),
-                (Values::Text(texts), _) => texts.append_null(),
-                (Values::Real(reals), Cell::Real(x)) => reals.append_value(x),
-                (Values::Real(reals), _) => reals.append_null(),
-                (Values::Count(counts), Cell::Count(n)) => {
+                (Filling::Text(texts), Cell::Text(text)) => texts.append_value(text),
+                (Filling::Text(texts), _) => texts.append_null(),
+                (Filling::Real(reals), Cell::Real(x)) => reals.append_value(x),
+                (Filling::Real(reals), _) => reals.append_null(),
+                (Filling::Count(counts), Cell::Count(n)) => {
                     counts.append_option(i64::try_from(n).ok());
                 }
-                (Values::Count(counts), _) => counts.append_null(),
-                (Values::Unsigned(counts), Cell::Count(n)) => counts.append_value(n),
-                (Values::Unsigned(counts), _) => counts.append_null(),
+                (Filling::Count(counts), _) => counts.append_null(),
+                (Filling::Unsigned(counts), Cell::Count(n)) => counts.append_value(n),
+                (Filling::Unsigned(counts), _) => counts.append_null(),
             }
         }
     }
@@ -91,10 +94,10 @@ impl Rows {
     pub(crate) fn finish(self) -> PyResult<Table> {
         let columns = self.values.into_iter().map(|values| -> ArrayRef {
             match values {
-                Values::Text(mut texts) => Arc::new(texts.finish()),
-                Values::Real(mut reals) => Arc::new(reals.finish()),
-                Values::Count(mut counts) => Arc::new(counts.finish()),
-                Values::Unsigned(mut counts) => Arc::new(counts.finish()),
+                Filling::Text(mut texts) => Arc::new(texts.finish()),
+                Filling::Real(mut reals) => Arc::new(reals.finish()),
+                Filling::Count(mut counts) => Arc::new(counts.finish()),
+                Filling::Unsigned(mut counts) => Arc::new(counts.finish()),
             }
         });
         let schema = Arc::new(Schema::new(self.fields));
@@ -114,6 +117,30 @@ impl Table {
             table.row(&row);
         }
         table.finish()
+    }
+
+    /// A table of the lab.
+    pub(crate) fn of_lab(table: &windward_lab::table::Table) -> PyResult<Self> {
+        let (fields, columns): (Vec<_>, Vec<ArrayRef>) = table
+            .columns
+            .iter()
+            .map(|column| match &column.values {
+                Values::Text(texts) => {
+                    let array = StringArray::from_iter_values(texts);
+                    (Field::new(&column.name, DataType::Utf8, false), Arc::new(array) as ArrayRef)
+                }
+                Values::Count(counts) => {
+                    let array = UInt64Array::from_iter(counts.iter().copied());
+                    (Field::new(&column.name, DataType::UInt64, true), Arc::new(array) as ArrayRef)
+                }
+                Values::Real(reals) => {
+                    let array = Float64Array::from_iter(reals.iter().copied());
+                    (Field::new(&column.name, DataType::Float64, true), Arc::new(array) as ArrayRef)
+                }
+            })
+            .unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+        Ok(Table { batch: batch.map_err(error::failed)? })
     }
 
     /// The same table once more; the columns are shared.

@@ -1,0 +1,201 @@
+//! `windward.Experiment`, and the reproduction of papers.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use windward_lab::experiment::RunLength;
+use windward_lab::{Effort, Provenance, ReportOptions, builtin};
+use windward_sim::scenario::file::ScenarioFile;
+
+use crate::table::Table;
+use crate::values;
+use crate::work::{How, lab, watched};
+
+/// A scenario with axes to sweep, metrics to compute and claims to check: docs/experiments.md.
+///
+/// Raises:
+///     ScenarioError: Anything unknown, missing or impossible.
+#[pyclass(frozen, module = "windward")]
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    name: String,
+    text: String,
+    changes: Vec<(String, String)>,
+    inner: windward_lab::Experiment,
+}
+
+impl Experiment {
+    fn new(
+        py: Python<'_>,
+        name: String,
+        text: String,
+        changes: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let inner = py.detach(|| {
+            let mut inner = windward_lab::Experiment::parse(&name, &text)?;
+            for (key, value) in &changes {
+                inner.set(key, value)?;
+            }
+            Ok(inner)
+        });
+        let inner = inner.map_err(|wrong| lab(py, wrong))?;
+        Ok(Experiment { name, text, changes, inner })
+    }
+
+    fn effort(&self, full: bool, repetitions: Option<u32>) -> Effort {
+        let effort = if full { Effort::Full } else { Effort::Quick };
+        let Some(repetitions) = repetitions else { return effort };
+        let length = self.inner.run_length(&effort);
+        let length = RunLength { repetitions, at_most: repetitions, ..length };
+        Effort::Custom { full, length }
+    }
+}
+
+#[pymethods]
+impl Experiment {
+    /// Of TOML text; ``name`` is the file in errors.
+    #[new]
+    #[pyo3(signature = (toml, /, name="experiment".to_owned()))]
+    fn py_new(py: Python<'_>, toml: String, name: String) -> PyResult<Self> {
+        Self::new(py, name, toml, Vec::new())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    /// The experiment of a TOML file.
+    #[classmethod]
+    fn read(_class: &Bound<'_, PyType>, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let text = py.detach(|| ScenarioFile::text(&path));
+        let text = text.map_err(|wrong| crate::error::scenario(py, &wrong))?;
+        Self::new(py, ScenarioFile::name(&path), text, Vec::new())
+    }
+
+    /// The same with other values of its scenario, as ``--set``; what an axis or a reading sets
+    /// cannot be changed.
+    #[pyo3(signature = (changes=None, /, **keys))]
+    fn with_(
+        &self,
+        py: Python<'_>,
+        changes: Option<&Bound<'_, PyDict>>,
+        keys: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut all = self.changes.clone();
+        for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
+            let key: String = key.extract()?;
+            let value = values::setting(&value, &key)?;
+            all.push((key, value));
+        }
+        Self::new(py, self.name.clone(), self.text.clone(), all)
+    }
+
+    /// Its name.
+    #[getter]
+    fn id(&self) -> &str {
+        &self.inner.id
+    }
+
+    /// What it shows, in words.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.inner.title
+    }
+
+    /// Its axes: the labels of the points of each, by name.
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let axes = PyDict::new(py);
+        for axis in &self.inner.axes {
+            let labels: Vec<&str> = axis.points.iter().map(|point| point.label.as_str()).collect();
+            axes.set_item(&axis.name, labels)?;
+        }
+        Ok(axes)
+    }
+
+    /// Names of its metrics.
+    #[getter]
+    fn metrics(&self) -> Vec<&str> {
+        self.inner.metrics.iter().map(|metric| metric.name.as_str()).collect()
+    }
+
+    /// Runs every combination of the axes on all cores and gives a row a run: labels, seed,
+    /// metrics, then what was measured of groups and links. The interpreter is free meanwhile.
+    ///
+    /// Args:
+    ///     full: The file's ``full`` and not its ``quick``.
+    ///     repetitions: Runs of each combination, instead of the file's.
+    ///     threads: Worker threads; 0 is one per core.
+    ///     progress: Called now and then with the share done, 0 to 1.
+    #[pyo3(signature = (*, full=false, repetitions=None, threads=0, progress=None))]
+    fn sweep(
+        &self,
+        py: Python<'_>,
+        full: bool,
+        repetitions: Option<u32>,
+        threads: u16,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let effort = self.effort(full, repetitions);
+        let how = How { threads: usize::from(threads), full, progress };
+        let results = watched(py, how, |options| self.inner.plan(&effort)?.run(options))?;
+        Table::of_lab(&results.run_table())
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let this = slf.get();
+        let parts = (&this.name, &this.text, this.changes.clone());
+        Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
+    }
+
+    /// For pickle.
+    #[classmethod]
+    fn _of(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        name: String,
+        text: String,
+        changes: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        Self::new(py, name, text, changes)
+    }
+
+    fn __repr__(&self) -> String {
+        let axes = self.inner.axes.iter();
+        let axes = axes.map(|axis| format!("{} ({})", axis.name, axis.points.len()));
+        let axes: Vec<String> = axes.collect();
+        format!("<windward.Experiment {}: {}>", self.inner.id, axes.join(" x "))
+    }
+}
+
+/// Reproduces figures and claims by name into a folder; the number of runs.
+#[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
+#[pyfunction]
+#[pyo3(signature = (names, folder, *, full, all_readings, resume, threads, progress, about))]
+pub(crate) fn reproduce(
+    py: Python<'_>,
+    names: Vec<String>,
+    folder: PathBuf,
+    full: bool,
+    all_readings: bool,
+    resume: bool,
+    threads: u16,
+    progress: Option<&Bound<'_, PyAny>>,
+    about: (String, String, String),
+) -> PyResult<(Vec<String>, usize)> {
+    let how = How { threads: usize::from(threads), full, progress };
+    let effort = if full { Effort::Full } else { Effort::Quick };
+    let (date, machine, command) = about;
+    let about = Provenance { date, commit: None, machine, command };
+    let report = ReportOptions { about, resume, every_table: true };
+    watched(py, how, |options| {
+        let mut experiments = builtin::select(&names)?;
+        for experiment in &mut experiments {
+            experiment.all_readings = all_readings;
+        }
+        let done = windward_lab::reproduce(&experiments, &effort, options, &report, &folder)?;
+        let ids = done.means.into_iter().map(|means| means.experiment.id);
+        Ok((ids.collect(), done.runs))
+    })
+}

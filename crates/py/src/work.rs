@@ -1,0 +1,92 @@
+//! Long work of the lab on threads of its own, while this one hears of Ctrl-C and tells how far it is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+use windward_lab::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
+
+use crate::error;
+
+/// How often this thread looks up.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// How the work is to be done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How<'a, 'py> {
+    /// Worker threads; zero means one per core.
+    pub(crate) threads: usize,
+    /// Is it for the rest as a file's `full`?
+    pub(crate) full: bool,
+    /// Called now and then with the share done, 0 to 1.
+    pub(crate) progress: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// Does work, without the interpreter.
+///
+/// # Errors
+/// What the work says, a signal handler or `progress` raises; the work is stopped then.
+pub(crate) fn watched<T: Send>(
+    py: Python<'_>,
+    how: How<'_, '_>,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
+) -> PyResult<T> {
+    let cancel = AtomicBool::new(false);
+    let share = AtomicU64::new(0);
+    let (done, ended) = channel::<()>();
+    let How { threads, full, progress } = how;
+    std::thread::scope(|scope| {
+        let (cancel, share) = (&cancel, &share);
+        let worker = scope.spawn(move || {
+            let _done = done;
+            let progress = |progress: windward_lab::Progress| {
+                share.store(progress.work.to_bits(), Ordering::Relaxed);
+            };
+            let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });
+            work(&RunOptions { threads, cancel, readings_budget, progress: &progress })
+        });
+        let mut raised = None;
+        // A receiver is of one thread, and detached code may be of another: so it goes along.
+        let ended = std::sync::Mutex::new(ended);
+        let is_over = || match ended.lock() {
+            Ok(ended) => ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected),
+            Err(_) => true,
+        };
+        while !py.detach(is_over) {
+            let told = py.check_signals().and_then(|()| match progress {
+                Some(progress) => {
+                    progress.call1((f64::from_bits(share.load(Ordering::Relaxed)),)).map(drop)
+                }
+                None => Ok(()),
+            });
+            if let Err(error) = told {
+                cancel.store(true, Ordering::Relaxed);
+                raised.get_or_insert(error);
+            }
+        }
+        let result = py.detach(|| worker.join());
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        match result {
+            Ok(result) => result.map_err(|wrong| lab(py, wrong)),
+            Err(_) => Err(error::failed("a worker thread ended before its work did")),
+        }
+    })
+}
+
+/// What the lab says as an exception.
+pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
+    let text = wrong.to_string();
+    match wrong {
+        LabError::Scenario { error, .. } => error::scenario_as(py, &text, &error),
+        LabError::Experiment { file, line, message } => {
+            error::experiment(py, &text, &file, (line > 0).then_some(line), &message)
+        }
+        LabError::Io { .. } | LabError::Folder { .. } => PyOSError::new_err(text),
+        LabError::Threads(_) => error::failed(text),
+        LabError::Cancelled => PyKeyboardInterrupt::new_err(()),
+    }
+}

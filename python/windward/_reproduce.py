@@ -1,0 +1,130 @@
+"""The figures of the papers, with a verdict on each of their claims."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import _windward
+
+
+class Reproduction:
+    """What a reproduction found: figures, data and verdicts. A notebook shows them.
+
+    Attributes:
+        folder: Where the report is; ``index.html`` is the page to look at.
+        claims: Every claim with its verdict, checks and readings, as in ``claims.json``.
+        figures: The charts as SVG, by experiment.
+        runs: How many runs it took.
+    """
+
+    folder: Path
+    claims: list[dict[str, Any]]
+    figures: dict[str, str]
+    runs: int
+
+    def __init__(
+        self,
+        folder: Path,
+        experiments: list[str],
+        runs: int,
+        own: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.runs = runs
+        self._own = own
+        claims = json.loads((folder / "claims.json").read_text("utf-8"))
+        self.claims = [claim for claim in claims if claim["figure"] in experiments]
+        charts = {id: folder / f"{id}.svg" for id in experiments}
+        self.figures = {
+            id: path.read_text("utf-8") for id, path in charts.items() if path.exists()
+        }
+        self._experiments = experiments
+
+    def data(self, experiment: str | None = None) -> Path:
+        """The Parquet file with a row a run of an experiment, the first if none is named.
+
+        Raises:
+            KeyError: If it was not reproduced.
+        """
+        experiment = experiment or self._experiments[0]
+        if experiment not in self._experiments:
+            names = ", ".join(self._experiments)
+            raise KeyError(f"{experiment} was not reproduced; there are {names}")
+        return self.folder / f"{experiment}.parquet"
+
+    def verdicts(self) -> dict[str, str]:
+        """The plain verdict of each claim: held, tie, not held or inconclusive."""
+        return {claim["id"]: claim["verdict"] for claim in self.claims}
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{id} {verdict}" for id, verdict in self.verdicts().items())
+        return f"<windward.Reproduction of {', '.join(self._experiments)}: {verdicts}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(claim['id'])}</td><td>{html.escape(claim['verdict'])}</td>"
+            f"<td style='text-align:left'>{html.escape(claim['claim'])}</td>"
+            f"<td style='text-align:left'>{html.escape(claim['measured'])}</td></tr>"
+            for claim in self.claims
+        )
+        head = "<tr><th>claim</th><th>verdict</th><th>the paper</th><th>measured</th></tr>"
+        table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>" if rows else ""
+        return "".join(self.figures.values()) + table
+
+
+def reproduce(
+    *names: str,
+    folder: str | os.PathLike[str] | None = None,
+    full: bool = False,
+    all_readings: bool = False,
+    resume: bool = False,
+    threads: int = 0,
+    progress: Callable[[float], object] | None = None,
+) -> Reproduction:
+    """Reproduces figures: ``reproduce("lr2008-fig8")``.
+
+    Args:
+        names: Figures (``lr2008-fig3``), papers (``lr2008``), claims (``L3``), as ``windward
+            reproduce`` takes them; at least one.
+        folder: Where the report goes, or is added to. None is a folder that is removed with the
+            result.
+        full: At least 30 repetitions and long runs.
+        all_readings: Judge claims under every reading, also those that take longest.
+        resume: Go on where an earlier attempt into the same folder was interrupted.
+        threads: Worker threads; 0 is one per core.
+        progress: Called now and then with the share done, 0 to 1.
+
+    Raises:
+        ScenarioError: If nothing has such a name.
+        OSError: If the folder does not take the report.
+    """
+    if not names:
+        raise TypeError('reproduce needs a name, as "lr2008-fig8" or "lr2008"')
+    own = None
+    if folder is None:
+        own = tempfile.TemporaryDirectory(prefix="windward-")
+        folder = own.name
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    machine = f"{os.cpu_count()} cores, {platform.system().lower()} {platform.machine()}"
+    command = ["windward", "reproduce", *names]
+    command += ["--full"] if full else []
+    command += ["--all-readings"] if all_readings else []
+    experiments, runs = _windward.reproduce(
+        list(names),
+        folder,
+        full=full,
+        all_readings=all_readings,
+        resume=resume,
+        threads=threads,
+        progress=progress,
+        about=(date, machine, " ".join(command)),
+    )
+    return Reproduction(Path(folder), experiments, runs, own)
