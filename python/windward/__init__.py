@@ -37,6 +37,7 @@ from ._windward import (
     Scenario,
     Setup,
     Simulation,
+    Steered,
     Table,
 )
 
@@ -69,6 +70,7 @@ __all__ = [
     "ScenarioError",
     "Setup",
     "Simulation",
+    "Steered",
     "Table",
     "Unit",
     "WindowLaw",

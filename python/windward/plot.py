@@ -109,7 +109,8 @@ def series(
     shown = list(names) if names is not None else list(groups)
     for number, name in enumerate(shown):
         rows = groups[name]
-        style = look(name, number, len(shown)) | {"marker": None, "linewidth": 1.0}
+        style: dict[str, Any] = look(name, number, len(shown))
+        style |= {"marker": None, "linewidth": 1.0}
         ax.plot([times[row] for row in rows], [values[row] for row in rows], **style)
     ax.set_xlabel("Time, s")
     ax.set_ylabel(_title(what))

@@ -84,7 +84,7 @@ mod _windward {
     #[pymodule_export]
     use super::experiment::{Experiment, reproduce};
     #[pymodule_export]
-    use super::parts::{Ack, Congestion, Loss, Packet, Path, Place, Queue, Reset, Setup};
+    use super::parts::{Ack, Congestion, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered};
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]
@@ -94,9 +94,7 @@ mod _windward {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::{
-        estimate, explain, look, main, near, parts_json, protocols_json, quantity,
-    };
+    use super::{estimate, explain, look, main, near, parts_json, protocols_json, quantity};
 
     /// Version of the program.
     #[pymodule_export]

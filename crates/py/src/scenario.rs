@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
+use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::trace::{FlowRow, LinkRow, Trace};
 
@@ -85,8 +86,8 @@ impl Scenario {
         self.parts.iter().map(|part| part.clone_ref(py)).collect()
     }
 
-    pub(crate) fn slices(&self) -> Slices {
-        Slices::new(&self.built, !self.parts.is_empty())
+    pub(crate) fn slices(&self, py: Python<'_>) -> Slices {
+        Slices::new(&self.built, self.parts.iter().any(|part| part.is_asked(py)))
     }
 
     /// A simulation at time zero.
@@ -223,7 +224,7 @@ impl Scenario {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Run> {
         let scenario = self.seeded(seed);
-        let slices = self.slices();
+        let slices = self.slices(py);
         let end = Time::ZERO + scenario.duration;
         let tell = |now: Time| match progress {
             Some(progress) => progress.call1((now.as_secs_f64() / end.as_secs_f64(),)).map(drop),
@@ -299,6 +300,29 @@ impl Scenario {
     #[getter]
     fn links(&self) -> Vec<String> {
         self.built.links.iter().map(|link| link.name.to_string()).collect()
+    }
+
+    /// What a connection is measured by: the ``link`` that is its bottleneck, the ``rate_bps`` of
+    /// that, its mean where it varies, and the ``packet_size`` of the connection in bytes.
+    ///
+    /// Raises:
+    ///     KeyError: If there is no connection of that name.
+    fn bottleneck<'py>(&self, py: Python<'py>, connection: &str) -> PyResult<Bound<'py, PyDict>> {
+        let flows = &self.built.flows;
+        let found = flows.iter().find(|flow| flow.name.as_str() == connection);
+        let config = found.and_then(|flow| match &flow.kind.traffic {
+            Traffic::Transport { config, .. } => Some((flow, config)),
+            Traffic::Datagrams { .. } => None,
+        });
+        let Some((flow, config)) = config else {
+            return Err(PyKeyError::new_err(format!("no connection {connection:?}")));
+        };
+        let link = &self.built.links[flow.bottleneck];
+        let dict = PyDict::new(py);
+        dict.set_item("link", link.name.as_str())?;
+        dict.set_item("rate_bps", link.kind.rate.mean().as_bps())?;
+        dict.set_item("packet_size", config.packet_size)?;
+        Ok(dict)
     }
 
     /// What is allowed and yet hardly meant, a sentence each.

@@ -1,12 +1,18 @@
 //! `windward.Simulation`: a run in steps.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use windward_core::endpoint::window::WindowLaw;
+use windward_core::part::Custom;
 use windward_core::units::Time;
+use windward_sim::scenario::Traffic;
 use windward_sim::table::{Cell, Column, Kind};
 
+use crate::parts::steered::{self, Helm};
 use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::slices::Slices;
@@ -26,6 +32,8 @@ use crate::{duration, error};
 pub(crate) struct Simulation {
     scenario: Arc<windward_sim::Scenario>,
     slices: Slices,
+    /// The helms of connections whose window is steered, by the index of the flow.
+    helms: HashMap<usize, Helm>,
     /// `None` once it is finished.
     state: Mutex<Option<windward_sim::Simulation>>,
 }
@@ -65,6 +73,15 @@ impl Simulation {
         state.as_mut().map(look).ok_or_else(finished)
     }
 
+    fn helm(&self, name: &str) -> PyResult<&Helm> {
+        let names = self.helms.keys().map(|index| self.scenario.flows[*index].name.as_str());
+        // By name, so that a suggestion is one that can be steered.
+        index("steered connection", name, names)?;
+        let flows = &self.scenario.flows;
+        let found = self.helms.iter().find(|(index, _)| flows[**index].name.as_str() == name);
+        found.map(|(_, helm)| helm).ok_or_else(finished)
+    }
+
     fn flow_rows(&self, only: Option<usize>) -> PyResult<Table> {
         let indices = match only {
             Some(index) => index..index + 1,
@@ -74,11 +91,7 @@ impl Simulation {
             let rows = indices.filter_map(|index| {
                 let flow = sim.flow(index)?;
                 let spec = &self.scenario.flows[index];
-                let windward_sim::scenario::Traffic::Transport { protocol, .. } =
-                    &spec.kind.traffic
-                else {
-                    return None;
-                };
+                let Traffic::Transport { protocol, .. } = &spec.kind.traffic else { return None };
                 Some([
                     Cell::Text(&spec.name),
                     Cell::Real(flow.cwnd),
@@ -140,8 +153,16 @@ impl Simulation {
     fn py_new(py: Python<'_>, scenario: &Bound<'_, Scenario>, seed: Option<u64>) -> PyResult<Self> {
         let of = scenario.get();
         let scenario = of.seeded(seed);
-        let sim = of.begin(py, &scenario, true)?;
-        Ok(Simulation { scenario, slices: of.slices(), state: Mutex::new(Some(sim)) })
+        let (sim, helms) = steered::helms(|| of.begin(py, &scenario, true));
+        let sim = sim?;
+        let law = WindowLaw::Custom(Custom(&steered::LAW));
+        let flows =
+            scenario.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind.traffic {
+                Traffic::Transport { protocol, .. } => protocol.window == law,
+                Traffic::Datagrams { .. } => false,
+            });
+        let helms = flows.map(|(index, _)| index).zip(helms).collect();
+        Ok(Simulation { scenario, slices: of.slices(py), helms, state: Mutex::new(Some(sim)) })
     }
 
     /// Goes on until that instant, or to the end of the scenario if it is earlier: seconds,
@@ -208,6 +229,40 @@ impl Simulation {
         let names = self.scenario.links.iter().map(|link| link.name.as_str());
         let index = index("link", name, names)?;
         self.link_rows(Some(index))?.to_pylist(py)?.get_item(0)
+    }
+
+    /// Sets the window of a connection whose law is ``Steered``, packets, from its next
+    /// acknowledgment on.
+    ///
+    /// Raises:
+    ///     KeyError: If there is no steered connection of that name.
+    ///     ValueError: If it is below one packet, or no number.
+    fn steer(&self, name: &str, cwnd: f64) -> PyResult<()> {
+        if !(1.0..=f64::from(u32::MAX)).contains(&cwnd) {
+            let message = format!("cwnd = {cwnd}: must be from 1 to {} packets", u32::MAX);
+            return Err(error::value(message));
+        }
+        self.helm(name)?.set(cwnd);
+        Ok(())
+    }
+
+    /// What a steered connection has heard since this was asked last: packets ``delivered`` and
+    /// ``lost``, ``congestions`` and ``resets``, ``mean_rtt_s`` over its acknowledgments (None
+    /// without any) and the connection's ``min_rtt_s`` (None before the first).
+    ///
+    /// Raises:
+    ///     KeyError: If there is no steered connection of that name.
+    fn heard<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+        let heard = self.helm(name)?.heard();
+        let dict = PyDict::new(py);
+        dict.set_item("delivered", heard.delivered)?;
+        dict.set_item("lost", heard.lost)?;
+        dict.set_item("congestions", heard.congestions)?;
+        dict.set_item("resets", heard.resets)?;
+        let mean = (heard.samples > 0).then(|| heard.rtt_sum / heard.samples as f64);
+        dict.set_item("mean_rtt_s", mean)?;
+        dict.set_item("min_rtt_s", (heard.min_rtt > 0.0).then_some(heard.min_rtt))?;
+        Ok(dict)
     }
 
     fn __repr__(&self) -> PyResult<String> {

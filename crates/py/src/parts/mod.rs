@@ -29,9 +29,11 @@ mod events;
 mod judge;
 mod law;
 mod loss;
+pub(crate) mod steered;
 
 pub(crate) use aqm::{Place, Queue};
 pub(crate) use events::{Ack, Congestion, Loss, Packet, Path, Reset, Setup};
+pub(crate) use steered::Steered;
 
 /// What a part in Python does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,6 +102,11 @@ impl Attached {
         })?;
         let mut parts = Vec::new();
         for (place, class) in places {
+            let place: String = place.extract()?;
+            if *axis == Axis::Window && is_steered(&class) {
+                parts.push(Attached { axis: *axis, place, class: class.unbind() });
+                continue;
+            }
             if !class.is_callable() || !class.hasattr(axis.method())? {
                 let message = format!(
                     "{}: {} is no class with a method {}",
@@ -109,9 +116,14 @@ impl Attached {
                 );
                 return Err(PyTypeError::new_err(message));
             }
-            parts.push(Attached { axis: *axis, place: place.extract()?, class: class.unbind() });
+            parts.push(Attached { axis: *axis, place, class: class.unbind() });
         }
         Ok(parts)
+    }
+
+    /// Is Python asked while it runs?
+    pub(crate) fn is_asked(&self, py: Python<'_>) -> bool {
+        !is_steered(self.class.bind(py))
     }
 
     pub(crate) fn axis_name(&self) -> &'static str {
@@ -123,7 +135,14 @@ impl Attached {
     /// # Errors
     /// `ValueError` if there is no such place, or the part does not go with those beside it.
     pub(crate) fn put(&self, py: Python<'_>, scenario: &mut Scenario) -> PyResult<()> {
-        let maker = Maker::of(py, self.axis, &self.class)?;
+        let steered = !self.is_asked(py);
+        let (law, name): (&'static dyn CustomLaw, _) = match steered {
+            true => (&steered::LAW, steered::Law::NAME),
+            false => {
+                let maker = Maker::of(py, self.axis, &self.class)?;
+                (maker, maker.name)
+            }
+        };
         let anywhere = self.place == "*";
         let mut found = false;
         if self.axis.is_of_flows() {
@@ -136,13 +155,13 @@ impl Attached {
                     continue;
                 };
                 found = true;
-                let mut with = Protocol { name: maker.name, source: "Python", ..**protocol };
+                let mut with = Protocol { name, source: "Python", ..**protocol };
                 match self.axis {
                     Axis::Window => {
-                        with.window = WindowLaw::Custom(Custom(maker as &dyn CustomLaw));
+                        with.window = WindowLaw::Custom(Custom(law));
                     }
                     _ => {
-                        let judge = maker as &dyn CustomJudge;
+                        let judge: &dyn CustomJudge = Maker::of(py, self.axis, &self.class)?;
                         with.discrimination = Discrimination::Custom(Custom(judge));
                     }
                 }
@@ -155,6 +174,7 @@ impl Attached {
                 }
                 found = true;
                 let kind = Arc::make_mut(&mut link.kind);
+                let maker = Maker::of(py, self.axis, &self.class)?;
                 match self.axis {
                     Axis::Aqm => kind.queue.aqm = AqmSpec::Custom(Custom(maker as &dyn MakeAqm)),
                     _ => kind.channel = ChannelSpec::Custom(Custom(maker as &dyn MakeChannel)),
@@ -174,6 +194,10 @@ impl Attached {
         let message = format!("{}: no {what} {:?}{near}", self.axis.name(), self.place);
         Err(PyValueError::new_err(message))
     }
+}
+
+fn is_steered(class: &Bound<'_, PyAny>) -> bool {
+    class.is(class.py().get_type::<Steered>())
 }
 
 /// A class in Python, as what makes states of a part.
