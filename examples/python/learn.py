@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A policy of seven numbers that learns to fill links that lose packets, on a CPU in a minute or two.
+"""A policy of seven numbers that learns to fill links that lose packets, alone on them, on a CPU in two minutes.
 
     pip install . gymnasium cmaes
     python examples/python/learn.py [generations]
@@ -64,8 +64,8 @@ def episode(parameters, seed, ranges):
     total = 0.0
     while True:
         action = math.tanh(float(parameters[:6] @ (SCALE * observation) + parameters[6]))
-        observation, reward, _, truncated, info = env.step(np.array([action], dtype=np.float32))
-        total += reward
+        observation, gained, _, truncated, info = env.step(np.array([action], dtype=np.float32))
+        total += gained
         if truncated:
             run = info["run"]
             return total, run.flows["goodput_bps"][0] / capacity, run.flows["mean_rtt_s"][0]
@@ -100,7 +100,7 @@ def interval(samples):
 
 
 def main():
-    generations = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    generations = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     policy = train(generations)
     print("w, b =", np.array2string(policy, precision=3))
     seeds = range(1_000_000, 1_000_000 + LINKS)

@@ -11,16 +11,14 @@ use std::sync::{Arc, LazyLock, Mutex};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windward_core::endpoint::discrimination::{CustomJudge, Discrimination};
-use windward_core::endpoint::window::{CustomLaw, WindowLaw};
-use windward_core::network::aqm::MakeAqm;
-use windward_core::network::channel::MakeChannel;
+use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::{AqmSpec, ChannelSpec};
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::protocols::Protocol;
 use windward_core::units::Time;
 use windward_sim::Scenario;
-use windward_sim::scenario::Traffic;
+use windward_sim::scenario::{LinkKind, Traffic};
 
 use crate::error;
 
@@ -135,55 +133,72 @@ impl Attached {
     /// # Errors
     /// `ValueError` if there is no such place, or the part does not go with those beside it.
     pub(crate) fn put(&self, py: Python<'_>, scenario: &mut Scenario) -> PyResult<()> {
-        let steered = !self.is_asked(py);
-        let (law, name): (&'static dyn CustomLaw, _) = match steered {
-            true => (&steered::LAW, steered::Law::NAME),
-            false => {
-                let maker = Maker::of(py, self.axis, &self.class)?;
-                (maker, maker.name)
-            }
-        };
-        let anywhere = self.place == "*";
-        let mut found = false;
-        if self.axis.is_of_flows() {
-            let groups: Vec<bool> =
-                scenario.groups.iter().map(|name| anywhere || *name == self.place).collect();
-            for flow in scenario.flows.iter_mut().filter(|flow| groups[flow.group]) {
-                let Traffic::Transport { protocol, .. } =
-                    &mut Arc::make_mut(&mut flow.kind).traffic
-                else {
-                    continue;
-                };
-                found = true;
-                let mut with = Protocol { name, source: "Python", ..**protocol };
-                match self.axis {
-                    Axis::Window => {
-                        with.window = WindowLaw::Custom(Custom(law));
-                    }
-                    _ => {
-                        let judge: &dyn CustomJudge = Maker::of(py, self.axis, &self.class)?;
-                        with.discrimination = Discrimination::Custom(Custom(judge));
-                    }
-                }
-                *protocol = Arc::new(with);
+        let found = if self.is_asked(py) {
+            let maker = Maker::of(py, self.axis, &self.class)?;
+            match self.axis {
+                Axis::Window => self.put_on_flows(scenario, maker.name, |protocol| {
+                    protocol.window = WindowLaw::Custom(Custom(maker));
+                }),
+                Axis::Discrimination => self.put_on_flows(scenario, maker.name, |protocol| {
+                    protocol.discrimination = Discrimination::Custom(Custom(maker));
+                }),
+                Axis::Loss => self.put_on_links(scenario, |link| {
+                    link.channel = ChannelSpec::Custom(Custom(maker));
+                }),
+                Axis::Aqm => self.put_on_links(scenario, |link| {
+                    link.queue.aqm = AqmSpec::Custom(Custom(maker));
+                }),
             }
         } else {
-            for link in &mut scenario.links {
-                if !anywhere && link.name.as_str() != self.place {
-                    continue;
-                }
+            self.put_on_flows(scenario, steered::Law::NAME, |protocol| {
+                protocol.window = WindowLaw::Custom(Custom(&steered::LAW));
+            })
+        };
+        match found {
+            true => scenario.validate().map_err(error::value),
+            false => Err(self.nowhere(scenario)),
+        }
+    }
+
+    fn is_here(&self, name: &str) -> bool {
+        self.place == "*" || self.place == name
+    }
+
+    /// Changes the protocol of the connections of a group, which is called `name` from then on; are
+    /// there any?
+    fn put_on_flows(
+        &self,
+        scenario: &mut Scenario,
+        name: &'static str,
+        change: impl Fn(&mut Protocol),
+    ) -> bool {
+        let mut found = false;
+        for flow in &mut scenario.flows {
+            if !self.is_here(&scenario.groups[flow.group]) {
+                continue;
+            }
+            let kind = Arc::make_mut(&mut flow.kind);
+            if let Traffic::Transport { protocol, .. } = &mut kind.traffic {
+                let mut changed = Protocol { name, source: "Python", ..**protocol };
+                change(&mut changed);
+                *protocol = Arc::new(changed);
                 found = true;
-                let kind = Arc::make_mut(&mut link.kind);
-                let maker = Maker::of(py, self.axis, &self.class)?;
-                match self.axis {
-                    Axis::Aqm => kind.queue.aqm = AqmSpec::Custom(Custom(maker as &dyn MakeAqm)),
-                    _ => kind.channel = ChannelSpec::Custom(Custom(maker as &dyn MakeChannel)),
-                }
             }
         }
-        if found {
-            return scenario.validate().map_err(error::value);
+        found
+    }
+
+    /// Changes links; are there any of that name?
+    fn put_on_links(&self, scenario: &mut Scenario, change: impl Fn(&mut LinkKind)) -> bool {
+        let mut found = false;
+        for link in scenario.links.iter_mut().filter(|link| self.is_here(&link.name)) {
+            change(Arc::make_mut(&mut link.kind));
+            found = true;
         }
+        found
+    }
+
+    fn nowhere(&self, scenario: &Scenario) -> PyErr {
         let (what, names) = if self.axis.is_of_flows() {
             ("group of connections", scenario.groups.clone())
         } else {
@@ -192,7 +207,7 @@ impl Attached {
         let near = windward_sim::suggest::near(&self.place, names.iter().map(String::as_str));
         let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         let message = format!("{}: no {what} {:?}{near}", self.axis.name(), self.place);
-        Err(PyValueError::new_err(message))
+        PyValueError::new_err(message)
     }
 }
 
