@@ -21,6 +21,7 @@ from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, prot
 from ._errors import ScenarioError
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
 from ._reproduce import Reproduction, reproduce
+from ._sweep import SweepData, WorkerError, sweep
 from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, min, ms, ns, packets, s, us
 from ._windward import VERSION as __version__
 from ._windward import (
@@ -71,9 +72,11 @@ __all__ = [
     "Setup",
     "Simulation",
     "Steered",
+    "SweepData",
     "Table",
     "Unit",
     "WindowLaw",
+    "WorkerError",
     "__version__",
     "bit",
     "kB",
@@ -86,5 +89,6 @@ __all__ = [
     "protocols",
     "reproduce",
     "s",
+    "sweep",
     "us",
 ]

@@ -163,16 +163,8 @@ impl Job {
             return None;
         }
         let experiment = &plans[self.experiment].experiment;
-        let mut scenario = Scenario::clone(&self.scenario);
-        scenario.seed = scenario.seed.wrapping_add(u64::from(self.repetition));
-        let mut outcome = simulate(&scenario, cancel)?;
-        let metrics = experiment.metrics.iter();
-        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
-        let metrics = metrics.collect();
-        if !experiment.shows_samples(self.repetition) {
-            // Thousands of values per run: what nobody will look at again goes.
-            outcome.samples = None;
-        }
+        let (metrics, outcome) =
+            experiment.perform(&self.scenario, self.repetition, cancel, simulate)?;
         let outcome = self.keep.then_some(outcome);
         Some(Finished {
             cell: self.cell,

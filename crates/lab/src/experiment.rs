@@ -438,15 +438,23 @@ impl Experiment {
     /// # Errors
     /// If anything in it is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
-        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-        Self::parse_beside(name, text, &|from| {
-            let path = folder.join(from);
-            std::fs::read_to_string(&path).map_err(|e| LabError::io("read", &path, e))
-        })
+        Self::parse_beside(name, text, &|from| Self::text_beside(name, from))
+    }
+
+    /// The text of a file beside the experiment's.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn text_beside(name: &str, from: &str) -> Result<String, LabError> {
+        let path = Path::new(name).parent().unwrap_or(Path::new("")).join(from);
+        std::fs::read_to_string(&path).map_err(|e| LabError::io("read", &path, e))
     }
 
     /// The same; `beside` gives the text of a file that it takes readings from.
-    pub(crate) fn parse_beside(
+    ///
+    /// # Errors
+    /// If anything in it is wrong, and what `beside` says.
+    pub fn parse_beside(
         name: &str,
         text: &str,
         beside: &dyn Fn(&str) -> Result<String, LabError>,

@@ -11,12 +11,11 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use windward_sim::output::OutputDir;
 
 use crate::LabError;
 use crate::campaign::Record;
+use crate::journal::{CHECKSUM, FORM, Journal};
 use crate::report::{GENERATOR, Section};
 
 /// The folder in the folder.
@@ -25,27 +24,6 @@ const INSIDE: &str = ".windward";
 const JOURNAL: &str = "runs-";
 /// What pages of earlier versions say of themselves.
 const EARLIER: &str = "Made by windward ";
-/// Changes with the form of what is kept: sections and records.
-const FORM: u32 = 3;
-
-/// How records are summed up against bits that fall over.
-const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
-
-/// What a journal begins with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Opening {
-    form: u32,
-    version: String,
-    /// What was to be run: another campaign has another key.
-    key: u64,
-}
-
-impl Opening {
-    fn of(key: u64) -> Self {
-        Opening { form: FORM, version: env!("CARGO_PKG_VERSION").to_owned(), key }
-    }
-}
-
 /// A folder that this process alone writes into.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -199,17 +177,7 @@ impl Folder {
     pub(crate) fn journal(&mut self, key: u64, resume: bool) -> Result<Vec<Record>, LabError> {
         let name = format!("{JOURNAL}{key:016x}");
         let path = self.inside.join(&name);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(LabError::io("read", &path, e)),
-        };
-        let mut rest = &bytes[..];
-        let ours = read_frame(&mut rest) == Some(Opening::of(key));
-        let mut records = Vec::new();
-        while let Some(record) = read_frame(&mut rest).filter(|_| ours) {
-            records.push(record);
-        }
+        let (journal, records): (_, Vec<Record>) = Journal::open(path.clone(), key)?;
         if resume && records.is_empty() {
             let message = match journals(&self.path).any(|other| other != path) {
                 true => {
@@ -220,60 +188,19 @@ impl Folder {
             };
             return Err(LabError::Folder { path: self.path.clone(), message: message.to_owned() });
         }
-        // What was being written when it ended is not whole.
-        let whole = if ours { (bytes.len() - rest.len()) as u64 } else { 0 };
-        self.journal = Some(Journal { path, key, whole, file: None });
+        self.journal = Some(journal);
         Ok(if resume { records } else { Vec::new() })
     }
 
     /// Notes a run that is done.
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), LabError> {
         self.used = true;
-        match &mut self.journal {
-            None => Ok(()),
-            Some(journal) => {
-                journal.write(record).map_err(|e| LabError::io("write", &journal.path, e))
-            }
-        }
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.write(record))
     }
 
     /// Everything is written: the journal is not needed any more.
     pub(crate) fn finish(mut self) -> Result<(), LabError> {
-        let Some(Journal { path, .. }) = self.journal.take() else { return Ok(()) };
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LabError::io("remove", &path, e)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The runs of one campaign that are done.
-#[derive(Debug)]
-struct Journal {
-    path: PathBuf,
-    key: u64,
-    /// So many bytes of what is there are whole.
-    whole: u64,
-    /// Once there is something to write.
-    file: Option<File>,
-}
-
-impl Journal {
-    fn write(&mut self, record: &Record) -> io::Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let mut options = OpenOptions::new();
-                let mut file = options.create(true).write(true).truncate(false).open(&self.path)?;
-                file.set_len(self.whole)?;
-                io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
-                if self.whole == 0 {
-                    write_frame(&mut file, &Opening::of(self.key))?;
-                }
-                none.insert(file)
-            }
-        };
-        write_frame(file, record)
+        self.journal.take().map_or(Ok(()), |mut journal| journal.remove())
     }
 }
 
@@ -327,23 +254,4 @@ fn check_page(path: &Path) -> Result<(), LabError> {
                   another folder with --out"
                 .to_owned(),
     })
-}
-
-/// Length, content, checksum.
-fn write_frame(file: &mut File, content: &impl Serialize) -> io::Result<()> {
-    let body = postcard::to_stdvec_crc32(content, CHECKSUM.digest()).map_err(io::Error::other)?;
-    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
-    let mut frame = length.to_le_bytes().to_vec();
-    frame.extend(body);
-    // In one call: a process that is killed leaves as little torn as can be.
-    file.write_all(&frame)
-}
-
-/// The next frame, if it is whole.
-fn read_frame<T: DeserializeOwned>(rest: &mut &[u8]) -> Option<T> {
-    let (length, after) = rest.split_first_chunk::<4>()?;
-    let body = after.get(..u32::from_le_bytes(*length) as usize)?;
-    let content = postcard::from_bytes_crc32(body, CHECKSUM.digest()).ok()?;
-    *rest = &after[body.len()..];
-    Some(content)
 }

@@ -94,19 +94,8 @@ impl Experiment {
     /// If one of them is impossible, or a metric names a group or link that is not there.
     pub fn plan(&self, effort: &Effort) -> Result<Plan, LabError> {
         let length = self.overridden(self.run_length(effort));
-        let runs = self.cells().saturating_mul(length.repetitions as usize);
-        if runs == 0 || runs > MAX_RUNS {
-            return Err(LabError::Experiment {
-                file: self.file.clone(),
-                line: 0,
-                message: format!(
-                    "{} cells times {} repetitions are {runs} runs; 1 to {MAX_RUNS} are possible",
-                    self.cells(),
-                    length.repetitions
-                ),
-            });
-        }
-        let experiment = self.without_impossible(&length);
+        self.check_runs(&length, MAX_RUNS)?;
+        let experiment = self.without_impossible(&length, |e| 0..e.cells());
         let scenarios = (0..experiment.cells())
             .map(|cell| experiment.scenario(cell, &length, &Deviation::PLAIN));
         Ok(Plan {
@@ -117,14 +106,37 @@ impl Experiment {
         })
     }
 
-    fn without_impossible(&self, length: &RunLength) -> Experiment {
+    /// Are there runs, and no more than `most`?
+    pub(crate) fn check_runs(&self, length: &RunLength, most: usize) -> Result<(), LabError> {
+        let runs = self.cells().saturating_mul(length.repetitions as usize);
+        if (1..=most).contains(&runs) {
+            return Ok(());
+        }
+        Err(LabError::Experiment {
+            file: self.file.clone(),
+            line: 0,
+            message: format!(
+                "{} cells times {} repetitions are {runs} runs; 1 to {most} are possible",
+                self.cells(),
+                length.repetitions
+            ),
+        })
+    }
+
+    /// The same without the points at which one of the cells to look at is impossible, on axes that
+    /// leave these out.
+    pub(crate) fn without_impossible<I: IntoIterator<Item = usize>>(
+        &self,
+        length: &RunLength,
+        cells: impl Fn(&Experiment) -> I,
+    ) -> Experiment {
         let mut experiment = self.clone();
         for a in 0..self.axes.len() {
             if !self.axes[a].skip_impossible {
                 continue;
             }
             let mut reasons = vec![None; experiment.axes[a].points.len()];
-            for cell in 0..experiment.cells() {
+            for cell in cells(&experiment) {
                 // All other errors are the plan's to report.
                 if let Err(LabError::Scenario { error, .. }) =
                     experiment.scenario(cell, length, &Deviation::PLAIN)
@@ -222,6 +234,28 @@ impl Experiment {
         Ok(scenario)
     }
 
+    /// One repetition of a cell: its metrics, and what was measured. `simulate` runs a scenario, or
+    /// gives up when it sees the flag.
+    pub(crate) fn perform(
+        &self,
+        cell: &Scenario,
+        repetition: u32,
+        cancel: &AtomicBool,
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Option<Outcome>,
+    ) -> Option<(Vec<f64>, Outcome)> {
+        let mut scenario = cell.clone();
+        scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
+        let mut outcome = simulate(&scenario, cancel)?;
+        let metrics = self.metrics.iter();
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
+        let metrics = metrics.collect();
+        if !self.shows_samples(repetition) {
+            // Thousands of values per run: what nobody will look at again goes.
+            outcome.samples = None;
+        }
+        Some((metrics, outcome))
+    }
+
     /// Does a chart or table show the samples of that repetition?
     pub(crate) fn shows_samples(&self, repetition: u32) -> bool {
         self.plots.iter().any(|plot| match &plot.kind {
@@ -275,19 +309,23 @@ impl Results {
     }
 }
 
-/// How many looks at the cancel flag a run takes.
-const SLICES: u64 = 200;
+/// Packet-hops between two looks at the cancel flag: some ten milliseconds.
+const SLICE: f64 = 100_000.0;
 
 /// Runs a scenario to its end, or to the moment `cancel` is set.
 pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Option<Outcome> {
     let mut simulation = Simulation::new(scenario);
-    let slice = Duration::from_ps(scenario.duration.as_ps() / SLICES + 1);
+    // A prediction may be too low.
+    let slices = (scenario.predicted_packet_hops() / SLICE).clamp(20.0, 1e6);
+    let slice = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
+    let slice = slice.max(Duration::from_ps(1));
+    let end = Time::ZERO + scenario.duration;
     let mut until = Time::ZERO;
-    for _ in 0..SLICES {
+    while until < end {
         if cancel.load(Ordering::Relaxed) {
             return None;
         }
-        until += slice;
+        until = end.min(until + slice);
         simulation.advance(until);
     }
     Some(simulation.finish())

@@ -4,18 +4,18 @@
 //! and `bin_start_s` are reserved. What was measured has a dot in its name: that of the group, link
 //! or flow before it, or `run`. So no table has two columns of one name.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::json;
 use windward_core::units::Time;
+use windward_sim::Samples;
 use windward_sim::output::{OutputDir, StagedFile};
 use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
-use windward_sim::{Outcome, Samples, record};
 
 use crate::LabError;
 use crate::campaign::Record;
 use crate::experiment::{PlotKind, Traced};
+use crate::rows::RunColumns;
 use crate::sweep::{Plan, Results, Run};
 
 /// Columns of equal length.
@@ -106,69 +106,14 @@ fn real(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
 }
 
-/// The parts of all outcomes by name, for each a row per run that has it. Of parts with one name
-/// the first counts.
-fn by_name<'a, T, I: Iterator<Item = (&'a str, &'a T)>>(
-    runs: &'a [Run],
-    parts: impl Fn(&'a Outcome) -> I,
-) -> BTreeMap<&'a str, Vec<Option<&'a T>>> {
-    let mut rows: BTreeMap<&str, Vec<Option<&T>>> = BTreeMap::new();
-    for (index, run) in runs.iter().enumerate() {
-        for (name, part) in parts(&run.outcome) {
-            let row = rows.entry(name).or_insert_with(|| vec![None; runs.len()]);
-            row[index].get_or_insert(part);
-        }
-    }
-    rows
-}
-
 impl Results {
-    /// One row per run: labels, seed, metrics, then the sums of each group and link.
+    /// One row per run: labels, seed, metrics, then the sums of each group and of each link on a
+    /// route.
     pub fn run_table(&self) -> Table {
-        let mut table = self.keys(&self.runs.iter().collect::<Vec<_>>());
-        for (m, metric) in self.plan.experiment.metrics.iter().enumerate() {
-            let values = self.runs.iter().map(|r| real(r.metrics[m]));
-            table.push(&metric.name, Values::Real(values.collect()));
-        }
-        // Groups and links may differ from cell to cell; a row has those that it has.
-        let groups = by_name(&self.runs, |o| o.groups.iter().map(|g| (g.name.as_str(), g)));
-        let links = by_name(&self.runs, |o| o.links.iter().map(|l| (l.name.as_str(), l)));
-        for (name, rows) in groups {
-            let mut reals = |column: &str, read: &dyn Fn(&windward_sim::GroupOutcome) -> f64| {
-                let values = rows.iter().map(|g| g.and_then(|g| real(read(g))));
-                table.push(format!("{name}.{column}"), Values::Real(values.collect()));
-            };
-            reals("throughput_bps", &|g| g.throughput_bps);
-            reals("goodput_bps", &|g| g.goodput_bps);
-            reals("throughput_cv", &|g| g.throughput_cv());
-            reals("mean_cwnd_packets", &|g| g.mean_cwnd);
-            let mut counts = |column: &str, read: &dyn Fn(&windward_sim::GroupOutcome) -> u64| {
-                let values = rows.iter().map(|g| g.map(read));
-                table.push(format!("{name}.{column}"), Values::Count(values.collect()));
-            };
-            counts("packets_sent", &|g| g.packets_sent);
-            counts("retransmissions", &|g| g.retransmissions);
-            counts("timeouts", &|g| g.timeouts);
-        }
-        for (name, rows) in links {
-            let used: u64 = rows.iter().flatten().map(|l| l.arrived).sum();
-            if used == 0 {
-                continue;
-            }
-            let utilization = rows.iter().map(|l| l.and_then(|l| real(l.utilization)));
-            let queue = rows.iter().map(|l| l.and_then(|l| real(l.mean_queue_packets)));
-            let dropped = rows.iter().map(|l| l.map(|l| l.dropped));
-            let corrupted = rows.iter().map(|l| l.map(|l| l.corrupted));
-            table.push(format!("{name}.utilization"), Values::Real(utilization.collect()));
-            table.push(format!("{name}.mean_queue_packets"), Values::Real(queue.collect()));
-            table.push(format!("{name}.dropped"), Values::Count(dropped.collect()));
-            table.push(format!("{name}.corrupted"), Values::Count(corrupted.collect()));
-        }
-        let jain = self.runs.iter().map(|r| real(r.outcome.jain)).collect();
-        table.push("run.jain", Values::Real(jain));
-        let hash = self.runs.iter().map(|r| record::fingerprint(&r.outcome)).collect();
-        table.push("run.fingerprint", Values::Text(hash));
-        table
+        let columns = RunColumns::of(&self.plan.scenarios);
+        let experiment = &self.plan.experiment;
+        let rows = self.runs.iter().map(|run| columns.cells(experiment, run));
+        Table::of_rows(&columns.names(experiment), rows)
     }
 
     /// One row per flow of each run.

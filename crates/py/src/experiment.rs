@@ -1,6 +1,7 @@
 //! `windward.Experiment`, and the reproduction of papers.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -22,28 +23,46 @@ pub(crate) struct Experiment {
     name: String,
     text: String,
     changes: Vec<(String, String)>,
-    inner: windward_lab::Experiment,
+    /// Files that it takes readings from, each with its text: they go along where it goes.
+    beside: Vec<(String, String)>,
+    pub(crate) inner: windward_lab::Experiment,
 }
 
+/// What an experiment is made of: name, text, changes, files beside it.
+pub(crate) type Recipe = (String, String, Vec<(String, String)>, Vec<(String, String)>);
+
 impl Experiment {
-    fn new(
-        py: Python<'_>,
-        name: String,
-        text: String,
-        changes: Vec<(String, String)>,
-    ) -> PyResult<Self> {
-        let inner = py.detach(|| {
-            let mut inner = windward_lab::Experiment::parse(&name, &text)?;
+    /// Of a recipe; files that are not in it are looked for beside the experiment's.
+    pub(crate) fn of(py: Python<'_>, recipe: Recipe) -> PyResult<Self> {
+        let (name, text, changes, known) = recipe;
+        let read = py.detach(|| {
+            let beside = Mutex::new(Vec::new());
+            let text_of = |from: &str| {
+                let found = known.iter().find(|(name, _)| name == from);
+                let text = match found {
+                    Some((_, text)) => text.clone(),
+                    None => windward_lab::Experiment::text_beside(&name, from)?,
+                };
+                if let Ok(mut beside) = beside.lock() {
+                    beside.push((from.to_owned(), text.clone()));
+                }
+                Ok(text)
+            };
+            let mut inner = windward_lab::Experiment::parse_beside(&name, &text, &text_of)?;
             for (key, value) in &changes {
                 inner.set(key, value)?;
             }
-            Ok(inner)
+            Ok((inner, beside.into_inner().unwrap_or_default()))
         });
-        let inner = inner.map_err(|wrong| lab(py, wrong))?;
-        Ok(Experiment { name, text, changes, inner })
+        let (inner, beside) = read.map_err(|wrong| lab(py, wrong))?;
+        Ok(Experiment { name, text, changes, beside, inner })
     }
 
-    fn effort(&self, full: bool, repetitions: Option<u32>) -> Effort {
+    pub(crate) fn recipe(&self) -> Recipe {
+        (self.name.clone(), self.text.clone(), self.changes.clone(), self.beside.clone())
+    }
+
+    pub(crate) fn effort(&self, full: bool, repetitions: Option<u32>) -> Effort {
         let effort = if full { Effort::Full } else { Effort::Quick };
         let Some(repetitions) = repetitions else { return effort };
         let length = self.inner.run_length(&effort);
@@ -58,7 +77,7 @@ impl Experiment {
     #[new]
     #[pyo3(signature = (toml, /, name="experiment".to_owned()))]
     fn py_new(py: Python<'_>, toml: String, name: String) -> PyResult<Self> {
-        Self::new(py, name, toml, Vec::new())
+        Self::of(py, (name, toml, Vec::new(), Vec::new()))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
@@ -67,7 +86,7 @@ impl Experiment {
     fn read(_class: &Bound<'_, PyType>, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let text = py.detach(|| ScenarioFile::text(&path));
         let text = text.map_err(|wrong| crate::error::scenario(py, &wrong))?;
-        Self::new(py, ScenarioFile::name(&path), text, Vec::new())
+        Self::of(py, (ScenarioFile::name(&path), text, Vec::new(), Vec::new()))
     }
 
     /// The same with other values of its scenario, as ``--set``; what an axis or a reading sets
@@ -79,13 +98,13 @@ impl Experiment {
         changes: Option<&Bound<'_, PyDict>>,
         keys: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut all = self.changes.clone();
+        let mut recipe = self.recipe();
         for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
             let key: String = key.extract()?;
             let value = values::setting(&value, &key)?;
-            all.push((key, value));
+            recipe.2.push((key, value));
         }
-        Self::new(py, self.name.clone(), self.text.clone(), all)
+        Self::of(py, recipe)
     }
 
     /// Its name.
@@ -145,8 +164,7 @@ impl Experiment {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let this = slf.get();
-        let parts = (&this.name, &this.text, this.changes.clone());
-        Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
+        Ok((slf.get_type().getattr("_of")?, this.recipe().into_pyobject(py)?))
     }
 
     /// For pickle.
@@ -157,8 +175,9 @@ impl Experiment {
         name: String,
         text: String,
         changes: Vec<(String, String)>,
+        beside: Vec<(String, String)>,
     ) -> PyResult<Self> {
-        Self::new(py, name, text, changes)
+        Self::of(py, (name, text, changes, beside))
     }
 
     fn __repr__(&self) -> String {

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod duration;
 mod error;
 mod experiment;
+mod grid;
 mod parts;
 mod run;
 mod scenario;
@@ -83,6 +84,8 @@ fn json(rows: &impl serde::Serialize) -> PyResult<String> {
 mod _windward {
     #[pymodule_export]
     use super::experiment::{Experiment, reproduce};
+    #[pymodule_export]
+    use super::grid::{Dataset, Grid, read_dataset};
     #[pymodule_export]
     use super::parts::{Ack, Congestion, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered};
     #[pymodule_export]

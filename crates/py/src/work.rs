@@ -33,12 +33,21 @@ pub(crate) fn watched<T: Send>(
     how: How<'_, '_>,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
 ) -> PyResult<T> {
-    let cancel = AtomicBool::new(false);
+    watched_by(py, &AtomicBool::new(false), how, work)
+}
+
+/// The same with a flag by which others can stop it too.
+pub(crate) fn watched_by<T: Send>(
+    py: Python<'_>,
+    cancel: &AtomicBool,
+    how: How<'_, '_>,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
+) -> PyResult<T> {
     let share = AtomicU64::new(0);
     let (done, ended) = channel::<()>();
     let How { threads, full, progress } = how;
     std::thread::scope(|scope| {
-        let (cancel, share) = (&cancel, &share);
+        let share = &share;
         let worker = scope.spawn(move || {
             let _done = done;
             let progress = |progress: windward_lab::Progress| {

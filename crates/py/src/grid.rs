@@ -1,0 +1,232 @@
+//! The runs of an experiment by number, and what is done of them: what sweeps on several machines are
+//! made of. `python/windward/_sweep.py` drives them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+use windward_lab::rows::Row;
+use windward_lab::{GridFacts, table::Table as LabTable};
+
+use crate::error;
+use crate::experiment::{Experiment, Recipe};
+use crate::table::Table;
+use crate::work::{How, lab, watched_by};
+
+/// All runs of an experiment by number, from zero: cell after cell, repetition after repetition.
+#[pyclass(frozen, module = "windward._windward")]
+#[derive(Debug)]
+pub(crate) struct Grid {
+    recipe: Recipe,
+    full: bool,
+    repetitions: Option<u32>,
+    inner: windward_lab::Grid,
+    /// Once set nothing of it is run any more.
+    stop: AtomicBool,
+}
+
+/// What a grid is pickled as, the version first.
+type Pickled<'py> = (&'static str, Recipe, bool, Option<u32>, Bound<'py, PyBytes>);
+
+fn how() -> How<'static, 'static> {
+    How { threads: 1, full: false, progress: None }
+}
+
+fn rows_of(bytes: &[u8]) -> PyResult<Vec<Row>> {
+    postcard::from_bytes(bytes).map_err(|_| error::value("these are no rows of a grid"))
+}
+
+#[pymethods]
+impl Grid {
+    /// Raises:
+    ///     ScenarioError: A scenario is impossible.
+    #[new]
+    #[pyo3(signature = (experiment, *, full=false, repetitions=None))]
+    fn py_new(
+        py: Python<'_>,
+        experiment: &Bound<'_, Experiment>,
+        full: bool,
+        repetitions: Option<u32>,
+    ) -> PyResult<Self> {
+        let this = experiment.get();
+        let effort = this.effort(full, repetitions);
+        let stop = AtomicBool::new(false);
+        let inner = watched_by(py, &stop, how(), |options| {
+            windward_lab::Grid::new(&this.inner, &effort, options.cancel)
+        })?;
+        Ok(Grid { recipe: this.recipe(), full, repetitions, inner, stop })
+    }
+
+    /// Name of the experiment.
+    #[getter]
+    fn id(&self) -> &str {
+        &self.inner.experiment().id
+    }
+
+    /// Number of runs.
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.inner.runs()
+    }
+
+    /// Those of the runs ``start`` to ``stop`` that ``dataset`` does not have, each with its predicted
+    /// cost in packet-hops, the most expensive first.
+    #[pyo3(signature = (start, stop, dataset=None))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        start: u64,
+        stop: u64,
+        dataset: Option<&Bound<'_, Dataset>>,
+    ) -> PyResult<Vec<(u64, f64)>> {
+        let dataset = dataset.map(Bound::get);
+        let planned = watched_by(py, &self.stop, how(), |options| {
+            let held = dataset.map(Dataset::inner);
+            let wanted = |run| held.as_ref().is_none_or(|held| !held.has(run));
+            self.inner.plan(start..stop, wanted, options.cancel)
+        })?;
+        Ok(planned.into_iter().map(|planned| (planned.run, planned.cost)).collect())
+    }
+
+    /// Does some runs, by number: their rows as bytes, and the seconds that it took.
+    fn run<'py>(&self, py: Python<'py>, runs: Vec<u64>) -> PyResult<(Bound<'py, PyBytes>, f64)> {
+        let since = Instant::now();
+        let rows =
+            watched_by(py, &self.stop, how(), |options| self.inner.run(&runs, options.cancel))?;
+        let bytes = postcard::to_stdvec(&rows).map_err(error::failed)?;
+        Ok((PyBytes::new(py, &bytes), since.elapsed().as_secs_f64()))
+    }
+
+    /// Stops what is running of it, in whichever thread, for good.
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The rows of all runs, in order.
+    ///
+    /// Raises:
+    ///     ValueError: One is missing, or there twice.
+    fn table(&self, py: Python<'_>, rows: Vec<Vec<u8>>) -> PyResult<Table> {
+        let table = py.detach(|| -> PyResult<LabTable> {
+            let mut all: Vec<Row> = Vec::new();
+            for bytes in &rows {
+                all.extend(rows_of(bytes)?);
+            }
+            all.sort_by_key(|row| row.run);
+            let numbers = all.iter().map(|row| row.run);
+            if !numbers.eq(0..self.inner.runs()) {
+                let (there, runs) = (all.len(), self.inner.runs());
+                return Err(error::value(format!("{there} rows of {runs} runs")));
+            }
+            let cells = all.into_iter().map(|row| row.cells);
+            Ok(LabTable::of_rows(&self.inner.columns(), cells))
+        });
+        Table::of_lab(&table?)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let this = slf.get();
+        let facts = postcard::to_stdvec(&this.inner.facts()).map_err(error::failed)?;
+        let facts = PyBytes::new(py, &facts);
+        let version = env!("CARGO_PKG_VERSION");
+        let parts = (version, this.recipe.clone(), this.full, this.repetitions, facts);
+        Ok((slf.get_type().getattr("_of")?, parts))
+    }
+
+    /// For pickle.
+    #[classmethod]
+    fn _of(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        version: &str,
+        recipe: Recipe,
+        full: bool,
+        repetitions: Option<u32>,
+        facts: &[u8],
+    ) -> PyResult<Self> {
+        let mine = env!("CARGO_PKG_VERSION");
+        if version != mine {
+            return Err(error::failed(format!(
+                "windward {mine} cannot run a sweep of windward {version}: install the same version \
+                 on all machines"
+            )));
+        }
+        let facts: GridFacts =
+            postcard::from_bytes(facts).map_err(|_| error::value("this is no grid"))?;
+        let experiment = Experiment::of(py, recipe)?;
+        let effort = experiment.effort(full, repetitions);
+        let inner = windward_lab::Grid::with(&experiment.inner, &effort, facts);
+        let inner = inner.map_err(|wrong| lab(py, wrong))?;
+        let recipe = experiment.recipe();
+        Ok(Grid { recipe, full, repetitions, inner, stop: AtomicBool::new(false) })
+    }
+}
+
+/// What is done of a sweep, on disk.
+#[pyclass(frozen, module = "windward._windward")]
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    inner: Mutex<windward_lab::Dataset>,
+}
+
+impl Dataset {
+    fn inner(&self) -> MutexGuard<'_, windward_lab::Dataset> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    /// Raises:
+    ///     OSError: The folder cannot be read or written, is another sweep's or is written to by
+    ///         somebody else; or it has rows and ``resume`` is false.
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    fn py_new(
+        py: Python<'_>,
+        folder: PathBuf,
+        grid: &Bound<'_, Grid>,
+        resume: bool,
+    ) -> PyResult<Self> {
+        let grid = &grid.get().inner;
+        let inner = py.detach(|| windward_lab::Dataset::open(&folder, grid, resume));
+        Ok(Dataset { inner: Mutex::new(inner.map_err(|wrong| lab(py, wrong))?) })
+    }
+
+    /// Adds the rows of [`Grid::run`]. When it returns they outlive the process.
+    fn add(&self, py: Python<'_>, rows: &[u8]) -> PyResult<()> {
+        let rows = rows_of(rows)?;
+        py.detach(|| self.inner().add(rows)).map_err(|wrong| lab(py, wrong))
+    }
+
+    /// Writes the rows that no file has yet into one.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner().flush()).map_err(|wrong| lab(py, wrong))
+    }
+
+    /// Number of runs that are done.
+    #[getter]
+    fn done(&self) -> u64 {
+        self.inner().count()
+    }
+
+    /// The folder with the files.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.inner().path().to_owned()
+    }
+}
+
+/// The rows of a dataset's folder, in the order of the experiment.
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+#[pyfunction]
+pub(crate) fn read_dataset(py: Python<'_>, folder: PathBuf) -> PyResult<Table> {
+    let table = py.detach(|| windward_lab::Dataset::read(&folder));
+    Table::of_lab(&table.map_err(|wrong| lab(py, wrong))?)
+}

@@ -1,0 +1,553 @@
+"""Sweeps on one machine or many: any executor, Dask, Ray.
+
+One thread, the caller's, hands out tasks and takes their rows. What a run finds depends on the
+experiment and its number alone, so nothing of who does it, and when, can be seen in the rows.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import functools
+import math
+import os
+import pickle
+import queue
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, overload
+
+from . import _windward
+from ._windward import Experiment, Grid, Table
+
+#: Packet-hops a second before anything was measured.
+_SPEED = 3e6
+#: Runs that are planned at once: what is longest first is so among them.
+_BLOCK = 1 << 16
+#: Tasks that a worker has at hand: one that it does, and one to begin with when that ends.
+_AHEAD = 2
+#: Tasks that a scheduler holds at most, whatever the number of workers.
+_MOST = 4096
+#: Times that a task is handed out again when whoever did it is gone.
+_RETRIES = 5
+#: Seconds that a scheduler may be gone.
+_PATIENCE = 10.0
+#: Seconds from one file of a dataset to the next, at least, and their share in the time so far.
+_FILE_EVERY = (10.0, 0.05)
+
+
+class WorkerError(RuntimeError):
+    """Workers of a cluster cannot do a sweep: they are gone, or have another version of Windward.
+
+    With a dataset all rows that arrived are kept: ``resume=True`` goes on.
+    """
+
+
+class SweepData:
+    """The rows of a sweep as Parquet files in a folder.
+
+    polars, pyarrow, DuckDB, Dask and Spark read ``path``, also while it grows. Rows stand there in
+    the order in which they came; ``run.number`` has that of the experiment.
+
+    Attributes:
+        path: The folder with the files.
+        runs: Number of runs.
+    """
+
+    path: Path
+    runs: int
+
+    def __init__(self, path: Path, runs: int) -> None:
+        self.path = path
+        self.runs = runs
+
+    def table(self) -> Table:
+        """All rows in the order of the experiment, with the columns of ``Experiment.sweep``."""
+        return _windward.read_dataset(self.path)
+
+    def __len__(self) -> int:
+        return self.runs
+
+    def __repr__(self) -> str:
+        return f"<windward.SweepData of {self.runs} runs: {self.path}>"
+
+
+@overload
+def sweep(
+    experiment: Experiment,
+    executor: Any = None,
+    *,
+    dataset: None = None,
+    resume: bool = False,
+    full: bool = False,
+    repetitions: int | None = None,
+    task_seconds: float = 1.0,
+    progress: Callable[[float], object] | None = None,
+) -> Table: ...
+@overload
+def sweep(
+    experiment: Experiment,
+    executor: Any = None,
+    *,
+    dataset: str | os.PathLike[str],
+    resume: bool = False,
+    full: bool = False,
+    repetitions: int | None = None,
+    task_seconds: float = 1.0,
+    progress: Callable[[float], object] | None = None,
+) -> SweepData: ...
+def sweep(
+    experiment: Experiment,
+    executor: Any = None,
+    *,
+    dataset: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    full: bool = False,
+    repetitions: int | None = None,
+    task_seconds: float = 1.0,
+    progress: Callable[[float], object] | None = None,
+) -> Table | SweepData:
+    """Runs every combination of an experiment's axes, wherever there are workers.
+
+    Args:
+        executor: Who does it: any ``concurrent.futures.Executor``, a ``dask.distributed.Client``,
+            the module ``ray``, or an address: ``tcp://...`` of a Dask scheduler, ``ray://...`` or
+            ``ray`` of a Ray cluster. None are threads of this process, one per core. It stays open.
+        dataset: A folder that the rows go to while they come, each run once: Parquet files in
+            ``experiment=ID``. What is in it outlives this process.
+        resume: Go on with what the dataset has of this sweep, if anything.
+        full: The file's ``full`` and not its ``quick``.
+        repetitions: Runs of each combination, instead of the file's.
+        task_seconds: About how long a task takes; a task is at least one run.
+        progress: Called now and then with the share done, 0 to 1.
+
+    Returns:
+        A row a run as ``Experiment.sweep`` gives them, in the same order; with ``dataset`` where
+        they are.
+
+    Raises:
+        ScenarioError: A scenario is impossible.
+        WorkerError: Workers were lost time and again, or have another version of Windward.
+        ConnectionError: There is no scheduler, or it is gone.
+        OSError: The dataset cannot be written, or is another sweep's.
+    """
+    if not 0 < task_seconds < math.inf:
+        raise ValueError(f"task_seconds = {task_seconds}: must be above 0")
+    grid = Grid(experiment, full=full, repetitions=repetitions)
+    store = None if dataset is None else _windward.Dataset(dataset, grid, resume)
+    with _workers(executor) as workers:
+        rows = _Driver(grid, workers, store, task_seconds, progress).conduct()
+    if store is None:
+        return grid.table(rows)
+    return SweepData(Path(store.path), grid.runs)
+
+
+class _Driver:
+    """Hands out tasks, longest first, and takes their rows."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        workers: _Workers,
+        store: _windward.Dataset | None,
+        task_seconds: float,
+        progress: Callable[[float], object] | None,
+    ) -> None:
+        self._grid = grid
+        self._workers = workers
+        self._store = store
+        self._task_seconds = task_seconds
+        self._progress = progress
+        self._rows: list[bytes] = []
+        self._ended: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+        self._under_way: set[_Task] = set()
+        # Corrected as runs end: what is left is predicted by what they took.
+        self._cost_done = 0.0
+        self._seconds_done = 0.0
+        self._runs_done = 0 if store is None else store.done
+        self._began = self._flushed = time.monotonic()
+        self._workers_known = (-math.inf, 1)
+        # What waits, the most expensive last; what that costs; and the blocks behind it.
+        self._waiting: list[tuple[int, float]] = []
+        self._cost_waiting = 0.0
+        self._blocks = range(0, grid.runs, _BLOCK)
+
+    def conduct(self) -> list[bytes]:
+        """Everything, to the end; the rows if there is no dataset."""
+        self._payload = self._workers.payload(self._grid)
+        try:
+            while True:
+                while len(self._under_way) < self._window() and (task := self._next()):
+                    self._submit(task)
+                if not self._under_way:
+                    break
+                self._take()
+            if self._store is not None:
+                self._store.flush()
+        except BaseException:
+            self._give_up()
+            raise
+        return self._rows
+
+    def _count(self) -> int:
+        """Workers, as of a moment ago: they come and go."""
+        since, count = self._workers_known
+        if time.monotonic() - since > 2.0:
+            count = self._workers.count()
+            self._workers_known = (time.monotonic(), count)
+        return count
+
+    def _window(self) -> int:
+        return min(_MOST, _AHEAD * self._count())
+
+    def _next(self) -> _Task | None:
+        """The next task, if there is anything left to do."""
+        while not self._waiting:
+            if not self._blocks:
+                return None
+            start, self._blocks = self._blocks[0], self._blocks[1:]
+            planned = self._grid.plan(start, start + _BLOCK, self._store)
+            self._waiting = planned[::-1]
+            self._cost_waiting = sum(cost for _, cost in planned)
+        speed = self._cost_done / self._seconds_done if self._seconds_done > 0 else _SPEED
+        seconds = self._task_seconds
+        if not self._blocks:
+            # Towards the end in smaller pieces, so that all workers end together.
+            seconds = min(seconds, self._cost_waiting / speed / (2 * self._count()))
+        task = _Task()
+        while self._waiting:
+            run, cost = self._waiting[-1]
+            if task.runs and task.cost + cost > seconds * speed:
+                break
+            self._waiting.pop()
+            self._cost_waiting -= cost
+            task.runs.append(run)
+            task.cost += cost
+        return task
+
+    def _submit(self, task: _Task) -> None:
+        task.future = self._workers.submit(_run, self._payload, task.runs)
+        self._under_way.add(task)
+        task.future.add_done_callback(lambda _: self._ended.put(task))
+
+    def _take(self) -> None:
+        """Waits for a task to end and takes its rows."""
+        try:
+            # Wakes up now and then: a scheduler that is gone does not say so of every task.
+            task = self._ended.get(timeout=1.0)
+        except queue.Empty:
+            self._workers.check()
+            return
+        try:
+            rows, seconds = self._workers.result(task.future)
+        except _Lost as lost:
+            self._workers.check()
+            task.tries += 1
+            if task.tries > _RETRIES:
+                raise WorkerError(
+                    f"runs {task.runs[0]} and {len(task.runs) - 1} more of {self._grid.id} were "
+                    f"begun {task.tries} times, and each time the worker was gone before they were "
+                    f"done ({lost}); has it enough memory?"
+                ) from lost
+            self._submit(task)
+            return
+        self._under_way.discard(task)
+        self._cost_done += task.cost
+        self._seconds_done += seconds
+        self._runs_done += len(task.runs)
+        if self._progress is not None:
+            self._progress(self._runs_done / self._grid.runs)
+        if self._store is None:
+            self._rows.append(rows)
+            return
+        self._store.add(rows)
+        now = time.monotonic()
+        every = max(_FILE_EVERY[0], _FILE_EVERY[1] * (now - self._began))
+        if now - self._flushed > every:
+            self._store.flush()
+            self._flushed = now
+
+    def _give_up(self) -> None:
+        """Ends what is under way, and keeps what is there."""
+        self._workers.stop(self._grid, [task.future for task in self._under_way])
+        if self._store is not None:
+            self._store.flush()
+
+
+class _Task:
+    """Some runs, and who does them."""
+
+    __slots__ = ("cost", "future", "runs", "tries")
+
+    def __init__(self) -> None:
+        self.runs: list[int] = []
+        self.cost = 0.0
+        self.tries = 0
+        self.future: Any = None
+
+
+# --- what workers do ---------------------------------------------------------------------
+
+
+def _run(payload: Any, runs: list[int]) -> tuple[bytes, float]:
+    """Does some runs of a grid, in whatever process."""
+    return _grid(payload).run(runs)
+
+
+def _stop(payload: Any) -> None:
+    """Stops what this process does of a grid."""
+    _grid(payload).stop()
+    _unpickled.cache_clear()
+
+
+def _grid(payload: Any) -> Grid:
+    if isinstance(payload, Grid):
+        return payload
+    version, grid = payload
+    if version != _windward.VERSION:
+        raise WorkerError(
+            f"{socket.gethostname()} has windward {_windward.VERSION}, and this sweep is of windward "
+            f"{version}: install the same version on all workers"
+        )
+    return _unpickled(grid)
+
+
+@functools.lru_cache(maxsize=4)
+def _unpickled(payload: bytes) -> Grid:
+    grid = pickle.loads(payload)
+    if not isinstance(grid, Grid):
+        raise TypeError(f"a sweep is of a windward grid, not {type(grid).__name__}")
+    return grid
+
+
+# --- who they are ------------------------------------------------------------------------
+
+
+class _Lost(Exception):
+    """Whoever did a task is gone, and may have done it or not."""
+
+
+class _Workers:
+    """An executor and what this module has to know of it. Closes only what it opened."""
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def count(self) -> int:
+        """How many there are now, at least one."""
+        raise NotImplementedError
+
+    def payload(self, grid: Grid) -> Any:
+        """The grid as tasks carry it."""
+        return _windward.VERSION, pickle.dumps(grid)
+
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+        raise NotImplementedError
+
+    def result(self, future: Any) -> Any:
+        """What a task that ended gave: rows, and the seconds that they took.
+
+        Raises:
+            _Lost: It has to be done again.
+        """
+        return future.result()
+
+    def stop(self, grid: Grid, futures: list[Any]) -> None:
+        """Ends these tasks as far as it can."""
+        grid.stop()
+        for future in futures:
+            future.cancel()
+
+    def check(self) -> None:
+        """Raises ConnectionError if there is nobody left who would say that tasks end."""
+
+
+class _Pool(_Workers):
+    """A ``concurrent.futures.Executor``, or what looks like one."""
+
+    def __init__(self, executor: Any, *, own: bool = False) -> None:
+        self._executor = executor
+        self._own = own
+
+    def __exit__(self, *_: object) -> None:
+        if self._own:
+            self._executor.shutdown(cancel_futures=True)
+
+    def count(self) -> int:
+        known = getattr(self._executor, "_max_workers", None)
+        return known if isinstance(known, int) and known > 0 else os.cpu_count() or 1
+
+    def payload(self, grid: Grid) -> Any:
+        # Threads share it: one flag stops them all.
+        if isinstance(self._executor, concurrent.futures.ThreadPoolExecutor):
+            return grid
+        return super().payload(grid)
+
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+        return self._executor.submit(fn, payload, runs)
+
+    def result(self, future: Any) -> Any:
+        try:
+            return future.result()
+        except concurrent.futures.BrokenExecutor as error:
+            raise WorkerError(
+                f"a process of the pool is gone, and with it the pool ({error}): begin again with "
+                "another one; rows of a dataset are kept, and resume=True goes on"
+            ) from error
+
+
+class _Dask(_Workers):
+    def __init__(self, client: Any, *, own: bool = False) -> None:
+        self._client = client
+        self._own = own
+        self._address = client.scheduler.address
+        self._gone_since = math.inf
+
+    def __exit__(self, *_: object) -> None:
+        if self._own:
+            self._client.close()
+
+    def count(self) -> int:
+        threads: dict[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+        # Not pure: Dask would keep results of equal tasks.
+        return self._client.submit(fn, payload, runs, pure=False)
+
+    def result(self, future: Any) -> Any:
+        distributed = _dask()
+        try:
+            return future.result()
+        except ModuleNotFoundError as error:
+            raise WorkerError(
+                f"a worker says {error}: install windward {_windward.VERSION} on all workers"
+            ) from error
+        except (
+            distributed.scheduler.KilledWorker,
+            distributed.CommClosedError,
+            concurrent.futures.CancelledError,
+        ) as error:
+            raise _Lost(str(error)) from error
+        finally:
+            future.release()
+
+    def stop(self, grid: Grid, futures: list[Any]) -> None:
+        if self._client.status != "running":
+            return
+        self._client.cancel(futures)
+        with contextlib.suppress(OSError):
+            self._client.run(_stop, self.payload(grid), on_error="ignore")
+
+    def check(self) -> None:
+        if self._client.status == "running":
+            self._gone_since = math.inf
+            return
+        self._gone_since = min(self._gone_since, time.monotonic())
+        # It may be back in a moment.
+        if self._client.status == "closed" or time.monotonic() - self._gone_since > _PATIENCE:
+            raise ConnectionError(
+                f"the Dask scheduler {self._address} does not answer any more; rows of a dataset "
+                "are kept, and resume=True goes on"
+            )
+
+
+class _Ray(_Workers):
+    def __init__(self, address: str | None) -> None:
+        ray = self._ray = _ray()
+        self._own = not ray.is_initialized()
+        if self._own:
+            where = {} if address in (None, "ray") else {"address": address}
+            try:
+                ray.init(log_to_driver=False, include_dashboard=False, **where)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise ConnectionError(f"no Ray cluster at {address}: {error}") from error
+        # Ray begins a task again when its worker is gone.
+        self._remote = ray.remote(max_retries=_RETRIES)(_run)
+
+    def __exit__(self, *_: object) -> None:
+        if self._own:
+            self._ray.shutdown()
+
+    def count(self) -> int:
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+        return _RayFuture(self._remote.remote(payload, runs))
+
+    def result(self, future: Any) -> Any:
+        exceptions = self._ray.exceptions
+        try:
+            return future.result()
+        except exceptions.WorkerCrashedError as error:
+            raise _Lost(str(error)) from error
+        except exceptions.RayTaskError as error:
+            cause = error.cause
+            raise cause if isinstance(cause, BaseException) else error from error
+
+    def stop(self, grid: Grid, futures: list[Any]) -> None:
+        for future in futures:
+            self._ray.cancel(future.reference)
+
+
+class _RayFuture:
+    """A reference of Ray with the methods of a future."""
+
+    def __init__(self, reference: Any) -> None:
+        self.reference = reference
+        self._future = reference.future()
+
+    def result(self) -> Any:
+        return self._future.result()
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
+        self._future.add_done_callback(fn)
+
+
+def _dask() -> Any:
+    try:
+        import distributed
+        import distributed.scheduler
+    except ImportError as error:
+        raise ImportError("a Dask scheduler needs Dask: pip install windward[dask]") from error
+    return distributed
+
+
+def _ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise ImportError("a Ray cluster needs Ray: pip install windward[ray]") from error
+    return ray
+
+
+def _workers(executor: Any) -> _Workers:
+    if executor is None:
+        count = os.cpu_count() or 1
+        return _Pool(concurrent.futures.ThreadPoolExecutor(count), own=True)
+    if isinstance(executor, str):
+        if executor == "ray" or executor.startswith("ray://"):
+            return _Ray(executor)
+        distributed = _dask()
+        try:
+            client = distributed.Client(executor, timeout="10s", set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(f"no Dask scheduler at {executor}: {error}") from error
+        return _Dask(client, own=True)
+    module = type(executor).__module__.partition(".")[0]
+    if getattr(executor, "__name__", None) == "ray":
+        return _Ray(None)
+    if module == "distributed":
+        return _Dask(executor)
+    if callable(getattr(executor, "submit", None)):
+        return _Pool(executor)
+    raise TypeError(
+        f"executor: a {type(executor).__name__} is no concurrent.futures.Executor, Dask client, "
+        "module ray or address"
+    )
