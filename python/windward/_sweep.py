@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import functools
+import importlib
 import math
 import os
 import pickle
@@ -137,11 +138,13 @@ def sweep(
         raise ValueError(f"task_seconds = {task_seconds}: must be above 0")
     grid = Grid(experiment, full=full, repetitions=repetitions)
     store = None if dataset is None else _windward.Dataset(dataset, grid, resume)
-    with _workers(executor) as workers:
-        rows = _Driver(grid, workers, store, task_seconds, progress).conduct()
-    if store is None:
-        return grid.table(rows)
-    return SweepData(Path(store.path), grid.runs)
+    try:
+        with _workers(executor) as workers:
+            rows = _Driver(grid, workers, store, task_seconds, progress).conduct()
+    finally:
+        if store is not None:
+            store.close()
+    return grid.table(rows) if store is None else SweepData(store.path, grid.runs)
 
 
 class _Driver:
@@ -230,7 +233,11 @@ class _Driver:
     def _submit(self, task: _Task) -> None:
         task.future = self._workers.submit(_run, self._payload, task.runs)
         self._under_way.add(task)
-        task.future.add_done_callback(lambda _: self._ended.put(task))
+
+        def ended(_: Any) -> None:
+            self._ended.put(task)
+
+        task.future.add_done_callback(ended)
 
     def _take(self) -> None:
         """Waits for a task to end and takes its rows."""
@@ -257,16 +264,19 @@ class _Driver:
         self._cost_done += task.cost
         self._seconds_done += seconds
         self._runs_done += len(task.runs)
-        if self._progress is not None:
-            self._progress(self._runs_done / self._grid.runs)
         if self._store is None:
             self._rows.append(rows)
-            return
-        self._store.add(rows)
+        else:
+            self._keep(rows, self._store)
+        if self._progress is not None:
+            self._progress(self._runs_done / self._grid.runs)
+
+    def _keep(self, rows: bytes, store: _windward.Dataset) -> None:
+        store.add(rows)
         now = time.monotonic()
         every = max(_FILE_EVERY[0], _FILE_EVERY[1] * (now - self._began))
         if now - self._flushed > every:
-            self._store.flush()
+            store.flush()
             self._flushed = now
 
     def _give_up(self) -> None:
@@ -430,7 +440,7 @@ class _Dask(_Workers):
             ) from error
         except (
             distributed.scheduler.KilledWorker,
-            distributed.CommClosedError,
+            distributed.comm.CommClosedError,
             concurrent.futures.CancelledError,
         ) as error:
             raise _Lost(str(error)) from error
@@ -511,20 +521,18 @@ class _RayFuture:
 
 def _dask() -> Any:
     try:
-        import distributed
-        import distributed.scheduler
+        importlib.import_module("distributed.scheduler")
+        return importlib.import_module("distributed")
     except ImportError as error:
         raise ImportError("a Dask scheduler needs Dask: pip install windward[dask]") from error
-    return distributed
 
 
 def _ray() -> Any:
     try:
-        import ray
-        import ray.exceptions
+        importlib.import_module("ray.exceptions")
+        return importlib.import_module("ray")
     except ImportError as error:
         raise ImportError("a Ray cluster needs Ray: pip install windward[ray]") from error
-    return ray
 
 
 def _workers(executor: Any) -> _Workers:

@@ -21,9 +21,9 @@ use crate::sweep::{Run, simulate};
 /// More runs than this are a mistake: a terabyte of rows.
 const MAX_RUNS: usize = 1_000_000_000;
 /// Up to so many cells all are looked at before the first run, which takes some seconds.
-const ALL_CELLS: usize = 50_000;
+const ALL_CELLS: usize = 10_000;
 /// Of more than that so many, evenly spread, and all that differ from the first on one axis only.
-const SPREAD: usize = 5_000;
+const SPREAD: usize = 2_000;
 
 /// All runs of an experiment: cell after cell, repetition after repetition.
 #[derive(Debug, Clone)]

@@ -9,7 +9,8 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use windward_lab::rows::Row;
-use windward_lab::{GridFacts, table::Table as LabTable};
+use windward_lab::table::Table as LabTable;
+use windward_lab::{GridFacts, LabError};
 
 use crate::error;
 use crate::experiment::{Experiment, Recipe};
@@ -85,7 +86,8 @@ impl Grid {
         let dataset = dataset.map(Bound::get);
         let planned = watched_by(py, &self.stop, how(), |options| {
             let held = dataset.map(Dataset::inner);
-            let wanted = |run| held.as_ref().is_none_or(|held| !held.has(run));
+            let open = held.as_ref().and_then(|held| held.as_ref());
+            let wanted = |run| open.is_none_or(|open| !open.has(run));
             self.inner.plan(start..stop, wanted, options.cancel)
         })?;
         Ok(planned.into_iter().map(|planned| (planned.run, planned.cost)).collect())
@@ -172,12 +174,24 @@ impl Grid {
 #[pyclass(frozen, module = "windward._windward")]
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    inner: Mutex<windward_lab::Dataset>,
+    path: PathBuf,
+    /// Until it is closed.
+    inner: Mutex<Option<windward_lab::Dataset>>,
 }
 
 impl Dataset {
-    fn inner(&self) -> MutexGuard<'_, windward_lab::Dataset> {
+    fn inner(&self) -> MutexGuard<'_, Option<windward_lab::Dataset>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut windward_lab::Dataset) -> Result<(), LabError> + Send,
+    ) -> PyResult<()> {
+        let done = py.detach(|| self.inner().as_mut().map(change));
+        let done = done.ok_or_else(|| error::value("the dataset is closed"))?;
+        done.map_err(|wrong| lab(py, wrong))
     }
 }
 
@@ -196,30 +210,36 @@ impl Dataset {
     ) -> PyResult<Self> {
         let grid = &grid.get().inner;
         let inner = py.detach(|| windward_lab::Dataset::open(&folder, grid, resume));
-        Ok(Dataset { inner: Mutex::new(inner.map_err(|wrong| lab(py, wrong))?) })
+        let inner = inner.map_err(|wrong| lab(py, wrong))?;
+        Ok(Dataset { path: inner.path().to_owned(), inner: Mutex::new(Some(inner)) })
     }
 
     /// Adds the rows of [`Grid::run`]. When it returns they outlive the process.
     fn add(&self, py: Python<'_>, rows: &[u8]) -> PyResult<()> {
         let rows = rows_of(rows)?;
-        py.detach(|| self.inner().add(rows)).map_err(|wrong| lab(py, wrong))
+        self.change(py, |inner| inner.add(rows))
     }
 
     /// Writes the rows that no file has yet into one.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner().flush()).map_err(|wrong| lab(py, wrong))
+        self.change(py, windward_lab::Dataset::flush)
     }
 
-    /// Number of runs that are done.
+    /// Lets others write into it.
+    fn close(&self) {
+        *self.inner() = None;
+    }
+
+    /// Number of runs that are done, until it is closed.
     #[getter]
     fn done(&self) -> u64 {
-        self.inner().count()
+        self.inner().as_ref().map_or(0, windward_lab::Dataset::count)
     }
 
     /// The folder with the files.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.inner().path().to_owned()
+        self.path.clone()
     }
 }
 
