@@ -314,6 +314,20 @@ def test_dask_with_a_driver_killed_is_gone_on_with(tmp_path, serial, cluster):
     rows_in(data, serial)
 
 
+def test_the_command_line_hands_a_sweep_to_dask(tmp_path, cluster):
+    command = [sys.executable, "-m", "windward", "sweep", str(SWEEP), "--out", str(tmp_path)]
+    command += ["--set", "duration=3s", "--set", "warmup=1s", "--repetitions", "2"]
+    command += ["--dask", cluster.scheduler_address]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    folder = tmp_path / "experiment=loss-sweep"
+    assert done.stdout == f"24 runs; the rows are in {folder}\n" and not done.stderr
+    serial = small().sweep(repetitions=2, threads=1).to_pydict()
+    assert ww.SweepData(folder, 24).table().to_pydict() == serial
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 1 and "go on with resume" in again.stderr
+    subprocess.run([*command, "--resume"], check=True)
+
+
 def test_dask_workers_of_another_version_are_refused(cluster):
     import distributed
 

@@ -10,7 +10,7 @@ from . import _windward
 def main() -> int:
     """Runs the command line with this process's arguments; gives the exit status."""
     sys.stdout.flush()
-    return _windward.main(["windward", *sys.argv[1:]])
+    return _windward.main(["windward", *sys.argv[1:]], sys.executable)
 
 
 if __name__ == "__main__":

@@ -474,7 +474,7 @@ class _Ray(_Workers):
         if self._own:
             where = {} if address in (None, "ray") else {"address": address}
             try:
-                ray.init(log_to_driver=False, include_dashboard=False, **where)
+                ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR", **where)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise ConnectionError(f"no Ray cluster at {address}: {error}") from error
         # Ray begins a task again when its worker is gone.

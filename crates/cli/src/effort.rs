@@ -75,13 +75,16 @@ impl EffortArgs {
         self.threads.map_or(0, usize::from)
     }
 
+    /// The values of the scenario to change.
+    pub(crate) fn changes(&self) -> Vec<(String, String)> {
+        let seed = self.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
+        self.set.iter().cloned().chain(seed).collect()
+    }
+
     /// Changes the experiment as asked for.
     pub(crate) fn change(&self, experiment: &mut Experiment) -> Result<(), Failure> {
-        for (key, value) in &self.set {
-            experiment.set(key, value)?;
-        }
-        if let Some(seed) = self.seed {
-            experiment.set("seed", &seed.to_string())?;
+        for (key, value) in self.changes() {
+            experiment.set(&key, &value)?;
         }
         experiment.all_readings = self.all_readings;
         Ok(())

@@ -7,6 +7,7 @@
 //! (runs), `progress`, `signals`.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use windward_sim::text;
@@ -29,6 +30,7 @@ mod sweep;
 mod trace;
 
 use failure::Failure;
+pub use progress::Progress;
 
 /// Loss-resilient, network-assisted congestion control, packet by packet.
 ///
@@ -68,11 +70,12 @@ enum Command {
 }
 
 /// Does what the arguments say, of which the first is the name of the program, and gives the exit
-/// status. Arguments that are wrong, and a second Ctrl-C, end the process.
-pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+/// status. `python` is the interpreter for what is done through the Python package. Arguments that
+/// are wrong, and a second Ctrl-C, end the process.
+pub fn main(args: impl IntoIterator<Item = OsString>, python: &Path) -> u8 {
     let cli = Cli::try_parse_from(args).unwrap_or_else(|error| refuse(&error));
     signals::install();
-    match dispatch(cli) {
+    match dispatch(cli, python) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
@@ -89,14 +92,14 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-fn dispatch(cli: Cli) -> Result<(), Failure> {
+fn dispatch(cli: Cli, python: &Path) -> Result<(), Failure> {
     let quiet = cli.quiet;
     match cli.command {
         None => output::print(&Cli::command().render_long_help().to_string()),
         Some(Command::List(args)) => list::list(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Run(args)) => run::run(&args, quiet),
-        Some(Command::Sweep(args)) => sweep::sweep(&args, quiet),
+        Some(Command::Sweep(args)) => sweep::sweep(&args, quiet, python),
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),

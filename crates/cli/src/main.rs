@@ -1,7 +1,8 @@
 //! The `windward` program: all of it is in the library beside.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    windward_cli::main(std::env::args_os()).into()
+    windward_cli::main(std::env::args_os(), Path::new("python3")).into()
 }

@@ -15,7 +15,7 @@ const STEPS: f64 = 1000.0;
 
 /// Progress from 0 to 1, drawn when it is worth it.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
     since: Stopwatch,
     quiet: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// A bar at its beginning.
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub fn new(quiet: bool) -> Self {
         let hidden = ProgressDrawTarget::hidden();
         let bar = ProgressBar::with_draw_target(Some(STEPS as u64), hidden);
         if let Ok(style) = ProgressStyle::with_template(
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// This share of the work is done; `message` stands at the end of the bar.
-    pub(crate) fn set(&self, share: f64, message: &str) {
+    pub fn set(&self, share: f64, message: &str) {
         if !self.quiet && self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
             // Stays hidden when standard error is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

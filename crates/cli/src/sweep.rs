@@ -1,6 +1,8 @@
 //! `windward sweep`: an experiment of the user's own.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use windward_lab::experiment::RunLength;
 use windward_lab::statistics::Estimate;
@@ -31,11 +33,37 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
 
+    /// Let the workers of a Dask scheduler do the runs, as tcp://HOST:8786; their rows become a
+    /// Parquet dataset in the folder
+    ///
+    /// Needs the Python package with Dask: `pip install windward[dask]`, here and on the workers.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["ray", "strict", "dry_run", "all_readings", "threads"])]
+    dask: Option<String>,
+
+    /// The same with a Ray cluster: ray://HOST:10001, or `local` for one on this machine
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["strict", "dry_run", "all_readings", "threads"])]
+    ray: Option<String>,
+
     #[command(flatten)]
     effort: EffortArgs,
 }
 
-pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
+impl Args {
+    /// The executor as Python calls it, if it is not this process.
+    fn executor(&self) -> Option<String> {
+        let ray = self.ray.as_ref().map(|address| match address.as_str() {
+            "local" => "ray".to_owned(),
+            address => address.to_owned(),
+        });
+        self.dask.clone().or(ray)
+    }
+}
+
+/// `python` is the interpreter for what is done through Python.
+pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failure> {
+    if let Some(executor) = args.executor() {
+        return elsewhere(args, quiet, &executor, python);
+    }
     let mut experiment = Experiment::read(&args.file)?;
     args.effort.change(&mut experiment)?;
     let mut effort = args.effort.effort();
@@ -68,6 +96,42 @@ pub(crate) fn sweep(args: &Args, quiet: bool) -> Result<(), Failure> {
     text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
     output::print(&text)?;
     effort::strictly(args.effort.strict, &summary.claims)
+}
+
+/// Hands the sweep to the Python package, which knows the schedulers of clusters.
+fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<(), Failure> {
+    let request = serde_json::json!({
+        "file": args.file,
+        "executor": executor,
+        "out": args.out,
+        "repetitions": args.repetitions,
+        "full": args.effort.effort().is_full(),
+        "resume": args.effort.resume,
+        "set": args.effort.changes(),
+        "quiet": quiet,
+    });
+    let mut command = Command::new(python);
+    command.args(["-m", "windward._cluster"]).arg(request.to_string());
+    let error = replace_by(&mut command);
+    let python = python.display();
+    Err(Failure::Failed(format!(
+        "{python}: cannot be started: {error}; --dask and --ray need Python with `pip install windward`"
+    )))
+}
+
+/// Becomes that process: whoever ends this one by its number ends the sweep.
+#[cfg(unix)]
+fn replace_by(command: &mut Command) -> io::Error {
+    std::os::unix::process::CommandExt::exec(command)
+}
+
+/// Does what that process does.
+#[cfg(not(unix))]
+fn replace_by(command: &mut Command) -> io::Error {
+    match command.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
 }
 
 /// A row per combination of the axes: the mean of each metric with its interval.

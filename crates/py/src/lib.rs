@@ -3,6 +3,9 @@
 //! Thin: everything here is a call into the simulator or the lab. What is only convenience for
 //! Python's users is written in Python, in `python/windward`.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 
 mod duration;
@@ -20,8 +23,36 @@ mod work;
 
 /// Runs the command line and gives its exit status. It takes over Ctrl-C.
 #[pyfunction]
-fn main(py: Python<'_>, args: Vec<std::ffi::OsString>) -> u8 {
-    py.detach(|| windward_cli::main(args))
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+fn main(py: Python<'_>, args: Vec<OsString>, python: PathBuf) -> u8 {
+    py.detach(|| windward_cli::main(args, &python))
+}
+
+/// The bar of the command line, on standard error if that is a terminal.
+#[pyclass(module = "windward._windward")]
+#[derive(Debug)]
+struct Bar {
+    bar: Option<windward_cli::Progress>,
+}
+
+#[pymethods]
+impl Bar {
+    #[new]
+    fn py_new(quiet: bool) -> Self {
+        Bar { bar: Some(windward_cli::Progress::new(quiet)) }
+    }
+
+    /// This share of the work is done; `message` stands at the end of the bar.
+    fn set(&self, share: f64, message: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set(share, message);
+        }
+    }
+
+    /// Takes it away.
+    fn clear(&mut self) {
+        self.bar = None;
+    }
 }
 
 /// The protocol table as JSON.
@@ -97,7 +128,7 @@ mod _windward {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::{estimate, explain, look, main, near, parts_json, protocols_json, quantity};
+    use super::{Bar, estimate, explain, look, main, near, parts_json, protocols_json, quantity};
 
     /// Version of the program.
     #[pymodule_export]
