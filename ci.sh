@@ -185,7 +185,7 @@ step_python() {
         fail "python: the package and what its tests need"
         return
     fi
-    "$venv/bin/pytest" --pyargs python/tests docs/python.md windward 2>&1 | tee "$log"
+    "$venv/bin/pytest" --pyargs python/tests docs/python.md docs/clusters.md windward 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     tests=$(grep -oE '[0-9]+ passed' "$log" | tail -1 | cut -d' ' -f1)
     broken=$(grep -oE '[0-9]+ (failed|error)' "$log" | awk '{ sum += $1 } END { print sum + 0 }')

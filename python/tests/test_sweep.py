@@ -446,3 +446,28 @@ def test_ray_with_a_driver_killed_is_gone_on_with(tmp_path, serial):
         rows_in(data, serial)
     finally:
         ray.shutdown()
+
+
+# --- files for clusters ----------------------------------------------------------------------
+
+
+def test_the_slurm_example_makes_a_job_script():
+    pytest.importorskip("dask_jobqueue")
+    command = [sys.executable, str(ROOT / "examples/clusters/slurm.py"), str(SWEEP), "none"]
+    command += ["--dry-run", "--queue", "compute", "--cores", "64", "--memory", "64GB"]
+    script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in ["#SBATCH -p compute", "#SBATCH --cpus-per-task=64", "#SBATCH -t 01:00:00"]:
+        assert line in script.splitlines()
+    assert "distributed.cli.dask_worker tcp://" in script and "--nthreads 64" in script
+
+
+def test_the_manifests_are_yaml_of_their_kinds():
+    yaml = pytest.importorskip("yaml")
+    kinds = {}
+    for path in (ROOT / "examples/clusters").glob("*.yaml"):
+        manifest = yaml.safe_load(path.read_text())
+        kinds[manifest["kind"]] = manifest
+    assert set(kinds) == {"DaskCluster", "RayJob"}
+    # What Ray is to run is a program.
+    program = kinds["RayJob"]["spec"]["entrypoint"].removeprefix('python -c "').removesuffix('"')
+    compile(program, "entrypoint", "exec")

@@ -98,6 +98,15 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
     effort::strictly(args.effort.strict, &summary.claims)
 }
 
+/// What Python does first: says what to do if it has not got the package.
+const BEGIN: &str = "\
+import sys
+try:
+    from windward._cluster import main
+except ImportError as error:
+    sys.exit(f'error: {sys.executable}: {error}; --dask and --ray need `pip install windward` there')
+sys.exit(main())";
+
 /// Hands the sweep to the Python package, which knows the schedulers of clusters.
 fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<(), Failure> {
     let request = serde_json::json!({
@@ -111,7 +120,7 @@ fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<
         "quiet": quiet,
     });
     let mut command = Command::new(python);
-    command.args(["-m", "windward._cluster"]).arg(request.to_string());
+    command.args(["-c", BEGIN]).arg(request.to_string());
     let error = replace_by(&mut command);
     let python = python.display();
     Err(Failure::Failed(format!(

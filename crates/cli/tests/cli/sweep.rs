@@ -326,3 +326,24 @@ fn unknown_figures_get_the_nearest_one() {
     assert!(stderr(&output).contains("`lr2008-fig3`"));
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn what_python_does_says_so_where_there_is_none() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.scenario().display().to_string();
+    let sweep = |more: &[&str]| {
+        let mut command = crate::command(["sweep", &file].iter().chain(more));
+        // Nothing is found there.
+        command.env("PATH", sandbox.path("")).output().unwrap()
+    };
+    let output = sweep(&["--dask", "tcp://127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.starts_with("error: python3: cannot be started: "), "{said}");
+    assert!(said.contains("pip install windward"), "{said}");
+    // What only this program could do is refused with it, and both at once.
+    for wrong in [&["--ray", "local", "--strict"][..], &["--ray", "local", "--dask", "x"]] {
+        let output = sweep(wrong);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    }
+}
