@@ -255,6 +255,22 @@ def test_a_disk_that_is_full_loses_nothing_that_it_took(tmp_path, serial):
     rows_in(ww.sweep(longer(), dataset=tmp_path, resume=True, repetitions=MANY), serial)
 
 
+def test_a_task_that_takes_every_worker_along_is_given_up():
+    class Deadly(_sweep._Pool):
+        begun = 0
+
+        def result(self, future):
+            self.begun += 1
+            raise _sweep._Lost("signal 9")
+
+    grid = _windward.Grid(small(), repetitions=1)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        workers = Deadly(pool)
+        with pytest.raises(ww.WorkerError, match="each time the worker was gone .*signal 9"):
+            _sweep._Driver(grid, workers, None, 1.0, None).conduct()
+    assert workers.begun > 5
+
+
 def test_grids_of_other_versions_are_refused():
     grid = _windward.Grid(small())
     function, parts = grid.__reduce__()
