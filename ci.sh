@@ -14,7 +14,8 @@ exec </dev/null
 
 # README.md names target/release/windward; it has to be there.
 export CARGO_TARGET_DIR=$PWD/target
-export CARGO_TERM_COLOR=never CARGO_NET_RETRY=10
+# What helps to compile a second time costs the first time.
+export CARGO_TERM_COLOR=never CARGO_NET_RETRY=10 CARGO_INCREMENTAL=0
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

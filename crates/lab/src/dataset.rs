@@ -299,7 +299,7 @@ impl Dataset {
         for column in &mut table.columns {
             match &mut column.values {
                 Values::Text(all) => {
-                    *all = order.iter().map(|i| std::mem::take(&mut all[*i])).collect()
+                    *all = order.iter().map(|i| std::mem::take(&mut all[*i])).collect();
                 }
                 Values::Count(all) => *all = order.iter().map(|i| all[*i]).collect(),
                 Values::Real(all) => *all = order.iter().map(|i| all[*i]).collect(),

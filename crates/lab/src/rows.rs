@@ -49,8 +49,11 @@ impl Value {
     }
 }
 
-/// What is told of each group, and how.
-const OF_GROUPS: [(&str, Kind, fn(&GroupOutcome) -> Value); 7] = [
+/// What is told of a part: the name of the column, what its cells hold, and how they are read.
+type Told<T> = (&'static str, Kind, fn(&T) -> Value);
+
+/// What is told of each group.
+const OF_GROUPS: [Told<GroupOutcome>; 7] = [
     ("throughput_bps", Kind::Real, |g| Value::real(g.throughput_bps)),
     ("goodput_bps", Kind::Real, |g| Value::real(g.goodput_bps)),
     ("throughput_cv", Kind::Real, |g| Value::real(g.throughput_cv())),
@@ -61,7 +64,7 @@ const OF_GROUPS: [(&str, Kind, fn(&GroupOutcome) -> Value); 7] = [
 ];
 
 /// The same of each link.
-const OF_LINKS: [(&str, Kind, fn(&LinkOutcome) -> Value); 4] = [
+const OF_LINKS: [Told<LinkOutcome>; 4] = [
     ("utilization", Kind::Real, |l| Value::real(l.utilization)),
     ("mean_queue_packets", Kind::Real, |l| Value::real(l.mean_queue_packets)),
     ("dropped", Kind::Unsigned, |l| Value::Count(l.dropped)),

@@ -329,7 +329,7 @@ fn unknown_figures_get_the_nearest_one() {
 
 #[test]
 fn what_python_does_says_so_where_there_is_none() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::new(&small_experiment());
     let file = sandbox.scenario().display().to_string();
     let sweep = |more: &[&str]| {
         let mut command = crate::command(["sweep", &file].iter().chain(more));
