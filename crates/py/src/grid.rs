@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
@@ -93,13 +92,13 @@ impl Grid {
         Ok(planned.into_iter().map(|planned| (planned.run, planned.cost)).collect())
     }
 
-    /// Does some runs, by number: their rows as bytes, and the seconds that it took.
-    fn run<'py>(&self, py: Python<'py>, runs: Vec<u64>) -> PyResult<(Bound<'py, PyBytes>, f64)> {
-        let since = Instant::now();
+    /// Does some runs, by number: their rows as bytes.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    fn run<'py>(&self, py: Python<'py>, runs: Vec<u64>) -> PyResult<Bound<'py, PyBytes>> {
         let rows =
             watched_by(py, &self.stop, how(), |options| self.inner.run(&runs, options.cancel))?;
         let bytes = postcard::to_stdvec(&rows).map_err(error::failed)?;
-        Ok((PyBytes::new(py, &bytes), since.elapsed().as_secs_f64()))
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Stops what is running of it, in whichever thread, for good.
@@ -111,6 +110,7 @@ impl Grid {
     ///
     /// Raises:
     ///     ValueError: One is missing, or there twice.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn table(&self, py: Python<'_>, rows: Vec<Vec<u8>>) -> PyResult<Table> {
         let table = py.detach(|| -> PyResult<LabTable> {
             let mut all: Vec<Row> = Vec::new();
