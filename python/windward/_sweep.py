@@ -376,7 +376,7 @@ class _Workers:
             future.cancel()
 
     def check(self) -> None:
-        """Raises ConnectionError if there is nobody left who would say that tasks end."""
+        """Waits a while for a scheduler that is gone; raises ConnectionError if it stays so."""
 
 
 class _Pool(_Workers):
@@ -418,17 +418,21 @@ class _Dask(_Workers):
         self._client = client
         self._own = own
         self._address = client.scheduler.address
-        self._gone_since = math.inf
 
     def __exit__(self, *_: object) -> None:
         if self._own:
             self._client.close()
 
     def count(self) -> int:
-        threads: dict[str, int] = self._client.nthreads()
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except OSError:
+            self.check()
+            return 1
         return max(1, sum(threads.values()))
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+        self.check()
         # Not pure: Dask would keep results of equal tasks.
         return self._client.submit(fn, payload, runs, pure=False)
 
@@ -452,21 +456,20 @@ class _Dask(_Workers):
     def stop(self, grid: Grid, futures: list[Any]) -> None:
         if self._client.status != "running":
             return
-        self._client.cancel(futures)
         with contextlib.suppress(OSError):
+            self._client.cancel(futures)
             self._client.run(_stop, self.payload(grid), on_error="ignore")
 
     def check(self) -> None:
-        if self._client.status == "running":
-            self._gone_since = math.inf
-            return
-        self._gone_since = min(self._gone_since, time.monotonic())
-        # It may be back in a moment.
-        if self._client.status == "closed" or time.monotonic() - self._gone_since > _PATIENCE:
-            raise ConnectionError(
-                f"the Dask scheduler {self._address} does not answer any more; rows of a dataset "
-                "are kept, and resume=True goes on"
-            )
+        since = time.monotonic()
+        while self._client.status != "running":
+            # It may be back in a moment.
+            if self._client.status == "closed" or time.monotonic() - since > _PATIENCE:
+                raise ConnectionError(
+                    f"the Dask scheduler {self._address} does not answer any more; rows of a "
+                    "dataset are kept, and resume=True goes on"
+                )
+            time.sleep(0.1)
 
 
 class _Ray(_Workers):
