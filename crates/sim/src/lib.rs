@@ -48,7 +48,7 @@ pub mod table;
 pub mod text;
 pub mod trace;
 
-pub use engine::{FlowSnapshot, LinkSnapshot, Simulation, run};
+pub use engine::{ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Simulation, run};
 pub use name::Name;
 pub use outcome::{
     FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Samples, jain,

@@ -83,6 +83,14 @@ impl Notifier {
         Some(Notifier { rate })
     }
 
+    /// The link has another channel: one that is configured knows it, one that measures will.
+    pub(super) fn set_channel(&mut self, new: &ChannelSpec) {
+        if let Rate::Configured { channel, size, survival } = &mut self.rate {
+            *survival = 1.0 - new.loss_rate(*size);
+            *channel = new.clone();
+        }
+    }
+
     /// A packet has crossed the link, intact or not.
     #[inline]
     pub(super) fn on_packet(&mut self, packet: &mut Packet, corrupted: bool) {
@@ -168,6 +176,20 @@ mod tests {
         assert!((crossed(&mut notifier, PacketKind::Data, 1000, 0.9) - 0.72).abs() < 1e-12);
         assert_eq!(crossed(&mut notifier, PacketKind::Ack, 40, 0.9), 0.9);
         assert!(Notifier::new(NotifierSpec::Off, &channel).is_none());
+    }
+
+    #[test]
+    fn a_channel_that_changes_is_known_where_it_was_known() {
+        let (before, after) = (ChannelSpec::PacketLoss(p(0.2)), ChannelSpec::PacketLoss(p(0.5)));
+        let mut notifier = Notifier::new(NotifierSpec::Configured, &before).unwrap();
+        assert!((crossed(&mut notifier, PacketKind::Data, 1000, 1.0) - 0.8).abs() < 1e-12);
+        notifier.set_channel(&after);
+        for size in [1000, 40] {
+            assert!((crossed(&mut notifier, PacketKind::Data, size, 1.0) - 0.5).abs() < 1e-12);
+        }
+        let mut measured = Notifier::new(NotifierSpec::MEASURED, &before).unwrap();
+        measured.set_channel(&after);
+        assert_eq!(crossed(&mut measured, PacketKind::Data, 1000, 1.0), 1.0);
     }
 
     #[test]

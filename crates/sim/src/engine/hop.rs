@@ -48,13 +48,20 @@ impl QueueEvents {
 }
 
 impl Hop {
-    /// `force_queued` uses a [`QueuedLink`] even where a link of arithmetic would do.
-    pub(super) fn new(spec: &LinkSpec, seed: u64, window: Span, force_queued: bool) -> Self {
+    /// `holds` uses a [`QueuedLink`] even where a link of arithmetic would do; `is_prompt` lets it do
+    /// everything at its instant.
+    pub(super) fn new(
+        spec: &LinkSpec,
+        seed: u64,
+        window: Span,
+        holds: bool,
+        is_prompt: bool,
+    ) -> Self {
         let LinkSpec { name, delay, kind } = spec;
         let LinkKind { rate, queue, channel, notifier } = &**kind;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
-        let mut link = if force_queued {
+        let mut link = if holds {
             Link::Queued(Box::new(QueuedLink::new(rate, *delay, queue, channel, seed, name)))
         } else {
             Link::new(rate, *delay, queue, channel, seed, name)
@@ -62,7 +69,7 @@ impl Hop {
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
         // A notifier tells senders at the instant of a departure.
-        let events = QueueEvents { alarm: Alarm::OFF, is_prompt: force_queued || notifies };
+        let events = QueueEvents { alarm: Alarm::OFF, is_prompt: is_prompt || notifies };
         let queue = matches!(link, Link::Queued(_)).then(|| Box::new(events));
         Hop { link, wire: OnWire::default(), books: Books::default(), queue }
     }

@@ -28,9 +28,9 @@ mod source;
 use std::collections::VecDeque;
 
 use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
-use windward_core::network::{Departure, Fate, Link};
+use windward_core::network::{ChannelSpec, Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
-use windward_core::units::{Duration, Time};
+use windward_core::units::{Duration, Rate, Time};
 
 use self::ahead::MANY_LINKS;
 use self::component::Component;
@@ -69,6 +69,8 @@ pub struct Simulation {
     warmed_up: bool,
     /// Are there so many links that it pays to look ahead, and when was that done last?
     looks_ahead: bool,
+    /// Do packets wait in every link until they leave?
+    holds: bool,
     looked_at: u64,
     events: u64,
     fingerprint: u64,
@@ -106,6 +108,36 @@ pub struct LinkSnapshot {
     pub signal: Option<f64>,
 }
 
+/// What is to change about a link.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LinkChange {
+    /// Another rate.
+    pub rate: Option<Rate>,
+    /// Another loss model.
+    pub channel: Option<ChannelSpec>,
+}
+
+/// Why a link cannot change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeError {
+    /// The simulation was not made by [`Simulation::changeable`]: departures that lie ahead are
+    /// settled.
+    Fixed,
+    /// Its rate is that of a trace.
+    Traced,
+}
+
+impl std::fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ChangeError::Fixed => "the simulation was begun as one whose links do not change",
+            ChangeError::Traced => "the rate of the link is that of a trace, and cannot change",
+        })
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
 /// How much the engine may leave out; the outcome is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
@@ -113,6 +145,8 @@ enum Detail {
     Fast,
     /// An event for every arrival at every queue, so that snapshots are exact.
     Snapshots,
+    /// Packets wait in links until they leave, so that the link may change.
+    Changes,
     /// An event for every departure too: the plain way, to check the others against.
     #[cfg(test)]
     Everything,
@@ -131,16 +165,23 @@ impl Simulation {
         Self::with_detail(scenario, Detail::Snapshots)
     }
 
+    /// As [`Simulation::traced`], with links that [can change](Simulation::change_link); slower
+    /// again, with the same outcome while none does.
+    pub fn changeable(scenario: &Scenario) -> Self {
+        Self::with_detail(scenario, Detail::Changes)
+    }
+
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
         let Scenario { duration, warmup, seed, bin, sample, links, flows, groups, .. } = scenario;
         let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
-        let force_queued = match detail {
-            Detail::Fast | Detail::Snapshots => false,
+        let (holds, is_prompt) = match detail {
+            Detail::Fast | Detail::Snapshots => (false, false),
+            Detail::Changes => (true, false),
             #[cfg(test)]
-            Detail::Everything => true,
+            Detail::Everything => (true, true),
         };
         let mut hops: Vec<Hop> =
-            links.iter().map(|link| Hop::new(link, *seed, window, force_queued)).collect();
+            links.iter().map(|link| Hop::new(link, *seed, window, holds, is_prompt)).collect();
         let (mut routes, of_flow) = Routes::new(flows);
         let flow_states: Vec<Flow> = flows
             .iter()
@@ -185,6 +226,7 @@ impl Simulation {
             sampler: sample.map(|interval| Sampler::new(interval, flows.len(), links.len())),
             warmed_up: false,
             looks_ahead: links.len() >= MANY_LINKS,
+            holds,
             looked_at: 0,
             events: 0,
             fingerprint: 0,
@@ -267,6 +309,31 @@ impl Simulation {
                 Link::Queued(link) => link.signal(),
             },
         }
+    }
+
+    /// Changes the link with that index now, that is after all that happens at this instant. What is
+    /// in transmission finishes as it began; what waits, and what comes, finds the new rate and the
+    /// new channel. Queue management, routers and a notifier that knows the channel know of it.
+    /// Senders find out by themselves.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; nothing is changed then.
+    pub fn change_link(&mut self, index: usize, change: &LinkChange) -> Result<(), ChangeError> {
+        let hop = &mut self.hops[index];
+        let Link::Queued(link) = &mut hop.link else { return Err(ChangeError::Fixed) };
+        if !self.holds {
+            return Err(ChangeError::Fixed);
+        }
+        if let Some(rate) = change.rate
+            && !link.set_rate(self.now, rate)
+        {
+            return Err(ChangeError::Traced);
+        }
+        if let Some(channel) = &change.channel {
+            link.set_channel(channel, self.seed, &self.link_names.get(index));
+        }
+        hop.follow(index as u32, &mut self.schedule);
+        Ok(())
     }
 
     fn run_until(&mut self, until: Time) {

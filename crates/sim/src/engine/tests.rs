@@ -6,8 +6,9 @@
 
 use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::network::{RouterKind, RouterSpec};
+use windward_core::network::{LinkRate, RouterKind, RouterSpec};
 use windward_core::protocols::PROTOCOLS;
+use windward_core::units::Probability;
 
 use super::*;
 use crate::LinkOutcome;
@@ -181,11 +182,13 @@ fn shortcuts_change_nothing_and_the_books_balance() {
         let what = format!("{protocol}, {name}");
         let plain = run_with(scenario, Detail::Everything);
         let snapshots = run_with(scenario, Detail::Snapshots);
+        let changeable = run_with(scenario, Detail::Changes);
         let fast = run_with(scenario, Detail::Fast);
         assert_eq!(fast.links, plain.links, "{what}");
         assert_eq!(fast.flows, plain.flows, "{what}");
         assert_eq!(fast, plain, "{what}");
         assert_eq!(snapshots, plain, "{what}");
+        assert_eq!(changeable, plain, "{what}");
         assert_balanced(&what, scenario, &fast);
         assert!(fast.flows.iter().all(|flow| flow.packets_sent > 10), "{what}: idle flows");
         lost += fast.links.iter().map(|l| l.dropped + l.corrupted).sum::<u64>();
@@ -216,6 +219,7 @@ fn queues_make_up_for_what_they_put_off() {
             let plain = run_with(&scenario, Detail::Everything);
             assert_eq!(run_with(&scenario, Detail::Fast), plain, "{what}");
             assert_eq!(run_with(&scenario, Detail::Snapshots), plain, "{what}");
+            assert_eq!(run_with(&scenario, Detail::Changes), plain, "{what}");
             assert_balanced(&what, &scenario, &plain);
         }
     }
@@ -242,6 +246,160 @@ fn the_seed_and_nothing_else_decides() {
             assert_ne!(first.fingerprint, other.fingerprint, "{what}");
         }
     });
+}
+
+/// A run in which all links change after each second, looked at `steps` times a second.
+fn with_changes(scenario: &Scenario, detail: Detail, steps: u64) -> Outcome {
+    let mut simulation = Simulation::with_detail(scenario, detail);
+    let p = |p| Some(ChannelSpec::PacketLoss(Probability::new(p).unwrap()));
+    let rate = |bps| Rate::from_bps(bps);
+    let changes = [
+        LinkChange { rate: rate(1_500_000), channel: None },
+        LinkChange { rate: rate(7_000_001), channel: p(0.05) },
+        LinkChange { rate: None, channel: Some(ChannelSpec::Clean) },
+        LinkChange { rate: rate(3_000_000), channel: p(0.01) },
+    ];
+    for (second, change) in (1..).zip(changes) {
+        for step in 1..=steps {
+            let ms = 1000 * (second - 1) + 1000 * step / steps;
+            simulation.advance(Time::ZERO + Duration::from_millis(ms));
+        }
+        for link in 0..scenario.links.len() {
+            let traced = matches!(scenario.links[link].kind.rate, LinkRate::Trace(_));
+            let expected =
+                if traced && change.rate.is_some() { Err(ChangeError::Traced) } else { Ok(()) };
+            assert_eq!(simulation.change_link(link, &change), expected);
+        }
+    }
+    comparable(simulation.finish())
+}
+
+#[test]
+fn changes_of_links_find_nothing_settled_ahead() {
+    for (name, body) in SCENARIOS {
+        for protocol in ["newreno", "xcp", "lr-xtcp", "cubic", "bbr"] {
+            let scenario = five_seconds(body, protocol);
+            let what = format!("{protocol}, {name}");
+            let prompt = with_changes(&scenario, Detail::Everything, 1);
+            assert_eq!(with_changes(&scenario, Detail::Changes, 1), prompt, "{what}");
+            assert_eq!(with_changes(&scenario, Detail::Changes, 77), prompt, "{what}, in steps");
+            assert_ne!(run(&scenario).fingerprint, prompt.fingerprint, "{what}");
+            assert_balanced(&what, &scenario, &prompt);
+        }
+    }
+}
+
+/// A connection that always has something in the queue of the first link, its bottleneck.
+const ALWAYS_FULL: &str = r#"
+    dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms", queue = "2000p" }
+    dumbbell.access = { rate = "100Mbit", delay = "5ms", queue = "2000p" }
+    flows = [{ group = "a", protocol = "PROTOCOL", rwnd = 300, initial_window = 200 }]"#;
+
+#[test]
+fn a_link_carries_what_its_rate_at_the_time_allows() {
+    let scenario = build("duration = '30s'", ALWAYS_FULL, "newreno");
+    let (flow, link) = (&scenario.flows[0], scenario.flows[0].bottleneck);
+    let packet = match &flow.kind.traffic {
+        crate::scenario::Traffic::Transport { config, .. } => u64::from(config.packet_size),
+        crate::scenario::Traffic::Datagrams { .. } => panic!("it is a connection"),
+    };
+    let mut simulation = Simulation::changeable(&scenario);
+    let mut carried = Vec::new();
+    let mut before = 0;
+    for (second, mbit) in [(5, 10), (10, 5), (20, 20), (30, 20)] {
+        simulation.advance(Time::ZERO + Duration::from_secs(second));
+        let sent = simulation.link(link).sent_bytes;
+        carried.push(sent - before);
+        before = sent;
+        let rate = Rate::from_bps(mbit * 1_000_000);
+        simulation.change_link(link, &LinkChange { rate, channel: None }).unwrap();
+    }
+    // 10 Mbit/s are 1.25 MB/s: 6.25 MB in 5 s, less the start; then the same; 6.25 MB in 10 s at half
+    // the rate, 25 MB in 10 s at twice. A packet in transmission keeps its old rate.
+    assert!(carried[0] > 6_100_000, "{carried:?}");
+    for (carried, exact) in
+        [(carried[1], 6_250_000), (carried[2], 6_250_000), (carried[3], 25_000_000)]
+    {
+        assert!(u64::abs_diff(carried, exact) <= packet, "{carried} of {exact}");
+    }
+    assert_eq!(simulation.finish().links[link].dropped, 0);
+}
+
+#[test]
+fn routers_know_the_rate_that_a_link_has_now() {
+    // XCP fills half of a link of twice the rate for which it takes it, and keeps a standing queue
+    // before one of half the rate.
+    for (protocol, classes) in [("xcp", false), ("xcp", true), ("lr-lmxcp", false)] {
+        let body = format!(
+            r#"
+            dumbbell.bottleneck = {{ rate = "10Mbit", delay = "20ms", queue = "200p",
+                                     classes = {classes} }}
+            dumbbell.access = {{ rate = "100Mbit", delay = "5ms", queue = "200p" }}
+            flows = [{{ group = "a", count = 3, protocol = "PROTOCOL" }}]"#
+        );
+        let scenario = build("duration = '90s'", &body, protocol);
+        let link = scenario.flows[0].bottleneck;
+        let mut simulation = Simulation::changeable(&scenario);
+        let mut before = (0, 0);
+        for (round, mbit) in [10, 5, 20].into_iter().enumerate() {
+            let begin = 30 * round as u64;
+            let at = |second| Time::ZERO + Duration::from_secs(begin + second);
+            if round > 0 {
+                let rate = Rate::from_bps(mbit * 1_000_000);
+                simulation.change_link(link, &LinkChange { rate, channel: None }).unwrap();
+            }
+            // What the old windows have under way may be dropped within the first second, but not
+            // after.
+            simulation.advance(at(10));
+            before.1 = simulation.link(link).dropped;
+            before.0 = simulation.link(link).sent_bytes;
+            let mut queue = 0;
+            for second in 11..=30 {
+                simulation.advance(at(second));
+                queue = queue.max(simulation.link(link).queue_packets);
+            }
+            let found = simulation.link(link);
+            let share = (found.sent_bytes - before.0) as f64 / (20.0 * mbit as f64 * 125_000.0);
+            let what = format!("{protocol}, classes {classes}, {mbit} Mbit/s: {share}, {queue}");
+            assert!(share > 0.95 && share <= 1.0, "{what}");
+            assert_eq!(found.dropped, before.1, "{what}");
+            assert!(queue < 40, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_link_loses_as_it_does_now() {
+    let body = r#"
+        dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms" }
+        dumbbell.access = { rate = "100Mbit", delay = "5ms" }
+        flows = [{ group = "PROTOCOL", cbr = { rate = "8Mbit", packet_size = 1000 } }]"#;
+    // 1000 packets a second.
+    let scenario = build("duration = '60s'", body, "voice");
+    let link = scenario.flows[0].bottleneck;
+    let mut simulation = Simulation::changeable(&scenario);
+    let mut corrupted = Vec::new();
+    for (second, loss) in [(20, 0.1), (40, 0.0), (60, 0.0)] {
+        simulation.advance(Time::ZERO + Duration::from_secs(second));
+        corrupted.push(simulation.link(link).corrupted);
+        let channel = Some(ChannelSpec::PacketLoss(Probability::new(loss).unwrap()));
+        simulation.change_link(link, &LinkChange { rate: None, channel }).unwrap();
+    }
+    assert_eq!(corrupted[0], 0);
+    // 20 000 packets at 0.1: five standard errors are 5 sqrt(20 000 * 0.09) = 212.
+    assert!(corrupted[1].abs_diff(2000) < 212, "{corrupted:?}");
+    // One may have been in transmission.
+    assert!(corrupted[2] - corrupted[1] <= 1, "{corrupted:?}");
+}
+
+#[test]
+fn links_change_only_where_that_was_said_before() {
+    let scenario = five_seconds(SCENARIOS[0].1, "newreno");
+    let change = LinkChange { rate: Rate::from_bps(1), channel: None };
+    for mut simulation in [Simulation::new(&scenario), Simulation::traced(&scenario)] {
+        assert_eq!(simulation.change_link(0, &change), Err(ChangeError::Fixed));
+        assert_eq!(comparable(simulation.finish()), comparable(run(&scenario)));
+    }
 }
 
 const SHARED: &str = r#"

@@ -180,6 +180,12 @@ pub trait QueueManagement: fmt::Debug {
         let _ = (now, queue);
     }
 
+    /// The wire has another rate from now on, and the queue may count on `share` of it; all that was
+    /// due by `now` has been done.
+    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
+        let _ = (now, wire, share);
+    }
+
     /// The lane that an arriving packet joins if it is let in, from 0; at most one more than there
     /// are.
     fn lane(&mut self, label: Label, packet: &Packet) -> usize {
@@ -256,6 +262,9 @@ impl<M: QueueManagement + ?Sized> QueueManagement for Box<M> {
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
         (**self).on_timer(now, queue);
     }
+    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
+        (**self).on_rate(now, wire, share);
+    }
     fn lane(&mut self, label: Label, packet: &Packet) -> usize {
         (**self).lane(label, packet)
     }
@@ -328,6 +337,9 @@ impl QueueManagement for Aqm {
     }
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
         each!(self, aqm => aqm.on_timer(now, queue));
+    }
+    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
+        each!(self, aqm => aqm.on_rate(now, wire, share));
     }
     fn lane(&mut self, label: Label, packet: &Packet) -> usize {
         each!(self, aqm => aqm.lane(label, packet))

@@ -15,7 +15,7 @@ use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
 use crate::rng::Stream;
-use crate::units::{Duration, Probability, Time};
+use crate::units::{Duration, Probability, Rate, Time};
 
 /// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -161,6 +161,10 @@ impl QueueManagement for Red {
             typical => now.since(since).as_secs_f64() / typical,
         });
         self.judge(queue.packets, idle, packet.flags.contains(Flags::ECN_CAPABLE))
+    }
+    /// The whole of a pause under way ages the average at the new rate.
+    fn on_rate(&mut self, _: Time, wire: Rate, _: Rate) {
+        self.typical = wire.transmission_time(self.spec.mean_packet_size);
     }
 }
 

@@ -49,10 +49,9 @@ enum Clock {
     Time { mean: [Duration; 2], until: Time },
 }
 
-impl Channel {
-    /// The channel described by `spec`, drawing from `stream`.
-    pub fn new(spec: &ChannelSpec, mut stream: Stream) -> Self {
-        let law = match *spec {
+impl Law {
+    fn new(spec: &ChannelSpec, stream: &mut Stream) -> Self {
+        match *spec {
             ChannelSpec::Clean => Law::Clean,
             ChannelSpec::Custom(custom) => Law::Custom(custom.0.make()),
             ChannelSpec::PacketLoss(p) => Law::PacketLoss(p),
@@ -72,8 +71,19 @@ impl Channel {
                 };
                 Law::GilbertElliott { clock, bad: false, loss: [loss_good, loss_bad] }
             }
-        };
-        Channel { law, stream }
+        }
+    }
+}
+
+impl Channel {
+    /// The channel described by `spec`, drawing from `stream`.
+    pub fn new(spec: &ChannelSpec, mut stream: Stream) -> Self {
+        Channel { law: Law::new(spec, &mut stream), stream }
+    }
+
+    /// Destroys as `spec` says from now on, with the random numbers that come next.
+    pub fn become_as(&mut self, spec: &ChannelSpec) {
+        self.law = Law::new(spec, &mut self.stream);
     }
 
     /// Does this channel never destroy anything?

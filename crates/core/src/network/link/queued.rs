@@ -71,6 +71,8 @@ struct Queue<T> {
     limit: QueueLimit,
     aqm: Aqm,
     router: Router,
+    /// Its weight beside other classes.
+    weight: f64,
     /// Is there queue management at all, and does it make room? Known, for most need not be asked.
     is_managed: bool,
     makes_room: bool,
@@ -84,10 +86,11 @@ struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn new(spec: &QueueSpec, place: &Place<'_>) -> Self {
+    fn new(spec: &QueueSpec, weight: f64, place: &Place<'_>) -> Self {
         let aqm = spec.aqm.make(place);
         Queue {
             limit: spec.limit,
+            weight,
             is_managed: !matches!(aqm, Aqm::DropTail(_)),
             makes_room: aqm.makes_room(),
             aqm,
@@ -167,6 +170,11 @@ impl<T> Queue<T> {
     }
 }
 
+/// What of the wire a class of this weight may count on, where the weights add up to `sum`.
+fn share(wire: Rate, weight: f64, sum: f64) -> Rate {
+    Rate::from_bps((wire.as_bps() as f64 * weight / sum) as u64).unwrap_or(wire)
+}
+
 impl<T> QueuedLink<T> {
     /// An idle link; `name` names its random streams.
     pub fn new(
@@ -182,15 +190,16 @@ impl<T> QueuedLink<T> {
         let weights = || queue.classes.iter().map(|class| class.weight);
         let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
         let queues = if queue.classes.is_empty() {
-            vec![Queue::new(queue, &Place { wire, share: wire, limit: queue.limit, seed, name })]
+            let place = Place { wire, share: wire, limit: queue.limit, seed, name };
+            vec![Queue::new(queue, 1.0, &place)]
         } else {
             let class = |(index, class): (u8, &ClassSpec)| {
                 queue_of[class.kind as usize] = index;
-                let share = wire.as_bps() as f64 * class.weight / sum;
-                let share = Rate::from_bps(share as u64).unwrap_or(wire);
+                let share = share(wire, class.weight, sum);
                 let name = format!("{name}/{}", class.kind.name());
                 let limit = class.queue.limit;
-                Queue::new(&class.queue, &Place { wire, share, limit, seed, name: &name })
+                let place = Place { wire, share, limit, seed, name: &name };
+                Queue::new(&class.queue, class.weight, &place)
             };
             (0..).zip(&queue.classes).map(class).collect()
         };
@@ -210,6 +219,31 @@ impl<T> QueuedLink<T> {
         };
         link.timer = link.soonest_timer();
         link
+    }
+
+    /// Gives the wire another rate from `now` on, up to which the link must have been
+    /// [advanced](super::Link::advance): the packet in transmission finishes at the old rate, and
+    /// queue management and routers know the new one. Returns whether that can be, which it cannot
+    /// where the rate is that of a trace.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
+        if !self.wire.set_rate(now, rate) {
+            return false;
+        }
+        let sum = self.queues.iter().map(|queue| queue.weight).sum();
+        for queue in &mut self.queues {
+            let share = share(rate, queue.weight, sum);
+            queue.router.on_rate(now, share);
+            queue.aqm.on_rate(now, rate, share);
+        }
+        self.timer = self.soonest_timer();
+        true
+    }
+
+    /// Gives the wire another channel, for the packets whose transmission has not begun; a notifier
+    /// that knows the channel knows the new one. Random numbers go on where they were; `seed` and
+    /// `name` are those that the link was made with.
+    pub fn set_channel(&mut self, channel: &ChannelSpec, seed: u64, name: &str) {
+        self.wire.set_channel(channel, seed, name);
     }
 
     fn queue_of(&self, label: Label) -> usize {
@@ -508,6 +542,72 @@ mod tests {
         }
         assert_eq!(served, (0..10).collect::<Vec<_>>());
         assert_eq!(now, Time::ZERO + Duration::from_millis(10));
+    }
+
+    #[test]
+    fn what_is_in_transmission_keeps_its_rate() {
+        // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half and
+        // then a quarter of the rate the others take 4 ms each.
+        let ms = |ms: f64| Time::ZERO + Duration::from_secs_f64(ms / 1e3);
+        let bps = |bps| Rate::from_bps(bps).unwrap();
+        for slow in [2_000_000, 1_999_999] {
+            let mut link = QueuedLink::new(
+                &bps(8_000_000).into(),
+                Duration::ZERO,
+                &queue(10, RouterSpec::default()),
+                &ChannelSpec::Clean,
+                1,
+                "test",
+            );
+            let mut packets = vec![packet(1000); 3];
+            for (handle, packet) in packets.iter_mut().enumerate() {
+                link.offer(Time::ZERO, label(RouterKind::Any), packet, handle);
+            }
+            assert!(link.advance(ms(0.5), &mut packets[..]).is_none());
+            assert!(link.set_rate(ms(0.5), bps(4_000_000)));
+            assert_eq!(link.wire.unsent_bytes(ms(0.5)), Some(500));
+            assert!(link.set_rate(ms(0.5), bps(slow)));
+            assert_eq!(link.wire.unsent_bytes(ms(0.75)), Some(250));
+            let (_, second) = serve(&mut link, ms(1.0), &mut packets).unwrap();
+            let off = |time: Time, ms: f64| (time.as_secs_f64() * 1e3 - ms).abs();
+            assert!(off(second, 5.0) < 1e-5, "{second:?}");
+            assert_eq!(link.wire.unsent_bytes(ms(2.0)), Some(750));
+            let (_, third) = serve(&mut link, second, &mut packets).unwrap();
+            assert!(off(third, 9.0) < 1e-5, "{third:?}");
+        }
+        let trace = crate::network::RateTrace::new(vec![1]).unwrap();
+        let spec = queue(10, RouterSpec::default());
+        let clean = ChannelSpec::Clean;
+        let mut link =
+            QueuedLink::<usize>::new(&trace.into(), Duration::ZERO, &spec, &clean, 1, "test");
+        assert!(!link.set_rate(Time::ZERO, bps(8)), "a trace stays");
+    }
+
+    #[test]
+    fn another_channel_goes_on_with_the_random_numbers() {
+        let p = |p| ChannelSpec::PacketLoss(crate::units::Probability::new(p).unwrap());
+        let fates = |changes: &[(u32, f64)]| {
+            let rate = Rate::from_bps(8_000_000).unwrap().into();
+            let spec = queue(10, RouterSpec::default());
+            let mut link = QueuedLink::new(&rate, Duration::ZERO, &spec, &p(0.3), 1, "test");
+            let fate = |index: u32| {
+                if let Some((_, loss)) = changes.iter().find(|(at, _)| *at == index) {
+                    link.set_channel(&p(*loss), 1, "test");
+                }
+                let now = Time::ZERO + Duration::from_millis(2 * u64::from(index));
+                match link.offer(now, label(RouterKind::Any), &mut packet(1000), ()) {
+                    Some(Fate::Sent { departure, .. }) => departure.destroyed,
+                    other => panic!("the link is idle: {other:?}"),
+                }
+            };
+            (0..1000).map(fate).collect::<Vec<bool>>()
+        };
+        let same = fates(&[]);
+        // To the same loss and back from another: what is drawn is what would have been.
+        assert_eq!(fates(&[(300, 0.3)]), same);
+        let other = fates(&[(300, 0.6), (600, 0.3)]);
+        assert_eq!((&other[..300], &other[600..]), (&same[..300], &same[600..]));
+        assert!(other[300..600].iter().filter(|lost| **lost).count() > 140);
     }
 
     #[test]

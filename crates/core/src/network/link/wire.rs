@@ -31,6 +31,23 @@ struct Special {
     trace: Option<TraceWire>,
     channel: Option<Channel>,
     notifier: Option<Notifier>,
+    /// The rate before a change, of a packet that ends at that instant.
+    earlier: Option<(Time, Pace)>,
+}
+
+/// Picoseconds a byte, or the rate where they are no whole number of so many bits.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    byte_time: u32,
+    rate: Option<Rate>,
+}
+
+impl Pace {
+    fn of(rate: Rate) -> Self {
+        let byte_time = rate.byte_time().and_then(|time| u32::try_from(time.as_ps()).ok());
+        let byte_time = byte_time.unwrap_or(0);
+        Pace { byte_time, rate: (byte_time == 0).then_some(rate) }
+    }
 }
 
 impl Wire {
@@ -41,16 +58,11 @@ impl Wire {
         seed: u64,
         name: &str,
     ) -> Self {
-        let byte_time = rate.mean().byte_time().and_then(|time| u32::try_from(time.as_ps()).ok());
-        let mut wire = Wire {
-            busy_until: Time::ZERO,
-            delay,
-            special: None,
-            byte_time: byte_time.unwrap_or(0),
-            plain_byte_time: 0,
-        };
-        if wire.byte_time == 0 {
-            wire.special().rate = Some(rate.mean());
+        let Pace { byte_time, rate: other_rate } = Pace::of(rate.mean());
+        let mut wire =
+            Wire { busy_until: Time::ZERO, delay, special: None, byte_time, plain_byte_time: 0 };
+        if other_rate.is_some() {
+            wire.special().rate = other_rate;
         }
         if let LinkRate::Trace(trace) = rate {
             wire.special().trace = Some(TraceWire::new(trace.clone()));
@@ -102,7 +114,7 @@ impl Wire {
         packet: &mut Packet,
     ) -> Departure {
         let usual = self.transmission_time(packet.size);
-        let Special { rate, trace, channel, notifier } =
+        let Special { rate, trace, channel, notifier, .. } =
             &mut **self.special.get_or_insert_default();
         let end = match (trace, rate) {
             (Some(trace), _) => trace.send(start, arrived, packet.size),
@@ -124,13 +136,60 @@ impl Wire {
     /// varies.
     pub(super) fn unsent_bytes(&self, now: Time) -> Option<u64> {
         let left = self.busy_until.max(now).since(now);
-        if self.special.as_ref().is_some_and(|special| special.trace.is_some()) {
+        if self.is_traced() {
             return None;
         }
-        Some(match self.special.as_ref().and_then(|special| special.rate) {
+        let Pace { byte_time, rate } = self.pace_under_way();
+        Some(match rate {
             Some(rate) => (left.as_secs_f64() * rate.as_bps() as f64 / 8.0).round() as u64,
-            None => left.as_ps().div_ceil(u64::from(self.byte_time)),
+            None => left.as_ps().div_ceil(u64::from(byte_time)),
         })
+    }
+
+    /// The rate of what was handed to it last.
+    fn pace_under_way(&self) -> Pace {
+        let Some(special) = &self.special else {
+            return Pace { byte_time: self.byte_time, rate: None };
+        };
+        match special.earlier {
+            Some((end, pace)) if end == self.busy_until => pace,
+            _ => Pace { byte_time: self.byte_time, rate: special.rate },
+        }
+    }
+
+    fn is_traced(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.trace.is_some())
+    }
+
+    /// Another rate for what is sent from `now` on. Returns whether that can be: a trace stays.
+    pub(super) fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
+        if self.is_traced() {
+            return false;
+        }
+        let earlier = (self.busy_until > now).then(|| (self.busy_until, self.pace_under_way()));
+        let Pace { byte_time, rate } = Pace::of(rate);
+        self.byte_time = byte_time;
+        if rate.is_some() || earlier.is_some() || self.special.is_some() {
+            let special = self.special();
+            (special.rate, special.earlier) = (rate, earlier);
+        }
+        true
+    }
+
+    /// Another channel for what is sent from now on.
+    pub(super) fn set_channel(&mut self, spec: &ChannelSpec, seed: u64, name: &str) {
+        let has_one = self.special.as_ref().is_some_and(|special| special.channel.is_some());
+        if !has_one && *spec == ChannelSpec::Clean {
+            return;
+        }
+        let special = self.special();
+        let channel = special.channel.get_or_insert_with(|| {
+            Channel::new(&ChannelSpec::Clean, Stream::new(seed, "channel", name))
+        });
+        channel.become_as(spec);
+        if let Some(notifier) = &mut special.notifier {
+            notifier.set_channel(spec);
+        }
     }
 
     pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {

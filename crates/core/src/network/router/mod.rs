@@ -23,7 +23,7 @@ use std::fmt;
 use super::aqm::{Backlog, Place};
 use crate::packet::Packet;
 use crate::part::{CustomPart, Part, Plain, axis};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 axis! {
     $ each each_kind;
@@ -165,6 +165,12 @@ pub trait Feedback: fmt::Debug {
         let _ = (now, queue);
     }
 
+    /// What the queue may count on of the wire is `share` from now on; all that was due by `now` has
+    /// been done.
+    fn on_rate(&mut self, now: Time, share: Rate) {
+        let _ = (now, share);
+    }
+
     /// The value that it sends out now, if that is one number.
     fn signal(&self) -> Option<f64> {
         None
@@ -223,6 +229,9 @@ impl<F: Feedback + ?Sized> Feedback for Box<F> {
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
         (**self).on_timer(now, queue);
     }
+    fn on_rate(&mut self, now: Time, share: Rate) {
+        (**self).on_rate(now, share);
+    }
     fn signal(&self) -> Option<f64> {
         (**self).signal()
     }
@@ -273,6 +282,9 @@ impl Feedback for Router {
     }
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
         each!(self, router => router.on_timer(now, queue));
+    }
+    fn on_rate(&mut self, now: Time, share: Rate) {
+        each!(self, router => router.on_rate(now, share));
     }
     fn signal(&self) -> Option<f64> {
         each!(self, router => router.signal())

@@ -145,6 +145,13 @@ impl Feedback for XcpRouter {
     fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
         self.end_intervals(now, queue.bytes);
     }
+    fn on_rate(&mut self, now: Time, share: Rate) {
+        if self.asleep {
+            // The lengths of the intervals that it slept through depend on the old rate.
+            self.wake(now, true);
+        }
+        self.capacity = share.bytes_per_s();
+    }
 }
 
 impl RouterPart for XcpRouter {
