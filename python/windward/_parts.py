@@ -77,7 +77,8 @@ class QueueManagement(Protocol):
 
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
     leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
-    packet of a transport that understands none.
+    packet of a transport that understands none. ``on_rate(rate_bps, share_bps)`` hears of the link's
+    new rate, and of what the queue may count on of it, when ``Simulation.change_link`` changes it.
     """
 
     def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:

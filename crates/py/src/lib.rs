@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
+mod amount;
 mod duration;
 mod error;
 mod experiment;

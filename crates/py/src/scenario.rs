@@ -98,13 +98,10 @@ impl Scenario {
         &self,
         py: Python<'_>,
         scenario: &windward_sim::Scenario,
-        traced: bool,
+        make: fn(&windward_sim::Scenario) -> windward_sim::Simulation,
     ) -> PyResult<windward_sim::Simulation> {
         let _aside = Aside::put();
-        let sim = py.detach(|| match traced {
-            true => windward_sim::Simulation::traced(scenario),
-            false => windward_sim::Simulation::new(scenario),
-        });
+        let sim = py.detach(|| make(scenario));
         parts::raise(py)?;
         Ok(sim)
     }
@@ -231,13 +228,13 @@ impl Scenario {
             None => Ok(()),
         };
         let Some(interval) = trace else {
-            let mut sim = self.begin(py, &scenario, false)?;
+            let mut sim = self.begin(py, &scenario, windward_sim::Simulation::new)?;
             slices.advance(py, &mut sim, end, tell)?;
             return Ok(Run::new(py.detach(|| sim.finish()), None));
         };
         let interval = duration::read(interval, "trace")?;
         let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
-        let mut sim = self.begin(py, &scenario, true)?;
+        let mut sim = self.begin(py, &scenario, windward_sim::Simulation::traced)?;
         let mut flows = Rows::new(&FlowRow::COLUMNS);
         let mut links = Rows::new(&LinkRow::COLUMNS);
         while let Some(instant) = trace.next_sample() {

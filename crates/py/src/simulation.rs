@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windward_core::endpoint::window::WindowLaw;
@@ -11,13 +11,15 @@ use windward_core::part::Custom;
 use windward_core::units::Time;
 use windward_sim::scenario::Traffic;
 use windward_sim::table::{Cell, Column, Kind};
+use windward_sim::{ChangeError, LinkChange};
 
 use crate::parts::steered::{self, Helm};
+use crate::parts::{self, Aside};
 use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::slices::Slices;
 use crate::table::Table;
-use crate::{duration, error};
+use crate::{amount, duration, error};
 
 /// A run that goes on as far as it is told, and can be looked at in between::
 ///
@@ -27,6 +29,13 @@ use crate::{duration, error};
 ///     run = simulation.finish()
 ///
 /// The outcome is that of ``scenario.run()``, whatever the steps.
+///
+/// Args:
+///     scenario: What to simulate.
+///     seed: Instead of the scenario's.
+///     changes: Links may be changed in between, by ``change_link``. What comes out is the same while
+///         none is, but for ``Run.events``; it takes longer, for such links must keep their
+///         packets until they leave.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Simulation {
@@ -149,11 +158,20 @@ fn index<'a>(
 #[pymethods]
 impl Simulation {
     #[new]
-    #[pyo3(signature = (scenario, seed=None))]
-    fn py_new(py: Python<'_>, scenario: &Bound<'_, Scenario>, seed: Option<u64>) -> PyResult<Self> {
+    #[pyo3(signature = (scenario, seed=None, *, changes=false))]
+    fn py_new(
+        py: Python<'_>,
+        scenario: &Bound<'_, Scenario>,
+        seed: Option<u64>,
+        changes: bool,
+    ) -> PyResult<Self> {
+        let make = match changes {
+            true => windward_sim::Simulation::changeable,
+            false => windward_sim::Simulation::traced,
+        };
         let of = scenario.get();
         let scenario = of.seeded(seed);
-        let (sim, helms) = steered::helms(|| of.begin(py, &scenario, true));
+        let (sim, helms) = steered::helms(|| of.begin(py, &scenario, make));
         let sim = sim?;
         let law = WindowLaw::Custom(Custom(&steered::LAW));
         let flows =
@@ -229,6 +247,53 @@ impl Simulation {
         let names = self.scenario.links.iter().map(|link| link.name.as_str());
         let index = index("link", name, names)?;
         self.link_rows(Some(index))?.to_pylist(py)?.get_item(0)
+    }
+
+    /// Changes a directed link now, after all that happens at this instant: what is in transmission
+    /// finishes as it began; what waits in the queue, and what comes, finds the link as it is now.
+    /// Queue management and routers learn of a rate at once, senders by what happens to them.
+    /// Possible where the simulation was begun with ``changes=True``.
+    ///
+    /// Args:
+    ///     name: The link, as in ``links``.
+    ///     rate: Another rate, ``"5Mbit"`` or ``5 * ww.Mbit``. None leaves it.
+    ///     loss: The probability that a packet is lost on the wire, ``0.02`` or ``"2%"``, each
+    ///         for itself, instead of whatever loss model the link had. None leaves that.
+    ///
+    /// Raises:
+    ///     KeyError: If there is no link of that name.
+    ///     ValueError: If it is no rate from 1 bit/s to 100 Tbit/s, or no probability; if the rate of
+    ///         the link is that of a trace; without ``changes=True``.
+    #[pyo3(signature = (name, *, rate=None, loss=None))]
+    fn change_link(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        rate: Option<&Bound<'_, PyAny>>,
+        loss: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let names = self.scenario.links.iter().map(|link| link.name.as_str());
+        let index = index("link", name, names)?;
+        if rate.is_none() && loss.is_none() {
+            return Err(PyTypeError::new_err("nothing to change: give a rate, a loss or both"));
+        }
+        let change = LinkChange {
+            rate: rate.map(amount::rate).transpose()?,
+            channel: loss.map(amount::loss).transpose()?,
+        };
+        self.with(|sim| {
+            // Queue management in Python hears of it.
+            let _aside = Aside::put();
+            sim.change_link(index, &change).map_err(|wrong| match wrong {
+                ChangeError::Fixed => error::value(
+                    "this simulation has links that stay as they are: begin it with changes=True",
+                ),
+                ChangeError::Traced => {
+                    error::value(format!("link {name:?} has the rate of a trace, which stays"))
+                }
+            })?;
+            parts::raise(py)
+        })?
     }
 
     /// Sets the window of a connection whose law is ``Steered``, packets, from its next

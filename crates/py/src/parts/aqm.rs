@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use windward_core::network::QueueLimit;
 use windward_core::network::aqm::{self, Backlog, Leaving, MakeAqm, QueueManagement, Verdict};
 use windward_core::packet;
-use windward_core::units::Time;
+use windward_core::units::{Rate, Time};
 
 use super::{Maker, Method, Packet};
 
@@ -44,6 +44,7 @@ pub(crate) struct Queue {
 struct Manager {
     on_enqueue: Option<Method>,
     on_dequeue: Option<Method>,
+    on_rate: Option<Method>,
 }
 
 impl MakeAqm for Maker {
@@ -64,7 +65,11 @@ impl MakeAqm for Maker {
             let object = object.as_ref()?;
             Python::attach(|py| Method::of(object.bind(py), self.name, name))
         };
-        Box::new(Manager { on_enqueue: method("on_enqueue"), on_dequeue: method("on_dequeue") })
+        Box::new(Manager {
+            on_enqueue: method("on_enqueue"),
+            on_dequeue: method("on_dequeue"),
+            on_rate: method("on_rate"),
+        })
     }
     fn marks(&self) -> bool {
         true
@@ -118,5 +123,10 @@ impl QueueManagement for Manager {
             Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind(), waited))
         };
         method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(Verdict::Pass)
+    }
+    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
+        let Some(method) = &self.on_rate else { return };
+        let arguments = (wire.as_bps(), share.as_bps());
+        method.call(now, |_| Ok(arguments), |_| Ok(()));
     }
 }
