@@ -87,7 +87,7 @@ def reproduce(
     all_readings: bool = False,
     resume: bool = False,
     threads: int = 0,
-    progress: Callable[[float], object] | None = None,
+    progress: Callable[[float], object] | bool | None = None,
 ) -> Reproduction:
     """Reproduces figures: ``reproduce("lr2008-fig8")``.
 
@@ -100,7 +100,7 @@ def reproduce(
         all_readings: Judge claims under every reading, also those that take longest.
         resume: Go on where an earlier attempt into the same folder was interrupted.
         threads: Worker threads; 0 is one per core.
-        progress: Called now and then with the share done, 0 to 1.
+        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
 
     Raises:
         ScenarioError: If nothing has such a name.

@@ -181,7 +181,7 @@ class Scenario:
         seed: int | None = None,
         *,
         trace: Span | None = None,
-        progress: Callable[[float], object] | None = None,
+        progress: Callable[[float], object] | bool | None = None,
     ) -> Run: ...
     @property
     def name(self) -> str: ...
@@ -247,7 +247,7 @@ class Experiment:
         full: bool = False,
         repetitions: int | None = None,
         threads: int = 0,
-        progress: Callable[[float], object] | None = None,
+        progress: Callable[[float], object] | bool | None = None,
     ) -> Table: ...
 
 class Grid:
@@ -284,7 +284,7 @@ def reproduce(
     all_readings: bool,
     resume: bool,
     threads: int,
-    progress: Callable[[float], object] | None,
+    progress: Callable[[float], object] | bool | None,
     about: tuple[str, str, str],
 ) -> tuple[list[str], int]: ...
 def look(label: str, number: int, of: int) -> tuple[str, str, str]: ...

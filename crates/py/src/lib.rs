@@ -14,6 +14,7 @@ mod error;
 mod experiment;
 mod grid;
 mod parts;
+mod progress;
 mod run;
 mod scenario;
 mod simulation;

@@ -12,6 +12,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::trace::{FlowRow, LinkRow, Trace};
 
 use crate::parts::{self, Aside, Attached};
+use crate::progress::Progress;
 use crate::run::{Run, Series};
 use crate::slices::Slices;
 use crate::table::{Rows, escape};
@@ -115,6 +116,41 @@ impl Scenario {
             _ => Arc::clone(&self.built),
         }
     }
+
+    fn simulate(
+        &self,
+        py: Python<'_>,
+        seed: Option<u64>,
+        trace: Option<&Bound<'_, PyAny>>,
+        progress: &Progress<'_>,
+    ) -> PyResult<Run> {
+        let scenario = self.seeded(seed);
+        let slices = self.slices(py);
+        let end = Time::ZERO + scenario.duration;
+        let tell = |now: Time| progress.tell(now.as_secs_f64() / end.as_secs_f64());
+        let Some(interval) = trace else {
+            let mut sim = self.begin(py, &scenario, windward_sim::Simulation::new)?;
+            slices.advance(py, &mut sim, end, tell)?;
+            return Ok(Run::new(py.detach(|| sim.finish()), None));
+        };
+        let interval = duration::read(interval, "trace")?;
+        let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
+        let mut sim = self.begin(py, &scenario, windward_sim::Simulation::traced)?;
+        let mut flows = Rows::new(&FlowRow::COLUMNS);
+        let mut links = Rows::new(&LinkRow::COLUMNS);
+        while let Some(instant) = trace.next_sample() {
+            slices.advance(py, &mut sim, instant, tell)?;
+            let sample = trace.sample(&mut sim);
+            for row in &sample.flows {
+                flows.row(&row.cells());
+            }
+            for row in &sample.links {
+                links.row(&row.cells());
+            }
+        }
+        let series = Series { flows: flows.finish()?, links: links.finish()? };
+        Ok(Run::new(py.detach(|| sim.finish()), Some(series)))
+    }
 }
 
 #[pymethods]
@@ -211,7 +247,7 @@ impl Scenario {
     ///     seed: Instead of the scenario's.
     ///     trace: Interval of ``Run.series`` and ``Run.link_series``: seconds, ``"20ms"`` or a
     ///         timedelta. None records none.
-    ///     progress: Called now and then with the share done, 0 to 1.
+    ///     progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
     #[pyo3(signature = (seed=None, *, trace=None, progress=None))]
     fn run(
         &self,
@@ -220,35 +256,8 @@ impl Scenario {
         trace: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Run> {
-        let scenario = self.seeded(seed);
-        let slices = self.slices(py);
-        let end = Time::ZERO + scenario.duration;
-        let tell = |now: Time| match progress {
-            Some(progress) => progress.call1((now.as_secs_f64() / end.as_secs_f64(),)).map(drop),
-            None => Ok(()),
-        };
-        let Some(interval) = trace else {
-            let mut sim = self.begin(py, &scenario, windward_sim::Simulation::new)?;
-            slices.advance(py, &mut sim, end, tell)?;
-            return Ok(Run::new(py.detach(|| sim.finish()), None));
-        };
-        let interval = duration::read(interval, "trace")?;
-        let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
-        let mut sim = self.begin(py, &scenario, windward_sim::Simulation::traced)?;
-        let mut flows = Rows::new(&FlowRow::COLUMNS);
-        let mut links = Rows::new(&LinkRow::COLUMNS);
-        while let Some(instant) = trace.next_sample() {
-            slices.advance(py, &mut sim, instant, tell)?;
-            let sample = trace.sample(&mut sim);
-            for row in &sample.flows {
-                flows.row(&row.cells());
-            }
-            for row in &sample.links {
-                links.row(&row.cells());
-            }
-        }
-        let series = Series { flows: flows.finish()?, links: links.finish()? };
-        Ok(Run::new(py.detach(|| sim.finish()), Some(series)))
+        let progress = Progress::new(py, progress, "run")?;
+        progress.close(self.simulate(py, seed, trace, &progress))
     }
 
     /// What errors call it: the file's path, or ``scenario``.

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use windward_lab::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
 
 use crate::error;
+use crate::progress::Progress;
 
 /// How often this thread looks up.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -20,7 +21,7 @@ pub(crate) struct How<'a, 'py> {
     pub(crate) threads: usize,
     /// Is it for the rest as a file's `full`?
     pub(crate) full: bool,
-    /// Called now and then with the share done, 0 to 1.
+    /// Called now and then with the share done, 0 to 1; `True` is a bar.
     pub(crate) progress: Option<&'a Bound<'py, PyAny>>,
 }
 
@@ -43,9 +44,20 @@ pub(crate) fn watched_by<T: Send>(
     how: How<'_, '_>,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
 ) -> PyResult<T> {
+    let progress = Progress::new(py, how.progress, "runs")?;
+    progress.close(told(py, cancel, how, &progress, work))
+}
+
+fn told<T: Send>(
+    py: Python<'_>,
+    cancel: &AtomicBool,
+    how: How<'_, '_>,
+    progress: &Progress<'_>,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
+) -> PyResult<T> {
     let share = AtomicU64::new(0);
     let (done, ended) = channel::<()>();
-    let How { threads, full, progress } = how;
+    let How { threads, full, .. } = how;
     std::thread::scope(|scope| {
         let share = &share;
         let worker = scope.spawn(move || {
@@ -64,12 +76,8 @@ pub(crate) fn watched_by<T: Send>(
             Err(_) => true,
         };
         while !py.detach(is_over) {
-            let told = py.check_signals().and_then(|()| match progress {
-                Some(progress) => {
-                    progress.call1((f64::from_bits(share.load(Ordering::Relaxed)),)).map(drop)
-                }
-                None => Ok(()),
-            });
+            let tell = || progress.tell(f64::from_bits(share.load(Ordering::Relaxed)));
+            let told = py.check_signals().and_then(|()| tell());
             if let Err(error) = told {
                 cancel.store(true, Ordering::Relaxed);
                 raised.get_or_insert(error);

@@ -1,0 +1,40 @@
+"""A bar for those who pass ``progress=True``."""
+
+from __future__ import annotations
+
+
+class Bar:
+    """A bar of tqdm, in a terminal or a notebook; silent where there is neither.
+
+    Args:
+        what: What stands before it.
+
+    Raises:
+        ImportError: If tqdm is not installed.
+    """
+
+    def __init__(self, what: str) -> None:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as error:
+            raise ImportError(
+                "progress=True draws a bar with tqdm, which is not installed: pip install tqdm, "
+                "or pass a function of the share done",
+                name="tqdm",
+            ) from error
+        self._bar = tqdm(
+            total=100.0,
+            desc=what,
+            bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
+            disable=None,
+        )
+
+    def __call__(self, share: float) -> None:
+        """Shows that this share is done, 0 to 1."""
+        self._bar.update(100 * share - self._bar.n)
+
+    def close(self, complete: bool) -> None:
+        """The work is over, all of it or not."""
+        if complete:
+            self(1.0)
+        self._bar.close()
