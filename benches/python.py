@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Python costs: a run beside the program's, and a call of a part.
+"""What Python costs: a run beside the program's, a call of a part, and of a law over arrays.
 
     python benches/python.py [target/release/windward]
 
@@ -12,6 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+import numpy as np
 
 import windward as ww
 
@@ -40,6 +42,42 @@ class Reno:
             self.ssthresh = max(2.0, reset.path.in_flight * reset.kept(0.5))
         self.cwnd = reset.window_after(self.cwnd)
         return self.cwnd
+
+
+class OverArrays:
+    """AIMD over arrays that changes nothing, so that a run has the same packets however often it is asked."""
+
+    asked = 0
+
+    def __init__(self, setup):
+        pass
+
+    def on_interval(self, batch):
+        OverArrays.asked += batch.cwnd.size
+        grown = np.where(batch.active, batch.cwnd + 1, batch.cwnd)
+        return np.where(batch.congestions > 0, batch.cwnd / 2, grown) * 0 + batch.cwnd
+
+
+def over_arrays(flows, every):
+    """Seconds per connection and interval that it takes to ask a law over arrays."""
+    scenario = ww.Scenario.read(FIRST).with_(
+        {
+            "flows.clean.protocol": "sack",
+            "flows.clean.count": flows,
+            "dumbbell.bottleneck.rate": f"{flows}Mbit",
+            "dumbbell.bottleneck.queue": f"{10 * flows}p",
+        },
+        duration="20s",
+        warmup="0s",
+    )
+    costs = []
+    for _ in range(5):
+        plain, seldom = cpu(lambda: ww.run_batch(scenario, {"clean": OverArrays}, every=19, seed=1))
+        OverArrays.asked = 0
+        asked, often = cpu(lambda: ww.run_batch(scenario, {"clean": OverArrays}, every=every, seed=1))
+        assert often.fingerprint == seldom.fingerprint
+        costs.append((asked - plain) / OverArrays.asked)
+    return statistics.median(costs), min(costs), max(costs)
 
 
 def cpu(work):
@@ -71,6 +109,11 @@ def main():
         per_call.append((python - plain) / acks)
     print(f"Reno in Python: {statistics.median(per_call) * 1e6:.2f} us per acknowledgment "
           f"({min(per_call) * 1e6:.2f} to {max(per_call) * 1e6:.2f})")
+
+    for flows in [10, 100, 1000]:
+        cost, least, most = over_arrays(flows, 0.1)
+        print(f"a law over arrays, {flows} connections, every 100 ms: {cost * 1e6:.2f} us per "
+              f"connection and interval ({least * 1e6:.2f} to {most * 1e6:.2f})")
 
 
 if __name__ == "__main__":

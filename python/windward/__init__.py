@@ -17,6 +17,7 @@ True
 Tables (`run.flows`, `run.links`, ...) go into polars, pandas, pyarrow and DuckDB without a copy.
 """
 
+from ._batch import Batch, BatchLaw, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
 from ._errors import ScenarioError
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
@@ -45,6 +46,9 @@ from ._windward import (
 __all__ = [
     "Ack",
     "B",
+    "Batch",
+    "BatchLaw",
+    "BatchSetup",
     "Congestion",
     "Discrimination",
     "Experiment",
@@ -88,6 +92,7 @@ __all__ = [
     "parts",
     "protocols",
     "reproduce",
+    "run_batch",
     "s",
     "sweep",
     "us",

@@ -102,6 +102,12 @@ fn estimate(samples: Vec<f64>, confidence: f64) -> PyResult<Option<(f64, f64, f6
     Ok(estimate.map(|e| (e.mean, e.low, e.high)))
 }
 
+/// Seconds of a span as Python has them: seconds, ``"20ms"`` or a timedelta. `name` is for errors.
+#[pyfunction]
+fn seconds(span: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    Ok(duration::read(span, name)?.as_secs_f64())
+}
+
 /// The number that a label begins with and what follows it, if it is no word.
 #[pyfunction]
 fn quantity(label: String) -> Option<(f64, String)> {
@@ -130,7 +136,9 @@ mod _windward {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::{Bar, estimate, explain, look, main, near, parts_json, protocols_json, quantity};
+    use super::{
+        Bar, estimate, explain, look, main, near, parts_json, protocols_json, quantity, seconds,
+    };
 
     /// Version of the program.
     #[pymodule_export]

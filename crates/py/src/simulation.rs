@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use windward_core::endpoint::window::WindowLaw;
 use windward_core::part::Custom;
 use windward_core::units::Time;
@@ -328,6 +328,68 @@ impl Simulation {
         dict.set_item("mean_rtt_s", mean)?;
         dict.set_item("min_rtt_s", (heard.min_rtt > 0.0).then_some(heard.min_rtt))?;
         Ok(dict)
+    }
+
+    /// The steered connections of a group: index and name of each.
+    fn _steered(&self, group: &str) -> PyResult<Vec<(usize, &str)>> {
+        let groups = self.scenario.groups.iter().map(String::as_str);
+        let wanted = index("group", group, groups)?;
+        let flows = self.scenario.flows.iter().enumerate();
+        let mine =
+            flows.filter(|(index, flow)| flow.group == wanted && self.helms.contains_key(index));
+        Ok(mine.map(|(index, flow)| (index, flow.name.as_str())).collect())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    /// What these steered connections have heard since they were asked last, as numbers for NumPy: a
+    /// column after another, of the windows, packets in flight, delivered and lost, congestions,
+    /// resets, mean RTTs (no number without a sample) and the least RTTs.
+    fn _heard_of<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Vec<usize>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let count = indices.len();
+        let mut numbers = vec![0.0_f64; 8 * count];
+        self.with(|sim| {
+            for (row, index) in indices.into_iter().enumerate() {
+                let (Some(helm), Some(flow)) = (self.helms.get(&index), sim.flow(index)) else {
+                    continue;
+                };
+                let heard = helm.heard();
+                let known = |rtt: f64, is_known: bool| if is_known { rtt } else { f64::NAN };
+                let mean = heard.rtt_sum / heard.samples as f64;
+                let columns = [
+                    flow.cwnd,
+                    flow.in_flight as f64,
+                    heard.delivered as f64,
+                    heard.lost as f64,
+                    heard.congestions as f64,
+                    heard.resets as f64,
+                    known(mean, heard.samples > 0),
+                    known(heard.min_rtt, heard.min_rtt > 0.0),
+                ];
+                for (column, number) in columns.into_iter().enumerate() {
+                    numbers[column * count + row] = number;
+                }
+            }
+        })?;
+        PyBytes::new_with(py, 8 * numbers.len(), |bytes| {
+            for (into, number) in bytes.chunks_exact_mut(8).zip(&numbers) {
+                into.copy_from_slice(&number.to_ne_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    /// Sets the windows of these connections, given as the bytes of as many numbers.
+    fn _steer_all(&self, indices: Vec<usize>, cwnds: &[u8]) {
+        for (index, bytes) in indices.iter().zip(cwnds.chunks_exact(8)) {
+            if let (Some(helm), Ok(bytes)) = (self.helms.get(index), bytes.try_into()) {
+                helm.set(f64::from_ne_bytes(bytes).clamp(1.0, f64::from(u32::MAX)));
+            }
+        }
     }
 
     fn __repr__(&self) -> PyResult<String> {

@@ -1,0 +1,209 @@
+"""Window laws over arrays: all connections of a group at once, an interval at a time."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ._windward import Run, Scenario, Simulation, Steered
+from ._windward import seconds as interval_seconds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Between two looks while no connection of the group has measured its RTT, seconds.
+_FIRST_INTERVAL = 0.1
+#: The least interval that is taken from RTTs, seconds.
+_LEAST_INTERVAL = 0.001
+_MOST = 2.0**32 - 1
+
+
+@dataclass(frozen=True)
+class BatchSetup:
+    """What a batch law is made for.
+
+    Attributes:
+        names: The connections, in the order of all arrays.
+        cwnd: Their initial windows, packets.
+        seed: The seed of the run.
+    """
+
+    names: tuple[str, ...]
+    cwnd: NDArray[Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What all connections of a group heard in an interval: arrays of one number each.
+
+    Attributes:
+        now: The instant, seconds.
+        seconds: Length of the interval.
+        cwnd: Windows, packets.
+        in_flight: Packets sent and not yet acknowledged or deemed lost.
+        delivered: Packets shown to have arrived in the interval.
+        lost: Packets that recovery found lost.
+        congestions: Losses and marks that mean congestion, once a window at most.
+        resets: Restarts by a timeout.
+        mean_rtt: Mean of the RTT samples of the interval, seconds; NaN without any.
+        min_rtt: The smallest RTT of the connection so far, seconds; NaN before the first.
+        active: Did the connection hear anything at all?
+    """
+
+    now: float
+    seconds: float
+    cwnd: NDArray[Any]
+    in_flight: NDArray[Any]
+    delivered: NDArray[Any]
+    lost: NDArray[Any]
+    congestions: NDArray[Any]
+    resets: NDArray[Any]
+    mean_rtt: NDArray[Any]
+    min_rtt: NDArray[Any]
+    active: NDArray[Any]
+
+
+@runtime_checkable
+class BatchLaw(Protocol):
+    """How the windows of all connections of a group move: one object a group.
+
+    The class is called with a ``BatchSetup``.
+
+    >>> import numpy as np
+    >>> class Aimd:
+    ...     def __init__(self, setup):
+    ...         pass
+    ...
+    ...     def on_interval(self, batch):
+    ...         grown = np.where(batch.active, batch.cwnd + 1, batch.cwnd)
+    ...         return np.where(batch.congestions > 0, batch.cwnd / 2, grown)
+    """
+
+    def on_interval(self, batch: Batch) -> NDArray[Any]:
+        """An interval is over: the windows from now on, packets; below one counts as one."""
+        ...
+
+
+class _Group:
+    """A law, and the connections that it steers."""
+
+    def __init__(
+        self, simulation: Simulation, name: str, law: Callable[[BatchSetup], BatchLaw], seed: int
+    ) -> None:
+        steered = simulation._steered(name)
+        self.indices = [index for index, _ in steered]
+        self.since = 0.0
+        self.due = 0.0
+        self._steps = 0
+        self._simulation = simulation
+        cwnd = self._look()[0]
+        names = tuple(connection for _, connection in steered)
+        self.law = law(BatchSetup(names, cwnd, seed))
+        self.whose = f"{getattr(law, '__name__', 'the law')}.on_interval"
+
+    def _look(self) -> NDArray[Any]:
+        import numpy as np
+
+        heard = np.frombuffer(self._simulation._heard_of(self.indices))
+        return heard.reshape(8, len(self.indices))
+
+    def step(self, now: float, every: float | None) -> None:
+        """Asks the law, and says when it is to be asked next."""
+        import numpy as np
+
+        columns = self._look()
+        cwnd, in_flight, delivered, lost, congestions, resets, mean_rtt, min_rtt = columns
+        active = (columns[2:6] != 0).any(axis=0) | ~np.isnan(mean_rtt)
+        batch = Batch(
+            now,
+            now - self.since,
+            cwnd,
+            in_flight,
+            delivered,
+            lost,
+            congestions,
+            resets,
+            mean_rtt,
+            min_rtt,
+            active,
+        )
+        answer = self.law.on_interval(batch)
+        try:
+            windows = np.ascontiguousarray(answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            windows = np.empty(0)
+        if windows.shape != cwnd.shape or np.isnan(windows).any():
+            raise TypeError(
+                f"{self.whose} gave {answer!r} at {now} s: {cwnd.size} windows in packets are needed"
+            )
+        self._simulation._steer_all(self.indices, np.clip(windows, 1.0, _MOST).tobytes())
+        self.since = now
+        self._steps += 1
+        if every is not None:
+            # A product, for a sum of many would drift.
+            self.due = (self._steps + 1) * every
+            return
+        known = mean_rtt[~np.isnan(mean_rtt)]
+        rtt = max(float(known.mean()), _LEAST_INTERVAL) if known.size else _FIRST_INTERVAL
+        self.due = now + rtt
+
+
+def run_batch(
+    scenario: Scenario,
+    laws: Mapping[str, Callable[[BatchSetup], BatchLaw]],
+    *,
+    every: float | str | timedelta | None = None,
+    seed: int | None = None,
+) -> Run:
+    """Simulates a scenario whose windows are set by laws over arrays.
+
+    A law is asked once an interval and not at each acknowledgment: a window stays until then, also
+    after a loss. Losses are found and repaired as the protocol of the group says; take ``sack`` or one
+    with packet numbers, since others tell late, and twice, what was delivered.
+
+    Args:
+        scenario: What to simulate.
+        laws: A law for each group of connections that is to have one, by the name of the group. Each
+            is a class with a method ``on_interval``: see ``BatchLaw``.
+        every: The interval: seconds, ``"20ms"`` or a timedelta. None is about an RTT: the mean of what the
+            group's connections measured in the last interval, at least 1 ms, and 100 ms while they
+            have measured nothing.
+        seed: Instead of the scenario's.
+
+    Raises:
+        ImportError: If NumPy is not installed.
+        KeyError: If there is no group of that name.
+        TypeError: If a law gives anything but as many numbers as it has connections.
+        ValueError: If the interval is not longer than 0, or the group has no connections.
+    """
+    try:
+        importlib.import_module("numpy")
+    except ImportError as error:
+        raise ImportError(
+            "windows over arrays need NumPy, which is not installed: pip install numpy", name="numpy"
+        ) from error
+    seconds = None if every is None else interval_seconds(every, "every")
+    if seconds == 0:
+        raise ValueError(f"every = {every}: must be longer than 0 s")
+    for name, law in laws.items():
+        if not (callable(law) and hasattr(law, "on_interval")):
+            raise TypeError(f"{name}: {law!r} is no class with a method on_interval")
+    steered = scenario.with_parts(window=dict.fromkeys(laws, Steered))
+    simulation = Simulation(steered, seed=seed)
+    run_seed = scenario.seed if seed is None else seed
+    groups = [_Group(simulation, name, law, run_seed) for name, law in laws.items()]
+    for group in groups:
+        group.due = _FIRST_INTERVAL if seconds is None else seconds
+    while groups:
+        due = min(group.due for group in groups)
+        if due >= scenario.duration:
+            break
+        simulation.advance(due)
+        for group in groups:
+            if group.due <= due:
+                group.step(due, seconds)
+    return simulation.finish()
