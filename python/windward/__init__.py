@@ -22,6 +22,7 @@ from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, prot
 from ._errors import ScenarioError
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
 from ._reproduce import Reproduction, reproduce
+from ._search import Search, Trial, search
 from ._sweep import SweepData, WorkerError, sweep
 from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, min, ms, ns, packets, s, us
 from ._windward import VERSION as __version__
@@ -73,11 +74,13 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "Search",
     "Setup",
     "Simulation",
     "Steered",
     "SweepData",
     "Table",
+    "Trial",
     "Unit",
     "WindowLaw",
     "WorkerError",
@@ -94,6 +97,7 @@ __all__ = [
     "reproduce",
     "run_batch",
     "s",
+    "search",
     "sweep",
     "us",
 ]

@@ -1,0 +1,437 @@
+"""Searches over the keys of a scenario: tuning, and the worst case of a protocol."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from . import _windward
+from ._errors import ScenarioError
+from ._progress import Bar
+from ._windward import Run, Scenario
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
+    from optuna.study import Study
+    from optuna.trial import Trial as OptunaTrial
+
+Bound: TypeAlias = "int | float | str"
+#: What a key may be: from .. to, with "log" on a logarithmic scale; or one of a list.
+Choices: TypeAlias = "tuple[Bound, Bound] | tuple[Bound, Bound, Literal['log']] | list[Any] | BaseDistribution"
+
+
+class Executor(Protocol):
+    """What runs may be given to: of ``concurrent.futures``, or a client of Dask."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any) -> Any:
+        """Gives the work away; the result has a method ``result``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of a search.
+
+    Attributes:
+        number: Its place, from 0.
+        parameters: Values by key, as ``Scenario.with_`` takes them.
+        value: The mean of the objective over the seeds; None if the scenario is impossible.
+        values: The objective for each seed, in the order of ``Search.seeds``.
+        impossible: Why the scenario is impossible; None if it is not.
+    """
+
+    number: int
+    parameters: dict[str, Any]
+    value: float | None
+    values: tuple[float, ...]
+    impossible: str | None
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found. A notebook shows it.
+
+    The best of many trials was chosen for its value over the seeds of the search, which therefore flatters
+    it. ``value`` is that of the same parameters over seeds that had no part in the choice.
+
+    Attributes:
+        parameters: The best values by key.
+        scenario: The scenario with them.
+        value: Mean of the objective over ``fresh_seeds``.
+        interval: The ends of its confidence interval, by Student's t.
+        searched_value: The mean over ``seeds``, by which it was chosen.
+        values: The objective for each of the fresh seeds.
+        seeds: What every trial was run with.
+        fresh_seeds: What the best was run with again.
+        trials: All trials, in order.
+        direction: ``"minimize"`` or ``"maximize"``.
+        confidence: Of the interval.
+        study: Optuna's study, for its plots and importances.
+    """
+
+    parameters: dict[str, Any]
+    scenario: Scenario
+    value: float
+    interval: tuple[float, float]
+    searched_value: float
+    values: tuple[float, ...]
+    seeds: tuple[int, ...]
+    fresh_seeds: tuple[int, ...]
+    trials: tuple[Trial, ...]
+    direction: Literal["minimize", "maximize"]
+    confidence: float
+    study: Study = field(repr=False, compare=False)
+
+    @property
+    def impossible(self) -> list[Trial]:
+        """Trials whose scenario is impossible, with the reason."""
+        return [trial for trial in self.trials if trial.impossible is not None]
+
+    def best(self, count: int = 10) -> list[Trial]:
+        """The best trials by their value in the search, the best first."""
+        possible = [trial for trial in self.trials if trial.value is not None]
+        sign = 1.0 if self.direction == "minimize" else -1.0
+        return sorted(possible, key=lambda trial: sign * (trial.value or 0.0))[:count]
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """A column for each key and one each for number, value and reason: for any data frame."""
+        keys = list(self.parameters)
+        columns: dict[str, list[Any]] = {"number": [trial.number for trial in self.trials]}
+        for key in keys:
+            columns[key] = [trial.parameters[key] for trial in self.trials]
+        columns["value"] = [trial.value for trial in self.trials]
+        columns["impossible"] = [trial.impossible for trial in self.trials]
+        return columns
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{key} = {value}" for key, value in self.parameters.items())
+        return f"<windward.Search of {len(self.trials)} trials: {found}; {self._summary()}>"
+
+    def _summary(self) -> str:
+        low, high = self.interval
+        text = (
+            f"{self.value:.6g} ({low:.6g} to {high:.6g}) over {len(self.fresh_seeds)} fresh seeds, "
+            f"{self.searched_value:.6g} over the {len(self.seeds)} of the search"
+        )
+        impossible = len(self.impossible)
+        return text + (f"; {impossible} of {len(self.trials)} impossible" if impossible else "")
+
+    def _repr_html_(self) -> str:
+        keys = list(self.parameters)
+        head = "".join(f"<th>{html.escape(key)}</th>" for key in ["trial", *keys, "value"])
+        rows = "".join(
+            f"<tr><td>{trial.number}</td>"
+            + "".join(f"<td>{html.escape(str(trial.parameters[key]))}</td>" for key in keys)
+            + f"<td>{trial.value:.6g}</td></tr>"
+            for trial in self.best()
+        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return f"<p>{html.escape(self._summary())}</p>{table}"
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """A key, what Optuna draws for it, and how that is said in a scenario."""
+
+    distribution: BaseDistribution
+    unit: str = ""
+
+    def value(self, drawn: Any) -> Any:
+        return f"{_plain(drawn)}{self.unit}" if self.unit else drawn
+
+
+def _plain(number: float) -> str:
+    """A number as scenario files have it: six digits, without an exponent."""
+    if isinstance(number, int):
+        return str(number)
+    return f"{float(f'{number:.6g}'):.12f}".rstrip("0").rstrip(".")
+
+
+def _dimension(key: str, choices: Any) -> _Dimension:
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+
+    kind = type(choices)
+    if issubclass(kind, BaseDistribution):
+        return _Dimension(choices)
+    if issubclass(kind, list):
+        if not choices:
+            raise ValueError(f"{key}: there is nothing to choose from")
+        return _Dimension(CategoricalDistribution(choices))
+    if not issubclass(kind, tuple) or len(choices) not in (2, 3):
+        raise TypeError(
+            f'{key}: (low, high), (low, high, "log") or a list of choices is needed, not {choices!r}'
+        )
+    first, last, *scale = choices
+    if scale not in ([], ["log"]):
+        raise ValueError(f'{key}: {scale[0]!r} is no scale; "log" is')
+    log = bool(scale)
+    (low, unit), (high, other) = _number(key, first), _number(key, last)
+    if unit != other:
+        raise ValueError(f"{key}: {first!r} and {last!r} have different units")
+    if not low < high:
+        raise ValueError(f"{key}: {first!r} is not below {last!r}")
+    if log and not low > 0:
+        raise ValueError(f"{key}: a logarithmic scale begins above 0, not at {first!r}")
+    # Packets and bytes are whole.
+    whole = unit in ("", "p", "B") and isinstance(low, int) and isinstance(high, int)
+    distribution = (
+        IntDistribution(int(low), int(high), log=log)
+        if whole
+        else FloatDistribution(float(low), float(high), log=log)
+    )
+    return _Dimension(distribution, unit)
+
+
+def _number(key: str, end: Bound) -> tuple[int | float, str]:
+    """A bound as a number and its unit; whole numbers stay that."""
+    if not isinstance(end, str):
+        number: int | float = end if isinstance(end, int) else float(end)
+        if not math.isfinite(number):
+            raise ValueError(f"{key}: {end!r} is no bound")
+        return number, ""
+    found = _windward.quantity(end)
+    if found is None:
+        raise ValueError(f"{key}: {end!r} does not begin with a number")
+    number, unit = found
+    return (int(number) if number.is_integer() else number), unit.strip()
+
+
+class _Stopped(Exception):
+    """The search has ended; this run is not needed."""
+
+
+#: Set by the search of a pool of its own, so that its runs end with it.
+_Stop: TypeAlias = "threading.Event | None"
+
+
+def _evaluate(
+    scenario: Scenario, objective: Callable[[Run], float], seed: int, stop: _Stop = None
+) -> float:
+    """The objective of one run. Of the module, so that it can be pickled."""
+
+    def look(_share: float) -> None:
+        if stop is not None and stop.is_set():
+            raise _Stopped
+
+    run = scenario.run(seed, progress=look) if stop is not None else scenario.run(seed)
+    value = float(objective(run))
+    if not math.isfinite(value):
+        raise ValueError(f"the objective is {value} with seed {seed} and {scenario.changes}")
+    return value
+
+
+class _Runner:
+    """Gives runs away and collects their values, in order."""
+
+    def __init__(self, executor: Executor | None, objective: Callable[[Run], float]) -> None:
+        self._objective = objective
+        self._stop = threading.Event() if executor is None else None
+        self._own = ThreadPoolExecutor(os.cpu_count() or 1) if executor is None else None
+        self._executor: Any = executor or self._own
+        # Dask takes equal work for the same work; results do not depend on it, and memory does.
+        self._options = {"pure": False} if type(executor).__module__.startswith("distributed") else {}
+
+    def values(self, jobs: Sequence[tuple[Scenario, int]]) -> list[float]:
+        extra = (self._stop,) if self._stop is not None else ()
+        futures = [
+            self._executor.submit(_evaluate, scenario, self._objective, seed, *extra, **self._options)
+            for scenario, seed in jobs
+        ]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+    def close(self) -> None:
+        if self._stop is not None and self._own is not None:
+            self._stop.set()
+            self._own.shutdown(cancel_futures=True)
+
+
+def _study(
+    direction: Literal["minimize", "maximize"], seed: int, sampler: BaseSampler | None
+) -> Study:
+    import optuna
+
+    said = optuna.logging.get_verbosity()
+    # It would say that it has begun.
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        sampler = sampler or optuna.samplers.TPESampler(seed=seed)
+        return optuna.create_study(direction=direction, sampler=sampler)
+    finally:
+        optuna.logging.set_verbosity(said)
+
+
+def _seeds(seeds: int | Sequence[int], fresh: int, first: int) -> tuple[list[int], list[int]]:
+    searched = list(range(first, first + seeds)) if isinstance(seeds, int) else list(seeds)
+    if not searched or fresh < 1:
+        raise ValueError("seeds and fresh: there must be at least one of each")
+    after = max(searched) + 1
+    return searched, list(range(after, after + fresh))
+
+
+def search(
+    scenario: Scenario,
+    space: Mapping[str, Choices],
+    objective: Callable[[Run], float],
+    *,
+    direction: Literal["minimize", "maximize"] = "minimize",
+    trials: int = 100,
+    seeds: int | Sequence[int] = 3,
+    fresh: int = 10,
+    batch: int = 8,
+    seed: int = 0,
+    sampler: BaseSampler | None = None,
+    executor: Executor | None = None,
+    confidence: float = 0.95,
+    progress: Callable[[float], object] | bool | None = None,
+) -> Search:
+    """Searches the values of a scenario's keys that make an objective least, or largest, with Optuna.
+
+    For tuning, and for the worst case of a protocol: links on which it does badly.
+
+    Every trial is run with the same seeds, so that trials differ by their parameters and not by their
+    luck. The best is run again with fresh seeds: see ``Search``. A scenario that is impossible, as a
+    threshold above a limit, is listed and the search goes on.
+
+    Trials are made in batches: all of a batch are drawn, run side by side, and told to the sampler in
+    order. So the result depends on ``batch`` and ``seed`` and not on how many workers there are.
+
+    Args:
+        scenario: What to change.
+        space: For each key, as ``Scenario.with_`` has them, a tuple ``(low, high)``, both included,
+            or ``(low, high, "log")``, or a list of choices, or a distribution of Optuna. Bounds are
+            numbers or texts with one unit, ``("1Mbit", "50Mbit")``; of two whole numbers, also with
+            ``p`` or ``B``, only whole ones are drawn.
+        objective: A function of a ``Run``.
+        direction: ``"minimize"`` or ``"maximize"``.
+        trials: How many points.
+        seeds: How many seeds, from that of the scenario on, or which.
+        fresh: With how many seeds, after those, the best is run again.
+        batch: How many trials are drawn before the first of them is known. More keep more workers
+            busy and let the sampler know less.
+        seed: Of the sampler; not used if one is given.
+        sampler: One of Optuna's, instead of its tree-structured Parzen estimator.
+        executor: What runs are given to: an executor of ``concurrent.futures`` or a client of Dask;
+            for processes the objective must be one that can be pickled. None is threads, one per
+            core: runs leave the interpreter free, but not where parts in Python are asked.
+        confidence: Of the interval.
+        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
+
+    Raises:
+        ImportError: If Optuna is not installed: ``pip install windward[search]``.
+        ValueError: If something is out of range, the objective is no finite number, or no scenario was
+            possible.
+        TypeError: If a key has nothing to choose from.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError(
+            "searches need Optuna, which is not installed: pip install windward[search]",
+            name="optuna",
+        ) from error
+    if direction not in ("minimize", "maximize"):
+        raise ValueError(f'direction = {direction!r}: "minimize" or "maximize"')
+    if trials < 1 or batch < 1:
+        raise ValueError("trials and batch: there must be at least one of each")
+    if not space:
+        raise ValueError("space: there is no key to search")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence = {confidence}: must be between 0 and 1")
+    dimensions = {key: _dimension(key, choices) for key, choices in space.items()}
+    distributions = {key: dimension.distribution for key, dimension in dimensions.items()}
+    searched, afterwards = _seeds(seeds, fresh, scenario.seed)
+    study = _study(direction, seed, sampler)
+    bar = Bar("search") if progress is True else None
+    tell: Callable[[float], object] = bar or (progress if callable(progress) else lambda _: None)
+    work = trials * len(searched) + fresh
+    done: list[Trial] = []
+    complete = False
+    runner = _Runner(executor, objective)
+    try:
+        while len(done) < trials:
+            asked = [study.ask(distributions) for _ in range(min(batch, trials - len(done)))]
+            points = [_point(scenario, dimensions, trial) for trial in asked]
+            jobs = [
+                (point, run_seed)
+                for point, _, _ in points
+                if point is not None
+                for run_seed in searched
+            ]
+            values = iter(runner.values(jobs))
+            for trial, (point, parameters, why) in zip(asked, points, strict=True):
+                if point is None:
+                    study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+                    done.append(Trial(trial.number, parameters, None, (), why))
+                    continue
+                mine = tuple(next(values) for _ in searched)
+                mean = sum(mine) / len(mine)
+                study.tell(trial, mean)
+                done.append(Trial(trial.number, parameters, mean, mine, None))
+            tell(len(done) * len(searched) / work)
+        best = _best(done, direction)
+        chosen = scenario.with_(best.parameters)
+        again = runner.values([(chosen, run_seed) for run_seed in afterwards])
+        complete = True
+    finally:
+        runner.close()
+        if bar is not None:
+            bar.close(complete)
+    if bar is None:
+        tell(1.0)
+    estimate = _windward.estimate(again, confidence)
+    mean, low, high = estimate or (math.nan, math.nan, math.nan)
+    return Search(
+        parameters=best.parameters,
+        scenario=chosen,
+        value=mean,
+        interval=(low, high),
+        searched_value=best.value or 0.0,
+        values=tuple(again),
+        seeds=tuple(searched),
+        fresh_seeds=tuple(afterwards),
+        trials=tuple(done),
+        direction=direction,
+        confidence=confidence,
+        study=study,
+    )
+
+
+def _point(
+    scenario: Scenario, dimensions: Mapping[str, _Dimension], trial: OptunaTrial
+) -> tuple[Scenario | None, dict[str, Any], str | None]:
+    """The scenario of a trial, its parameters, and why it is impossible if it is."""
+    drawn = trial.params
+    parameters = {key: dimension.value(drawn[key]) for key, dimension in dimensions.items()}
+    try:
+        with warnings.catch_warnings():
+            # A search goes where hardly anybody would.
+            warnings.simplefilter("ignore")
+            return scenario.with_(parameters), parameters, None
+    except ScenarioError as error:
+        return None, parameters, str(error)
+
+
+def _best(trials: Sequence[Trial], direction: str) -> Trial:
+    sign = 1.0 if direction == "minimize" else -1.0
+    possible = [trial for trial in trials if trial.value is not None]
+    if not possible:
+        raise ValueError(f"no scenario was possible; the first: {trials[0].impossible}")
+    return min(possible, key=lambda trial: sign * (trial.value or 0.0))
