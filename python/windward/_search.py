@@ -155,6 +155,11 @@ def _plain(number: float) -> str:
     return f"{float(f'{number:.6g}'):.12f}".rstrip("0").rstrip(".")
 
 
+def _is(value: object, kind: type) -> bool:
+    """``isinstance``, of which checkers of types draw no conclusions."""
+    return isinstance(value, kind)
+
+
 def _dimension(key: str, choices: Any) -> _Dimension:
     from optuna.distributions import (
         BaseDistribution,
@@ -163,14 +168,13 @@ def _dimension(key: str, choices: Any) -> _Dimension:
         IntDistribution,
     )
 
-    kind = type(choices)
-    if issubclass(kind, BaseDistribution):
+    if _is(choices, BaseDistribution):
         return _Dimension(choices)
-    if issubclass(kind, list):
+    if _is(choices, list):
         if not choices:
             raise ValueError(f"{key}: there is nothing to choose from")
         return _Dimension(CategoricalDistribution(choices))
-    if not issubclass(kind, tuple) or len(choices) not in (2, 3):
+    if not _is(choices, tuple) or len(choices) not in (2, 3):
         raise TypeError(
             f'{key}: (low, high), (low, high, "log") or a list of choices is needed, not {choices!r}'
         )

@@ -13,17 +13,20 @@ threads go side by side.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import gymnasium
+import gymnasium.vector
 import numpy as np
 from numpy.typing import NDArray
 
 from ._windward import Run, Scenario, Simulation, Steered
 
-__all__ = ["CongestionEnv", "Interval", "default_reward"]
+__all__ = ["CongestionEnv", "Interval", "ThreadVectorEnv", "default_reward"]
 
 Observation = NDArray[np.float32]
 
@@ -63,6 +66,113 @@ def default_reward(interval: Interval) -> float:
     used = interval.throughput_bps / interval.capacity_bps
     queued = 1 - interval.min_rtt / interval.mean_rtt if interval.mean_rtt > 0 else 0.0
     return used - 0.5 * queued - 0.1 * interval.resets
+
+
+@dataclass(frozen=True)
+class Control:
+    """How agents set windows, for environments of this package: see ``CongestionEnv``."""
+
+    interval: float
+    action: Literal["change", "window"]
+    max_window: float
+    reward: Callable[[Interval], float]
+
+    def __post_init__(self) -> None:
+        if not self.interval > 0:
+            raise ValueError(f"interval = {self.interval}: must be longer than 0 s")
+        if self.action not in ("change", "window"):
+            raise ValueError(f'action = {self.action!r}: "change" or "window"')
+        if not 1 < self.max_window <= 2**31:
+            message = f"max_window = {self.max_window}: must be above 1, up to 2^31 packets"
+            raise ValueError(message)
+
+
+def action_space() -> gymnasium.spaces.Space[NDArray[np.float32]]:
+    """What an agent may do."""
+    space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+    return space
+
+
+def observation_space() -> gymnasium.spaces.Space[Observation]:
+    """What an agent sees."""
+    space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 32.0, (6,), np.float32)
+    return space
+
+
+def steered(scenario: Scenario, connections: Sequence[str]) -> Scenario:
+    """The scenario with the groups of these connections steered."""
+    for connection in connections:
+        if connection not in scenario.flows:
+            names = ", ".join(scenario.flows[:8])
+            raise ValueError(f"no connection {connection!r} in the scenario; it has {names}")
+    groups = [connection.rpartition("-")[0] for connection in connections]
+    return scenario.with_parts(window=dict.fromkeys(groups, Steered))
+
+
+def go_on(simulation: Simulation, interval: float, duration: float) -> float:
+    """Lets an interval pass, or what is left of the scenario; its length in seconds."""
+    before = simulation.now
+    simulation.advance(min(before + interval, duration))
+    return max(simulation.now - before, 1e-12)
+
+
+class Pilot:
+    """What sets the window of one connection of a simulation."""
+
+    def __init__(
+        self, simulation: Simulation, scenario: Scenario, connection: str, control: Control
+    ) -> None:
+        bottleneck = scenario.bottleneck(connection)
+        self._capacity = bottleneck["rate_bps"]
+        self._packet_size = bottleneck["packet_size"]
+        self._simulation = simulation
+        self._connection = connection
+        self._control = control
+        self._cwnd = float(simulation.flow(connection)["cwnd_packets"])
+        self._mean_rtt = 0.0
+
+    def act(self, action: NDArray[np.float32]) -> None:
+        """Sets the window."""
+        number = float(np.asarray(action, dtype=np.float64).reshape(-1)[0])
+        if math.isnan(number):
+            raise ValueError("the action is not a number")
+        number = min(max(number, -1.0), 1.0)
+        if self._control.action == "change":
+            cwnd = self._cwnd * 2.0**number
+        else:
+            cwnd = self._control.max_window ** ((number + 1) / 2)
+        self._cwnd = min(max(cwnd, 1.0), self._control.max_window)
+        self._simulation.steer(self._connection, self._cwnd)
+
+    def look(self, seconds: float) -> Interval:
+        """What the connection did since this was asked last."""
+        heard = self._simulation.heard(self._connection)
+        self._mean_rtt = heard["mean_rtt_s"] or self._mean_rtt
+        return Interval(
+            seconds=seconds,
+            cwnd=self._cwnd,
+            delivered=heard["delivered"],
+            lost=heard["lost"],
+            resets=heard["resets"],
+            throughput_bps=heard["delivered"] * self._packet_size * 8 / seconds,
+            mean_rtt=self._mean_rtt,
+            min_rtt=heard["min_rtt_s"] or 0.0,
+            capacity_bps=self._capacity,
+        )
+
+
+def observe(interval: Interval) -> Observation:
+    """What an agent sees of an interval: see ``CongestionEnv``."""
+    stretch = interval.mean_rtt / interval.min_rtt - 1 if interval.min_rtt > 0 else 0.0
+    numbers = [
+        math.log2(interval.cwnd),
+        interval.delivered / interval.cwnd,
+        interval.lost / interval.cwnd,
+        stretch,
+        interval.throughput_bps / interval.capacity_bps,
+        float(interval.resets),
+    ]
+    return np.clip(np.array(numbers, dtype=np.float32), -1.0, 32.0)
 
 
 class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
@@ -105,36 +215,15 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         max_window: float = 4096.0,
         reward: Callable[[Interval], float] = default_reward,
     ) -> None:
-        if not interval > 0:
-            raise ValueError(f"interval = {interval}: must be longer than 0 s")
-        if action not in ("change", "window"):
-            raise ValueError(f'action = {action!r}: "change" or "window"')
-        if not 1 < max_window <= 2**31:
-            raise ValueError(f"max_window = {max_window}: must be above 1, up to 2^31 packets")
         self._source = scenario
         self._connection = connection
-        self._interval = interval
-        self._action = action
-        self._max_window = float(max_window)
-        self._reward = reward
+        self._control = Control(interval, action, max_window, reward)
         self._simulation: Simulation | None = None
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self.observation_space = gymnasium.spaces.Box(-1.0, 32.0, (6,), np.float32)
+        self._pilot: Pilot | None = None
+        self.action_space = action_space()
+        self.observation_space = observation_space()
         if isinstance(scenario, Scenario):
-            self._prepare(scenario)
-
-    def _prepare(self, scenario: Scenario) -> Scenario:
-        """The scenario with the connection steered; notes what must be known of it."""
-        if self._connection not in scenario.flows:
-            names = ", ".join(scenario.flows[:8])
-            raise ValueError(f"no connection {self._connection!r} in the scenario; it has {names}")
-        group = self._connection.rpartition("-")[0]
-        steered = scenario.with_parts(window={group: Steered})
-        self._duration = steered.duration
-        bottleneck = scenario.bottleneck(self._connection)
-        self._capacity = bottleneck["rate_bps"]
-        self._packet_size = bottleneck["packet_size"]
-        return steered
+            steered(scenario, [connection])
 
     def reset(
         self,
@@ -146,70 +235,108 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         super().reset(seed=seed)
         source = self._source
         scenario = source if isinstance(source, Scenario) else source(self.np_random)
-        steered = self._prepare(scenario)
         run_seed = int(self.np_random.integers(2**53))
-        self._simulation = Simulation(steered, seed=run_seed)
-        self._cwnd = float(self._simulation.flow(self._connection)["cwnd_packets"])
-        self._mean_rtt = 0.0
-        return self._observe(self._look(self._interval)), {"seed": run_seed}
+        self._simulation = Simulation(steered(scenario, [self._connection]), seed=run_seed)
+        self._duration = scenario.duration
+        self._pilot = Pilot(self._simulation, scenario, self._connection, self._control)
+        return observe(self._pilot.look(self._control.interval)), {"seed": run_seed}
 
     def step(
         self, action: NDArray[np.float32]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Sets the window, and lets an interval pass."""
-        simulation = self._simulation
-        if simulation is None:
+        simulation, pilot = self._simulation, self._pilot
+        if simulation is None or pilot is None:
             raise RuntimeError("reset() comes before step(), and after an episode has ended")
-        number = float(np.asarray(action, dtype=np.float64).reshape(-1)[0])
-        if math.isnan(number):
-            raise ValueError("the action is not a number")
-        number = min(max(number, -1.0), 1.0)
-        if self._action == "change":
-            cwnd = self._cwnd * 2.0**number
-        else:
-            cwnd = self._max_window ** ((number + 1) / 2)
-        self._cwnd = min(max(cwnd, 1.0), self._max_window)
-        simulation.steer(self._connection, self._cwnd)
-        before = simulation.now
-        simulation.advance(min(before + self._interval, self._duration))
-        interval = self._look(max(simulation.now - before, 1e-12))
-        reward = float(self._reward(interval))
+        pilot.act(action)
+        seconds = go_on(simulation, self._control.interval, self._duration)
+        interval = pilot.look(seconds)
+        reward = float(self._control.reward(interval))
         info: dict[str, Any] = {"interval": interval, "now": simulation.now}
         truncated = simulation.now >= self._duration
         if truncated:
             run: Run = simulation.finish()
             info["run"] = run
             self._simulation = None
-        return self._observe(interval), reward, False, truncated, info
-
-    def _look(self, seconds: float) -> Interval:
-        assert self._simulation is not None
-        heard = self._simulation.heard(self._connection)
-        self._mean_rtt = heard["mean_rtt_s"] or self._mean_rtt
-        return Interval(
-            seconds=seconds,
-            cwnd=self._cwnd,
-            delivered=heard["delivered"],
-            lost=heard["lost"],
-            resets=heard["resets"],
-            throughput_bps=heard["delivered"] * self._packet_size * 8 / seconds,
-            mean_rtt=self._mean_rtt,
-            min_rtt=heard["min_rtt_s"] or 0.0,
-            capacity_bps=self._capacity,
-        )
-
-    def _observe(self, interval: Interval) -> Observation:
-        stretch = interval.mean_rtt / interval.min_rtt - 1 if interval.min_rtt > 0 else 0.0
-        numbers = [
-            math.log2(interval.cwnd),
-            interval.delivered / interval.cwnd,
-            interval.lost / interval.cwnd,
-            stretch,
-            interval.throughput_bps / interval.capacity_bps,
-            float(interval.resets),
-        ]
-        return np.clip(np.array(numbers, dtype=np.float32), -1.0, 32.0)
+        return observe(interval), reward, False, truncated, info
 
     def close(self) -> None:
         """Ends the episode."""
         self._simulation = None
+
+
+class _Ahead(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose next step has been begun, in a thread, when it is asked for."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], resets: bool) -> None:
+        super().__init__(env)
+        self._resets = resets
+        self._has_ended = False
+        self._begun: Future[Any] | None = None
+
+    def begin(self, pool: ThreadPoolExecutor, action: Any) -> None:
+        """Begins what the vector will ask for: a step, or a reset after an episode has ended."""
+        if self._resets and self._has_ended:
+            self._begun = pool.submit(self.env.reset)
+        else:
+            self._begun = pool.submit(self.env.step, action)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        begun, self._begun = self._begun, None
+        found = begun.result() if begun is not None else self.env.step(action)
+        self._has_ended = bool(found[2] or found[3])
+        return found
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        begun, self._begun = self._begun, None
+        self._has_ended = False
+        return begun.result() if begun is not None else self.env.reset(seed=seed, options=options)
+
+
+class ThreadVectorEnv(gymnasium.vector.SyncVectorEnv[Any, Any]):
+    """Several environments that step side by side, in threads.
+
+    As Gymnasium's ``SyncVectorEnv`` in all else, with the same numbers; its processes are not needed,
+    because simulations leave the interpreter free. That pays where a step of one environment is much
+    work, half a millisecond and more: long intervals, fast links, many connections. Below, to hand a
+    step to a thread costs more than it saves.
+
+    Args:
+        env_fns: What makes the environments.
+        threads: How many; None is one per core.
+        options: As ``SyncVectorEnv`` takes them: ``autoreset_mode``, ``copy``, ``observation_mode``.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]],
+        *,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        mode = gymnasium.vector.AutoresetMode
+        asked = options.get("autoreset_mode", mode.NEXT_STEP)
+        resets = mode(asked) == mode.NEXT_STEP
+        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1)
+
+        def ahead(make: Callable[[], gymnasium.Env[Any, Any]]) -> Callable[[], _Ahead]:
+            return lambda: _Ahead(make(), resets)
+
+        super().__init__([ahead(make) for make in env_fns], **options)
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Steps all of them."""
+        each = gymnasium.vector.utils.iterate(self.action_space, actions)
+        for env, action in zip(self.envs, each, strict=True):
+            assert isinstance(env, _Ahead)
+            env.begin(self._pool, action)
+        return super().step(actions)
+
+    def close_extras(self, **options: Any) -> None:
+        """Ends the threads and the environments."""
+        self._pool.shutdown()
+        super().close_extras(**options)

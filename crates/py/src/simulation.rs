@@ -340,7 +340,6 @@ impl Simulation {
         Ok(mine.map(|(index, flow)| (index, flow.name.as_str())).collect())
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     /// What these steered connections have heard since they were asked last, as numbers for NumPy: a
     /// column after another, of the windows, packets in flight, delivered and lost, congestions,
     /// resets, mean RTTs (no number without a sample) and the least RTTs.

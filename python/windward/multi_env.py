@@ -1,0 +1,144 @@
+"""Connections that compete, each an agent, by PettingZoo's interface.
+
+    scenario = ww.Scenario.read("link.toml")          # with a group "agent" of three
+    env = CompetitionEnv(scenario, ["agent-1", "agent-2", "agent-3"])
+    observations, infos = env.reset(seed=1)
+    actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+    observations, rewards, terminations, truncations, infos = env.step(actions)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import pettingzoo
+from numpy.typing import NDArray
+
+from . import env
+from ._windward import Scenario, Simulation
+from .env import Interval, Observation, default_reward
+
+__all__ = ["CompetitionEnv"]
+
+Action = NDArray[np.float32]
+
+
+class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
+    """Several connections of a scenario, each an agent that sets its own window.
+
+    Agents are called as the connections. Each observes, acts and is rewarded as the one of
+    ``windward.env.CongestionEnv``, by what its own connection did; all act at the same instants. The
+    episode is truncated for all at the end of the scenario; each ``info["run"]`` is then what the run
+    measured.
+
+    Args:
+        scenario: A scenario, or a function of NumPy's generator that gives one for each episode.
+        connections: The connections' names, as ``agent-1``: their whole groups are steered.
+        interval: Time between two actions, seconds.
+        action: ``change`` or ``window``.
+        max_window: The largest window, packets.
+        reward: Of each agent, from what its connection did in an interval.
+
+    Raises:
+        ValueError: If the interval is not longer than 0, there is no connection, or none of a name.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "name": "windward_competition_v0"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        scenario: Scenario | Callable[[np.random.Generator], Scenario],
+        connections: Sequence[str],
+        *,
+        interval: float = 0.1,
+        action: Literal["change", "window"] = "change",
+        max_window: float = 4096.0,
+        reward: Callable[[Interval], float] = default_reward,
+    ) -> None:
+        self.possible_agents = list(dict.fromkeys(connections))
+        if not self.possible_agents:
+            raise ValueError("connections: there must be at least one")
+        self.agents: list[str] = []
+        self.render_mode = None
+        self._source = scenario
+        self._control = env.Control(interval, action, max_window, reward)
+        self._spaces = {
+            agent: (env.observation_space(), env.action_space()) for agent in self.possible_agents
+        }
+        self._random = np.random.default_rng()
+        self._simulation: Simulation | None = None
+        if isinstance(scenario, Scenario):
+            env.steered(scenario, self.possible_agents)
+
+    def observation_space(self, agent: str) -> gymnasium.spaces.Space[Observation]:
+        """What the agent sees."""
+        return self._spaces[agent][0]
+
+    def action_space(self, agent: str) -> gymnasium.spaces.Space[Action]:
+        """What the agent may do."""
+        return self._spaces[agent][1]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Begins an episode: another seed of the scenario each time, the same for the same ``seed``."""
+        if seed is not None:
+            self._random = np.random.default_rng(seed)
+        source = self._source
+        scenario = source if isinstance(source, Scenario) else source(self._random)
+        run_seed = int(self._random.integers(2**53))
+        self._simulation = Simulation(env.steered(scenario, self.possible_agents), seed=run_seed)
+        self._duration = scenario.duration
+        self.agents = list(self.possible_agents)
+        self._pilots = {
+            agent: env.Pilot(self._simulation, scenario, agent, self._control)
+            for agent in self.agents
+        }
+        seen = {agent: pilot.look(self._control.interval) for agent, pilot in self._pilots.items()}
+        return (
+            {agent: env.observe(interval) for agent, interval in seen.items()},
+            {agent: {"seed": run_seed} for agent in self.agents},
+        )
+
+    def step(
+        self, actions: dict[str, Action]
+    ) -> tuple[
+        dict[str, Observation],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Sets the windows, and lets an interval pass. Who does not act keeps its window."""
+        simulation = self._simulation
+        if simulation is None:
+            raise RuntimeError("reset() comes before step(), and after an episode has ended")
+        for agent, action in actions.items():
+            self._pilots[agent].act(action)
+        seconds = env.go_on(simulation, self._control.interval, self._duration)
+        seen = {agent: pilot.look(seconds) for agent, pilot in self._pilots.items()}
+        now = simulation.now
+        over = now >= self._duration
+        infos: dict[str, dict[str, Any]] = {
+            agent: {"interval": interval, "now": now} for agent, interval in seen.items()
+        }
+        if over:
+            run = simulation.finish()
+            for info in infos.values():
+                info["run"] = run
+            self._simulation = None
+            self.agents = []
+        return (
+            {agent: env.observe(interval) for agent, interval in seen.items()},
+            {agent: float(self._control.reward(interval)) for agent, interval in seen.items()},
+            dict.fromkeys(seen, False),
+            dict.fromkeys(seen, over),
+            infos,
+        )
+
+    def close(self) -> None:
+        """Ends the episode."""
+        self._simulation = None
