@@ -100,15 +100,21 @@ def main():
           f"({min(ratios):.2f} to {max(ratios):.2f}, {PAIRS} pairs)")
 
     short = scenario.with_(duration="100s")
-    per_call = []
+    per_call, per_read = [], []
     for _ in range(PAIRS):
         plain, run = cpu(short.run)
         acks = sum(run.flows["packets_sent"])
         python, again = cpu(short.with_parts(window={"*": Reno}).run)
         assert again.fingerprint == run.fingerprint
         per_call.append((python - plain) / acks)
+        law = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+        read, again = cpu(short.with_parts(window={"*": law}).run)
+        assert again.fingerprint == run.fingerprint
+        per_read.append((read - plain) / acks)
     print(f"Reno in Python: {statistics.median(per_call) * 1e6:.2f} us per acknowledgment "
           f"({min(per_call) * 1e6:.2f} to {max(per_call) * 1e6:.2f})")
+    print(f"Reno by expression: {statistics.median(per_read) * 1e9:.0f} ns per acknowledgment more "
+          f"than in Rust ({min(per_read) * 1e9:.0f} to {max(per_read) * 1e9:.0f})")
 
     for flows in [10, 100, 1000]:
         cost, least, most = over_arrays(flows, 0.1)

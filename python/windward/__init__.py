@@ -30,6 +30,7 @@ from ._windward import (
     Ack,
     Congestion,
     Experiment,
+    Law,
     Loss,
     Packet,
     Path,
@@ -42,6 +43,7 @@ from ._windward import (
     Simulation,
     Steered,
     Table,
+    law,
 )
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "Experiment",
     "GB",
     "Gbit",
+    "Law",
     "Loss",
     "LossModel",
     "MB",
@@ -88,6 +91,7 @@ __all__ = [
     "bit",
     "kB",
     "kbit",
+    "law",
     "min",
     "ms",
     "ns",

@@ -171,7 +171,7 @@ class Scenario:
     def with_parts(
         self,
         *,
-        window: dict[str, Callable[[Setup], WindowLaw] | type[Steered]] = ...,
+        window: dict[str, Callable[[Setup], WindowLaw] | type[Steered] | Law] = ...,
         discrimination: dict[str, Callable[[Setup], Discrimination]] = ...,
         loss: dict[str, Callable[[], LossModel]] = ...,
         aqm: dict[str, Callable[[Place], QueueManagement]] = ...,
@@ -230,6 +230,12 @@ class Simulation:
     def _steer_all(self, indices: list[int], cwnds: bytes) -> None: ...
 
 class Steered: ...
+
+class Law: ...
+
+def law(
+    on_ack: str, on_loss: str, *, slow_start: bool = True, name: str = "law"
+) -> Law: ...
 
 class Experiment:
     def __init__(self, toml: str, /, name: str = "experiment") -> None: ...

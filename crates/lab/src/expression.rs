@@ -474,6 +474,21 @@ impl<'a> Cursor<'a> {
         Cursor { text, rest: text, depth: 0 }
     }
 
+    /// Expressions in parentheses behind a name, at least one, for leaves that are functions.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    pub fn arguments<L: Leaf>(&mut self) -> Result<Vec<Expression<L>>, String> {
+        if !self.eat('(') {
+            return Err(self.expected("`(`"));
+        }
+        let mut arguments = vec![Expression { root: self.sum()? }];
+        while self.eat(',') {
+            arguments.push(Expression { root: self.sum()? });
+        }
+        self.close(')').map(|()| arguments)
+    }
+
     fn sum<L: Leaf>(&mut self) -> Result<Node<L>, String> {
         let mut left = self.term()?;
         loop {

@@ -126,7 +126,11 @@ mod _windward {
     #[pymodule_export]
     use super::grid::{Dataset, Grid, read_dataset};
     #[pymodule_export]
-    use super::parts::{Ack, Congestion, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered};
+    use super::parts::formula::law;
+    #[pymodule_export]
+    use super::parts::{
+        Ack, Congestion, Law, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered,
+    };
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]

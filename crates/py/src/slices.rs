@@ -41,10 +41,10 @@ impl Slices {
             let next = until.min(sim.now() + self.slice);
             if self.holds {
                 sim.advance(next);
-                parts::raise(py)?;
             } else {
                 py.detach(|| sim.advance(next));
             }
+            parts::raise(py)?;
             py.check_signals()?;
             then(next)?;
             if next >= until {

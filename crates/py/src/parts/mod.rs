@@ -24,6 +24,7 @@ use crate::error;
 
 mod aqm;
 mod events;
+pub(crate) mod formula;
 mod judge;
 mod law;
 mod loss;
@@ -31,6 +32,7 @@ pub(crate) mod steered;
 
 pub(crate) use aqm::{Place, Queue};
 pub(crate) use events::{Ack, Congestion, Loss, Packet, Path, Reset, Setup};
+pub(crate) use formula::Law;
 pub(crate) use steered::Steered;
 
 /// What a part in Python does.
@@ -101,7 +103,7 @@ impl Attached {
         let mut parts = Vec::new();
         for (place, class) in places {
             let place: String = place.extract()?;
-            if *axis == Axis::Window && is_steered(&class) {
+            if *axis == Axis::Window && !calls_python(&class) {
                 parts.push(Attached { axis: *axis, place, class: class.unbind() });
                 continue;
             }
@@ -121,7 +123,7 @@ impl Attached {
 
     /// Is Python asked while it runs?
     pub(crate) fn is_asked(&self, py: Python<'_>) -> bool {
-        !is_steered(self.class.bind(py))
+        calls_python(self.class.bind(py))
     }
 
     pub(crate) fn axis_name(&self) -> &'static str {
@@ -149,6 +151,11 @@ impl Attached {
                     link.queue.aqm = AqmSpec::Custom(Custom(maker));
                 }),
             }
+        } else if let Ok(law) = self.class.bind(py).cast::<Law>() {
+            let (name, maker) = (law.get().name(), law.get().maker());
+            self.put_on_flows(scenario, name, |protocol| {
+                protocol.window = WindowLaw::Custom(Custom(maker));
+            })
         } else {
             self.put_on_flows(scenario, steered::Law::NAME, |protocol| {
                 protocol.window = WindowLaw::Custom(Custom(&steered::LAW));
@@ -211,8 +218,9 @@ impl Attached {
     }
 }
 
-fn is_steered(class: &Bound<'_, PyAny>) -> bool {
-    class.is(class.py().get_type::<Steered>())
+/// Is it a class that is asked, and not a law of this package?
+fn calls_python(class: &Bound<'_, PyAny>) -> bool {
+    !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<Law>()
 }
 
 /// A class in Python, as what makes states of a part.
