@@ -152,3 +152,61 @@ def test_charts_are_drawn():
         plot.cdf([], ax=ax)
     assert plot.look("newreno")["color"] == plot.look("newreno 1 %")["color"]
     pyplot.close("all")
+
+
+FORKS = """
+import multiprocessing, sys, threading
+import windward as ww
+
+first, sweep = (sys.argv[1], sys.argv[2])
+scenario = ww.Scenario.read(first).with_(duration="2s", warmup="1s")
+
+
+def work(seed):
+    law = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+    run = scenario.with_parts(window={"*": law}).run(seed)
+    experiment = ww.Experiment.read(sweep).with_(duration="2s", warmup="1s")
+    return run.fingerprint, experiment.sweep(repetitions=1, threads=2).to_pydict()
+
+
+if __name__ == "__main__":
+    alone = [work(seed) for seed in (1, 2)]
+    stop = threading.Event()
+
+    def tell(share):
+        if stop.is_set():
+            raise InterruptedError
+
+    def long():
+        try:
+            ww.Scenario.read(first).with_(duration="100000s").run(progress=tell)
+        except InterruptedError:
+            pass
+
+    # Forks while two other threads are in the middle of runs.
+    others = [threading.Thread(target=long) for _ in range(2)]
+    for other in others:
+        other.start()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        forked = pool.map(work, (1, 2))
+    stop.set()
+    for other in others:
+        other.join()
+    assert forked == alone
+    print("same")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_processes_that_are_forked_beside_threads_go_on(tmp_path):
+    program = tmp_path / "forks.py"
+    program.write_text(FORKS)
+    first = ROOT / "experiments/examples/first.toml"
+    # What hangs is killed, and fails.
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", program, first, SWEEP],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "same\n", done.stderr

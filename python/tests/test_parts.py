@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -233,6 +234,22 @@ def test_a_law_may_run_another_simulation_but_not_its_own():
     simulation = ww.Simulation(first().with_parts(window={"clean": law(its_own)}))
     with pytest.raises(RuntimeError, match="running"):
         simulation.advance(2)
+
+
+def test_a_law_that_takes_its_time_changes_nothing():
+    others = []
+
+    def sleeps(ack):
+        # Whoever else waits for the interpreter has it meanwhile.
+        other = threading.Thread(target=lambda: others.append(first(duration="2s").run()))
+        other.start()
+        other.join(timeout=60)
+        time.sleep(0.05)
+        return 4.0
+
+    slow = first().with_parts(window={"clean": law(sleeps)}).run()
+    quick = first().with_parts(window={"clean": law(lambda ack: 4.0)}).run()
+    assert slow.fingerprint == quick.fingerprint and len(others) == 5
 
 
 def test_ctrl_c_reaches_a_run_with_parts():

@@ -110,3 +110,18 @@ def test_numbers_times_units_are_texts():
     assert 2.5 * ww.ms == "2.5ms"
     assert 1e-7 * ww.s == "0.0000001s"
     assert 10**9 * ww.bit == "1000000000bit"
+
+
+def test_scenarios_of_another_version_are_read_or_the_error_names_both():
+    scenario = ww.Scenario.read(FIRST)
+    make, (version, name, text, changes, parts) = scenario.__reduce__()
+    assert version == ww.__version__
+    # What both understand is what it was.
+    assert make("0.0.1", name, text, changes, parts) == scenario
+    newer = "a_key_of_tomorrow = 1\n" + text
+    message = f"windward 9.9.9 cannot be read by windward {ww.__version__}: .*a_key_of_tomorrow"
+    with pytest.raises(ValueError, match=message) as caught:
+        make("9.9.9", name, newer, changes, parts)
+    assert isinstance(caught.value.__cause__, ww.ScenarioError)
+    with pytest.raises(ww.ScenarioError):
+        make(version, name, newer, changes, parts)

@@ -351,7 +351,8 @@ impl Scenario {
         let attached = this.parts.iter();
         let attached = attached.map(|part| (part.axis_name(), &part.place, &part.class));
         let attached: Vec<_> = attached.collect();
-        let parts = (&this.name, &this.text, this.changes.clone(), attached);
+        let version = env!("CARGO_PKG_VERSION");
+        let parts = (version, &this.name, &this.text, this.changes.clone(), attached);
         Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
     }
 
@@ -360,26 +361,41 @@ impl Scenario {
     fn _of(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
+        version: &str,
         name: String,
         text: String,
         changes: Vec<(String, String)>,
         attached: Vec<(String, Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
-        let mut parts = Vec::new();
-        for (axis, place, class) in attached {
-            let places = PyDict::new(py);
-            places.set_item(place, class)?;
-            parts.extend(Attached::read(&axis, &places)?);
-        }
-        Self::new(py, name, text, changes, parts)
+        let read = || {
+            let mut parts = Vec::new();
+            for (axis, place, class) in attached {
+                let places = PyDict::new(py);
+                places.set_item(place, class)?;
+                parts.extend(Attached::read(&axis, &places)?);
+            }
+            Self::new(py, name, text, changes, parts)
+        };
+        read().map_err(|wrong| {
+            let mine = env!("CARGO_PKG_VERSION");
+            if version == mine {
+                return wrong;
+            }
+            let message = "a scenario of windward";
+            let message = format!("{message} {version} cannot be read by windward {mine}: {wrong}");
+            let error = error::value(message);
+            error.set_cause(py, Some(wrong));
+            error
+        })
     }
 
     /// Do both say the same, key by key?
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let py = other.py();
         let Ok(other) = other.cast::<Self>() else { return false };
         let other = other.get();
         let same = |(a, b): (&Attached, &Attached)| {
-            a.axis == b.axis && a.place == b.place && a.class.is(&b.class)
+            a.axis == b.axis && a.place == b.place && a.class.bind(py).eq(&b.class).unwrap_or(false)
         };
         self.file.says_the_same_as(&other.file)
             && self.parts.len() == other.parts.len()
