@@ -53,7 +53,14 @@ def test_a_run_a_sweep_and_a_reproduction_draw_a_bar(bars):
     experiment = ww.Experiment.read(SWEEP).with_(duration="2s", warmup="1s")
     experiment.sweep(repetitions=1, progress=True)
     ww.reproduce("xcpr2005-fig3", progress=True)
-    assert len(bars) == 4 and all(whole(bar) for bar in bars)
+    ww.sweep(experiment, repetitions=1, progress=True)
+    assert len(bars) == 5 and all(whole(bar) for bar in bars)
+
+
+def test_a_search_draws_a_bar(bars):
+    pytest.importorskip("optuna")
+    ww.search(first(), {"seed": [1, 2]}, lambda run: run.jain, trials=2, progress=True)
+    assert len(bars) == 1 and whole(bars[0])
 
 
 def test_false_and_none_draw_nothing(bars):
@@ -89,6 +96,8 @@ def test_what_is_neither_is_refused():
         first().run(progress="yes")
     with pytest.raises(TypeError, match="True or a function"):
         ww.Experiment.read(SWEEP).sweep(progress=3)
+    with pytest.raises(TypeError, match="True or a function"):
+        ww.sweep(ww.Experiment.read(SWEEP), progress=3)
 
 
 def test_nothing_is_drawn_where_nobody_looks():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
 
 class Bar:
     """A bar of tqdm, in a terminal or a notebook; silent where there is neither.
@@ -38,3 +41,29 @@ class Bar:
         if complete:
             self(1.0)
         self._bar.close()
+
+
+@contextmanager
+def told(
+    progress: Callable[[float], object] | bool | None, what: str
+) -> Generator[Callable[[float], object] | None, None, None]:
+    """Who is told of the share done: a function, a bar, which is closed at the end, or nobody.
+
+    Raises:
+        ImportError: If a bar is wanted and tqdm is not installed.
+        TypeError: If it is something else.
+    """
+    if progress is None or progress is False:
+        yield None
+    elif progress is True:
+        bar = Bar(what)
+        complete = False
+        try:
+            yield bar
+            complete = True
+        finally:
+            bar.close(complete)
+    elif callable(progress):
+        yield progress
+    else:
+        raise TypeError("progress must be True or a function of the share done, 0 to 1")

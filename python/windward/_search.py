@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from . import _windward
 from ._errors import ScenarioError
-from ._progress import Bar
+from ._progress import told
 from ._windward import Run, Scenario
 
 if TYPE_CHECKING:
@@ -261,7 +261,10 @@ class _Runner:
                 future.cancel()
             raise
 
-    def close(self) -> None:
+    def __enter__(self) -> _Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._stop is not None and self._own is not None:
             self._stop.set()
             self._own.shutdown(cancel_futures=True)
@@ -363,13 +366,9 @@ def search(
     distributions = {key: dimension.distribution for key, dimension in dimensions.items()}
     searched, afterwards = _seeds(seeds, fresh, scenario.seed)
     study = _study(direction, seed, sampler)
-    bar = Bar("search") if progress is True else None
-    tell: Callable[[float], object] = bar or (progress if callable(progress) else lambda _: None)
     work = trials * len(searched) + fresh
     done: list[Trial] = []
-    complete = False
-    runner = _Runner(executor, objective)
-    try:
+    with told(progress, "search") as tell, _Runner(executor, objective) as runner:
         while len(done) < trials:
             asked = [study.ask(distributions) for _ in range(min(batch, trials - len(done)))]
             points = [_point(scenario, dimensions, trial) for trial in asked]
@@ -389,17 +388,13 @@ def search(
                 mean = sum(mine) / len(mine)
                 study.tell(trial, mean)
                 done.append(Trial(trial.number, parameters, mean, mine, None))
-            tell(len(done) * len(searched) / work)
+            if tell is not None:
+                tell(len(done) * len(searched) / work)
         best = _best(done, direction)
         chosen = scenario.with_(best.parameters)
         again = runner.values([(chosen, run_seed) for run_seed in afterwards])
-        complete = True
-    finally:
-        runner.close()
-        if bar is not None:
-            bar.close(complete)
-    if bar is None:
-        tell(1.0)
+        if tell is not None:
+            tell(1.0)
     estimate = _windward.estimate(again, confidence)
     mean, low, high = estimate or (math.nan, math.nan, math.nan)
     return Search(

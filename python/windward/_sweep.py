@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from . import _windward
+from ._progress import told
 from ._windward import Experiment, Grid, Table
 
 #: Packet-hops a second before anything was measured.
@@ -85,7 +86,7 @@ def sweep(
     full: bool = False,
     repetitions: int | None = None,
     task_seconds: float = 1.0,
-    progress: Callable[[float], object] | None = None,
+    progress: Callable[[float], object] | bool | None = None,
 ) -> Table: ...
 @overload
 def sweep(
@@ -97,7 +98,7 @@ def sweep(
     full: bool = False,
     repetitions: int | None = None,
     task_seconds: float = 1.0,
-    progress: Callable[[float], object] | None = None,
+    progress: Callable[[float], object] | bool | None = None,
 ) -> SweepData: ...
 def sweep(
     experiment: Experiment,
@@ -108,7 +109,7 @@ def sweep(
     full: bool = False,
     repetitions: int | None = None,
     task_seconds: float = 1.0,
-    progress: Callable[[float], object] | None = None,
+    progress: Callable[[float], object] | bool | None = None,
 ) -> Table | SweepData:
     """Runs every combination of an experiment's axes, wherever there are workers.
 
@@ -122,7 +123,7 @@ def sweep(
         full: The file's ``full`` and not its ``quick``.
         repetitions: Runs of each combination, instead of the file's.
         task_seconds: About how long a task takes; a task is at least one run.
-        progress: Called now and then with the share done, 0 to 1.
+        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
 
     Returns:
         A row a run as ``Experiment.sweep`` gives them, in the same order; with ``dataset`` where
@@ -139,8 +140,8 @@ def sweep(
     grid = Grid(experiment, full=full, repetitions=repetitions)
     store = None if dataset is None else _windward.Dataset(dataset, grid, resume)
     try:
-        with _workers(executor) as workers:
-            rows = _Driver(grid, workers, store, task_seconds, progress).conduct()
+        with told(progress, "runs") as tell, _workers(executor) as workers:
+            rows = _Driver(grid, workers, store, task_seconds, tell).conduct()
     finally:
         if store is not None:
             store.close()
