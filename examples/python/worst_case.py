@@ -2,8 +2,8 @@
 """A link on which one protocol gets the least beside another: newreno beside lr-xtcp.
 
     pip install .[search]
-    python examples/python/worst_case.py                  # a minute at most
-    python examples/python/worst_case.py cubic bbr        # of two others
+    python examples/python/worst_case.py                  # some seconds
+    python examples/python/worst_case.py cubic bbr        # of two others: minutes
 
 Two connections of each protocol share a bottleneck behind lossy last hops. The search looks for the
 rate, the delay, the queue and the loss at which the first protocol has the smallest share of what all

@@ -299,9 +299,8 @@ class ThreadVectorEnv(gymnasium.vector.SyncVectorEnv[Any, Any]):
     """Several environments that step side by side, in threads.
 
     As Gymnasium's ``SyncVectorEnv`` in all else, with the same numbers; its processes are not needed,
-    because simulations leave the interpreter free. That pays where a step of one environment is much
-    work, half a millisecond and more: long intervals, fast links, many connections. Below, to hand a
-    step to a thread costs more than it saves.
+    because simulations leave the interpreter free. To hand a step to a thread has its price: where a
+    step is little work, on slow links and in short intervals, ``SyncVectorEnv`` is faster.
 
     Args:
         env_fns: What makes the environments.
