@@ -67,6 +67,7 @@ enum Command {
     Bench(bench::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
+    Schema(pages::SchemaArgs),
 }
 
 /// Does what the arguments say, of which the first is the name of the program, and gives the exit
@@ -104,5 +105,6 @@ fn dispatch(cli: Cli, python: &Path) -> Result<(), Failure> {
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
+        Some(Command::Schema(args)) => pages::schema(&args),
     }
 }

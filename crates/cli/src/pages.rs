@@ -1,5 +1,5 @@
-//! `windward completions` and `windward man`: what shells and manuals know of the command line,
-//! made from the same description that reads it.
+//! `windward completions`, `windward man` and `windward schema`: what shells, manuals and editors know
+//! of the command line and of the files, made from what reads them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use windward_lab::Experiment;
 use windward_sim::output::OutputDir;
 
 use crate::Cli;
@@ -32,6 +33,25 @@ pub(crate) struct ManArgs {
     /// Write windward.1 and a page for each command, as windward-run.1, into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+}
+
+/// Print a JSON Schema of scenario and experiment files, for editors
+///
+/// An editor that knows it completes keys, explains them and marks what is none. For one that reads
+/// TOML with Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as the
+/// first line of a file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// That of files of readings, which experiments share
+    #[arg(long)]
+    readings: bool,
+}
+
+pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
+    output::print_json(&match args.readings {
+        true => Experiment::readings_json_schema(),
+        false => Experiment::json_schema(),
+    })
 }
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use windward_lab::claims::Verdict;
 use windward_lab::report::Tally;
-use windward_lab::{Experiment, ReportOptions, builtin};
+use windward_lab::{Experiment, ReportOptions, builtin, catalogue};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -30,12 +30,19 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
 
+    /// With --list: papers with their experiments, one array of objects
+    #[arg(long, requires = "list")]
+    json: bool,
+
     #[command(flatten)]
     effort: EffortArgs,
 }
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut experiments = builtin::select(&args.ids)?;
+    if args.list && args.json {
+        return output::print_json(&catalogue::collections(&experiments));
+    }
     if args.list {
         return output::print(&list(&experiments).text());
     }

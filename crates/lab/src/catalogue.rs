@@ -1,10 +1,13 @@
-//! Protocols and parts as rows: what `windward list --json` prints and Python has as objects.
+//! Protocols, parts and experiments as rows: what `windward list --json` and `windward reproduce --list
+//! --json` print, and Python has as objects.
 
 use serde::Serialize;
 use windward_core::network::{AqmSpec, RouterSpec};
 use windward_core::part::Setting;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
+use crate::builtin;
+use crate::experiment::Experiment;
 use crate::explain;
 
 /// A row of the protocol table: its name, and the name of its part on each axis.
@@ -58,6 +61,57 @@ pub struct ParameterRow {
     pub meaning: &'static str,
 }
 
+/// A paper, or another collection, with those of its experiments that were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CollectionRow {
+    /// What `windward reproduce` calls it.
+    pub key: &'static str,
+    /// Title of the paper, or what the collection shows.
+    pub title: &'static str,
+    /// Authors of the paper; empty if it is none.
+    pub authors: &'static str,
+    /// Where and when the paper appeared; empty if it is none.
+    pub published: &'static str,
+    /// Short words of its claims and what they mean.
+    pub terms: &'static [(&'static str, &'static str)],
+    /// In the order of the report.
+    pub experiments: Vec<ExperimentRow>,
+}
+
+/// An experiment that the program holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExperimentRow {
+    /// What `windward reproduce` calls it.
+    pub id: String,
+    /// Its file, from the root of the repository.
+    pub file: String,
+    /// The paper's figure.
+    pub figure: Option<String>,
+    /// What it shows.
+    pub title: String,
+    /// Names of its claims.
+    pub claims: Vec<String>,
+    /// That of `manifest.json`.
+    pub configuration_hash: String,
+}
+
+/// These experiments, collection by collection.
+pub fn collections(experiments: &[Experiment]) -> Vec<CollectionRow> {
+    let row = |collection: &'static builtin::Collection| CollectionRow {
+        key: collection.key,
+        title: collection.title,
+        authors: collection.authors,
+        published: collection.published,
+        terms: collection.terms,
+        experiments: experiments
+            .iter()
+            .filter(|experiment| collection.holds(experiment))
+            .map(ExperimentRow::new)
+            .collect(),
+    };
+    builtin::collections().map(row).filter(|row| !row.experiments.is_empty()).collect()
+}
+
 /// The protocol table.
 pub fn protocols() -> Vec<ProtocolRow> {
     PROTOCOLS.iter().map(ProtocolRow::new).collect()
@@ -93,6 +147,19 @@ impl ProtocolRow {
             discrimination,
             feedback,
             router,
+        }
+    }
+}
+
+impl ExperimentRow {
+    fn new(experiment: &Experiment) -> Self {
+        ExperimentRow {
+            id: experiment.id.clone(),
+            file: experiment.file.clone(),
+            figure: experiment.figure.clone(),
+            title: experiment.title.clone(),
+            claims: experiment.claims.iter().map(|claim| claim.id.clone()).collect(),
+            configuration_hash: format!("{:016x}", experiment.configuration_hash),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::theory::{self, Law};
 
 mod reader;
 mod reading;
+mod schema;
 
 pub(crate) use reader::fnv1a;
 pub use reading::{Basis, Deviation, Reading, ReadingValue};

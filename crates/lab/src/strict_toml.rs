@@ -246,6 +246,8 @@ impl<'a> Section<'a> {
 
     fn item(&self, key: &'static str) -> Option<&'a Item> {
         self.asked.borrow_mut().push(key);
+        #[cfg(test)]
+        ASKED.with_borrow_mut(|asked| asked.push((self.name.clone(), key)));
         self.table.get(key)
     }
 
@@ -282,4 +284,17 @@ impl<'a> Section<'a> {
 fn number(value: &Value) -> Option<f64> {
     let integer = value.as_integer().map(|i| i as f64);
     integer.or_else(|| value.as_float()).filter(|x| x.is_finite())
+}
+
+#[cfg(test)]
+thread_local! {
+    static ASKED: RefCell<Vec<(String, &'static str)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What `read` gives, and which keys of which tables it asked for.
+#[cfg(test)]
+pub(crate) fn asked_for<T>(read: impl FnOnce() -> T) -> (T, Vec<(String, &'static str)>) {
+    ASKED.with_borrow_mut(Vec::clear);
+    let read = read();
+    (read, ASKED.take())
 }

@@ -321,7 +321,7 @@ fn frame(Words { name, what, source }: Words, spec: &AqmSpec) -> String {
     }
     let _ = write!(
         page,
-        "\n```console\nwindward run experiments/examples/first.toml --set \
+        "\n```sh\nwindward run experiments/examples/first.toml --set \
          'dumbbell.bottleneck.aqm={name}'\nwindward reproduce matrix-queues\n```\n{END}"
     );
     page

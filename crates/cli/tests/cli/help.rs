@@ -2,8 +2,8 @@
 
 use crate::{Sandbox, repository, stderr, success, windward};
 
-const COMMANDS: [&str; 8] =
-    ["list", "explain", "run", "sweep", "reproduce", "bench", "completions", "man"];
+const COMMANDS: [&str; 9] =
+    ["list", "explain", "run", "sweep", "reproduce", "bench", "completions", "man", "schema"];
 
 #[test]
 fn alone_it_says_what_it_can_do() {

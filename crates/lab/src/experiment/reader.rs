@@ -269,9 +269,9 @@ fn shown(text: &str) -> String {
 }
 
 /// What `values` says for every protocol of the table, in its order.
-const ALL_PROTOCOLS: &str = "protocols";
+pub(super) const ALL_PROTOCOLS: &str = "protocols";
 /// What `values` says for every kind of queue management, told to mark where it can.
-const ALL_QUEUES: &str = "queues";
+pub(super) const ALL_QUEUES: &str = "queues";
 
 /// Every kind of queue management by its name, as a value of `aqm`.
 fn queues() -> (Vec<String>, Vec<Value>) {
@@ -386,6 +386,9 @@ fn metrics(
     Ok(metrics)
 }
 
+/// The words for what a chart draws.
+pub(super) const PLOT_KINDS: [&str; 6] = ["lines", "dots", "time", "cwnd", "queue", "signal"];
+
 fn plot(
     source: Source<'_>,
     table: Section<'_>,
@@ -454,7 +457,7 @@ fn plot(
             }
         }
         other => {
-            let hint = nearest(other, ["lines", "dots", "time", "cwnd", "queue", "signal"]);
+            let hint = nearest(other, PLOT_KINDS);
             return Err(source.error(kind.line, format!("unknown kind `{other}`{hint}")));
         }
     };

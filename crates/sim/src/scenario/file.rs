@@ -22,6 +22,7 @@ mod endpoint;
 mod error;
 mod graph;
 mod group;
+mod json_schema;
 mod link;
 mod parameter;
 mod schema;
@@ -144,6 +145,13 @@ impl ScenarioFile {
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
         schema::check(&self.name, "", &self.table, schema::FILE)?;
         build::build(&section::Section::root(&self.name, &self.table, &self.traces))
+    }
+
+    /// A JSON Schema of the format, made of the table of keys that the reader goes by: for editors,
+    /// which complete and explain keys and mark those that do not exist. Quantities are texts in it;
+    /// whether they make sense together only [`ScenarioFile::build`] knows.
+    pub fn json_schema() -> serde_json::Value {
+        json_schema::of("A scenario of Windward", schema::FILE)
     }
 
     /// Every key of the format with default and meaning, in the order of the documentation.

@@ -21,9 +21,11 @@ pub(super) enum Preset {
     Linux,
 }
 
+/// Their names.
+const PRESETS: &[&str] = &["linux"];
+
 /// The preset that `section` names.
 pub(super) fn preset(section: &Section<'_>) -> Result<Option<Preset>> {
-    const PRESETS: &[&str] = &["linux"];
     section.read("preset", |field| {
         let name = field.clone().text()?;
         match name {
@@ -86,7 +88,8 @@ pub(super) fn keys() -> &'static [Key] {
     KEYS.get_or_init(|| {
         let own = part::settings(&EndpointConfig::default());
         let meaning = "linux: what is Linux's about endpoints and plain TCPs; keys beside it win";
-        let mut keys = vec![schema::made("preset", "none".to_owned(), meaning.to_owned())];
+        let preset = vec![part::Kind::Word(PRESETS)];
+        let mut keys = vec![schema::made("preset", "none".to_owned(), meaning.to_owned(), preset)];
         keys.extend(own.iter().map(|s| parameter::key(s, "")));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
         for table in protocols::tables() {

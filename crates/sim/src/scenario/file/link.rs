@@ -374,19 +374,21 @@ fn router(field: &Field<'_>) -> Result<RouterChoice> {
     Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, field.spot())))
 }
 
+/// The kinds of notifiers by their words.
+pub(super) const NOTIFIERS: [(&str, NotifierChoice); 4] = [
+    ("auto", NotifierChoice::Auto),
+    ("off", NotifierChoice::Fixed(NotifierSpec::Off)),
+    ("configured", NotifierChoice::Fixed(NotifierSpec::Configured)),
+    ("measured", NotifierChoice::Fixed(NotifierSpec::MEASURED)),
+];
+
 fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
-    const KINDS: [(&str, NotifierChoice); 4] = [
-        ("auto", NotifierChoice::Auto),
-        ("off", NotifierChoice::Fixed(NotifierSpec::Off)),
-        ("configured", NotifierChoice::Fixed(NotifierSpec::Configured)),
-        ("measured", NotifierChoice::Fixed(NotifierSpec::MEASURED)),
-    ];
     let section = if field.is_table() { Some(field.clone().section()?) } else { None };
     let choice = match &section {
         Some(section) => {
-            section.require("kind", "kind = \"measured\"", |field| field.one_of(&KINDS))?
+            section.require("kind", "kind = \"measured\"", |field| field.one_of(&NOTIFIERS))?
         }
-        None => field.one_of(&KINDS)?,
+        None => field.one_of(&NOTIFIERS)?,
     };
     let Some(section) = section else { return Ok(choice) };
     let NotifierChoice::Fixed(NotifierSpec::Measured { window, prior }) = choice else {

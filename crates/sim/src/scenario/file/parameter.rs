@@ -58,7 +58,7 @@ pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<
 /// The key of a parameter, for the schema. `note` goes before its meaning: `xcp: `.
 pub(super) fn key(setting: &Setting, note: &str) -> Key {
     let meaning = format!("{note}{}", setting.description());
-    schema::made(setting.doc.key, setting.default_text(), meaning)
+    schema::made(setting.doc.key, setting.default_text(), meaning, vec![setting.doc.kind])
 }
 
 /// The keys of a table that names a part by its `kind` and has that part's parameters: one key for
@@ -73,7 +73,8 @@ pub(super) fn keys_of_kinds(
         setting.applies || !all.iter().flat_map(|(_, settings)| settings).any(|s| same(&s))
     };
     let names: Vec<&str> = first.into_iter().chain(parts.iter().map(|(w, _)| w.name)).collect();
-    let mut keys = vec![schema::made("kind", String::new(), part::alternatives(&names))];
+    let mut keys =
+        vec![schema::made("kind", String::new(), part::alternatives(&names), Vec::new())];
     let mut seen: Vec<&str> = Vec::new();
     for (_, settings) in parts {
         for setting in settings.iter().filter(|setting| own(setting, parts)) {
@@ -84,6 +85,7 @@ pub(super) fn keys_of_kinds(
             // Who has it, with which default and in which sense.
             let mut defaults: Vec<(String, Vec<&str>)> = Vec::new();
             let mut senses: Vec<(String, Vec<&str>)> = Vec::new();
+            let mut values: Vec<Kind> = Vec::new();
             let note = |list: &mut Vec<(String, Vec<&'static str>)>, text: String, of| match list
                 .iter_mut()
                 .find(|(known, _)| *known == text)
@@ -94,6 +96,9 @@ pub(super) fn keys_of_kinds(
             for (words, settings) in parts {
                 let of_this = settings.iter().filter(|other| own(other, parts));
                 for other in of_this.filter(|other| other.doc.key == setting.doc.key) {
+                    if !values.contains(&other.doc.kind) {
+                        values.push(other.doc.kind);
+                    }
                     note(&mut defaults, other.default_text(), words.name);
                     note(&mut senses, other.description(), words.name);
                 }
@@ -107,7 +112,7 @@ pub(super) fn keys_of_kinds(
             };
             let sense = senses.iter().map(|(text, of)| format!("{}: {text}", of.join(", ")));
             let meaning = sense.collect::<Vec<_>>().join("; ");
-            keys.push(schema::made(setting.doc.key, default, meaning));
+            keys.push(schema::made(setting.doc.key, default, meaning, values));
         }
     }
     keys

@@ -6,20 +6,24 @@ use std::sync::OnceLock;
 use KeyList::{Fixed, Made};
 
 use windward_core::network::{AqmSpec, RouterSpec};
+use windward_core::part;
+use windward_core::protocols::PROTOCOLS;
 
-use super::endpoint;
 use super::error::{ScenarioError, suggest};
 use super::parameter;
 use super::section::Result;
 use super::tree::{Node, Table, Value};
+use super::{endpoint, link};
 
 /// A key and what may stand under it.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    default: Cow<'static, str>,
-    meaning: Cow<'static, str>,
+    pub(super) default: Cow<'static, str>,
+    pub(super) meaning: Cow<'static, str>,
+    /// The kinds of values it takes, as far as a part tells: several where parts differ.
+    pub(super) values: Vec<part::Kind>,
 }
 
 /// Keys of one table, in parts because tables share some.
@@ -44,9 +48,12 @@ impl KeyList {
 }
 
 /// All keys of a table.
-fn all(keys: Keys) -> impl Iterator<Item = &'static Key> {
+pub(super) fn all(keys: Keys) -> impl Iterator<Item = &'static Key> {
     keys.iter().flat_map(KeyList::keys)
 }
+
+/// The words that stand for a table.
+pub(super) type Names = fn() -> Vec<&'static str>;
 
 /// What stands under a key.
 #[derive(Debug, Clone, Copy)]
@@ -55,10 +62,10 @@ pub(super) enum Kind {
     Value,
     /// A table.
     Table(Keys),
-    /// A table, or a word that stands for a table with that `kind`.
-    WordOrTable(Keys),
-    /// A table, or a word that stands for a table with that `base`.
-    BaseOrTable(Keys),
+    /// A table, or one of these words that stands for a table with that `kind`.
+    WordOrTable(Keys, Names),
+    /// A table, or one of these words that stands for a table with that `base`.
+    BaseOrTable(Keys, Names),
     /// A table, or a value that says the same in another way.
     ValueOrTable(Keys),
     /// An array of tables, each known by the value of one of its keys.
@@ -118,8 +125,8 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
         match (key.kind, &node.value) {
             (
                 Kind::Table(keys)
-                | Kind::WordOrTable(keys)
-                | Kind::BaseOrTable(keys)
+                | Kind::WordOrTable(keys, _)
+                | Kind::BaseOrTable(keys, _)
                 | Kind::ValueOrTable(keys),
                 Value::Table(table),
             ) => {
@@ -154,8 +161,8 @@ pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
         });
         match key.kind {
             Kind::Table(keys)
-            | Kind::WordOrTable(keys)
-            | Kind::BaseOrTable(keys)
+            | Kind::WordOrTable(keys, _)
+            | Kind::BaseOrTable(keys, _)
             | Kind::ValueOrTable(keys) => {
                 describe(&format!("{path}."), keys, into);
             }
@@ -175,12 +182,24 @@ const fn nested(
     default: &'static str,
     meaning: &'static str,
 ) -> Key {
-    Key { name, kind, default: Cow::Borrowed(default), meaning: Cow::Borrowed(meaning) }
+    Key {
+        name,
+        kind,
+        default: Cow::Borrowed(default),
+        meaning: Cow::Borrowed(meaning),
+        values: Vec::new(),
+    }
 }
 
 /// A key whose words are made of what a part tells of itself.
-pub(super) fn made(name: &'static str, default: String, meaning: String) -> Key {
-    Key { name, kind: Kind::Value, default: Cow::Owned(default), meaning: Cow::Owned(meaning) }
+pub(super) fn made(
+    name: &'static str,
+    default: String,
+    meaning: String,
+    values: Vec<part::Kind>,
+) -> Key {
+    let (default, meaning) = (Cow::Owned(default), Cow::Owned(meaning));
+    Key { name, kind: Kind::Value, default, meaning, values }
 }
 
 /// A table of such keys. It stays for as long as the program runs.
@@ -261,19 +280,19 @@ const LINK: &[Key] = &[
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
     nested(
         "aqm",
-        Kind::WordOrTable(&[Made(aqm_keys)]),
+        Kind::WordOrTable(&[Made(aqm_keys)], aqm_names),
         "droptail",
         "queue management: a kind, or a table",
     ),
     nested(
         "router",
-        Kind::WordOrTable(&[Made(router_keys)]),
+        Kind::WordOrTable(&[Made(router_keys)], router_names),
         "auto",
         "auto (what the protocols ask for), a kind, or a table",
     ),
     nested(
         "classes",
-        Kind::Table(&[Fixed(CLASSES)]),
+        Kind::ValueOrTable(&[Fixed(CLASSES)]),
         "false",
         "true or a table: a queue for each class of protocols, by the router that they ask for",
     ),
@@ -288,7 +307,7 @@ const LINK: &[Key] = &[
     ),
     nested(
         "notifier",
-        Kind::WordOrTable(&[Fixed(NOTIFIER)]),
+        Kind::WordOrTable(&[Fixed(NOTIFIER)], notifier_names),
         "auto",
         "what knows of corruption: auto (where asked for), off, configured or measured",
     ),
@@ -304,6 +323,23 @@ const RATE_TRACE: &[Key] = &[
     key("trace", "", "file with a millisecond a line, each good for 1500 bytes (mahimahi)"),
     key("opportunities", "", "the same milliseconds as an array"),
 ];
+
+fn notifier_names() -> Vec<&'static str> {
+    link::NOTIFIERS.map(|(name, _)| name).to_vec()
+}
+
+fn aqm_names() -> Vec<&'static str> {
+    AqmSpec::forms().into_iter().map(|(words, _)| words.name).collect()
+}
+
+fn router_names() -> Vec<&'static str> {
+    let kinds = RouterSpec::forms().into_iter().map(|(words, _)| words.name);
+    std::iter::once("auto").chain(kinds).collect()
+}
+
+fn protocol_names() -> Vec<&'static str> {
+    PROTOCOLS.iter().map(|protocol| protocol.name).collect()
+}
 
 /// The keys of queue management, as its parts tell them.
 fn aqm_keys() -> &'static [Key] {
@@ -348,10 +384,15 @@ const CLASSES: &[Key] = &[
 const CLASS: &[Key] = &[
     key("weight", "1", "share of the wire beside those of other classes, 0.001 to 1000"),
     key("queue", "that of the link", "what may wait of this class"),
-    nested("aqm", Kind::WordOrTable(&[Made(aqm_keys)]), "that of the link", "its queue management"),
+    nested(
+        "aqm",
+        Kind::WordOrTable(&[Made(aqm_keys)], aqm_names),
+        "that of the link",
+        "its queue management",
+    ),
     nested(
         "router",
-        Kind::WordOrTable(&[Made(router_keys)]),
+        Kind::WordOrTable(&[Made(router_keys)], router_names),
         "what the class asks for",
         "its router",
     ),
@@ -381,7 +422,7 @@ const FLOW: &[Key] = &[
     key("count", "1", "number of flows, 1 to 100000 in all groups"),
     nested(
         "protocol",
-        Kind::BaseOrTable(&[Fixed(COMPOSITION)]),
+        Kind::BaseOrTable(&[Fixed(COMPOSITION)], protocol_names),
         "",
         "a name of the protocol table, or parts by name; or cbr, on_off, schedule",
     ),

@@ -49,11 +49,11 @@ impl Change<'_> {
                 let node = table.entry(name, || self.empty_table());
                 self.in_node(node, keys, name, rest)
             }
-            Kind::WordOrTable(keys) | Kind::BaseOrTable(keys) => {
+            Kind::WordOrTable(keys, _) | Kind::BaseOrTable(keys, _) => {
                 let node = table.entry(name, || self.empty_table());
                 // "red" and { kind = "red" } are the same, and "cubic" and { base = "cubic" }.
                 let stands_for =
-                    if matches!(key.kind, Kind::BaseOrTable(_)) { "base" } else { "kind" };
+                    if matches!(key.kind, Kind::BaseOrTable(..)) { "base" } else { "kind" };
                 if let Value::Text(_) = node.value {
                     let word = std::mem::replace(node, self.empty_table());
                     if let Value::Table(table) = &mut node.value {
