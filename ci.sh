@@ -197,6 +197,35 @@ step_python() {
     check "python: types, by pyright" "$venv/bin/basedpyright" --level error
 }
 
+# The documentation site: its first page as a newcomer has it, the site from what that installed, and
+# every block of code on its pages. Skipped, and said so, where there is no Python that it supports.
+step_site() {
+    local python=python3 home=$scratch/home log=$scratch/site.log ran broken
+    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        echo "skipped: there is no python3 of version 3.11 or later, which the site needs"
+        return
+    fi
+    if ! "$python" -m venv "$scratch/probe" 2>/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3-venv; } \
+            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+    fi
+    # The home of somebody who has a toolchain and no more.
+    mkdir -p "$home"
+    check "site: the first page works as printed, in a virtual environment of its own" \
+        env CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
+        PIP_CACHE_DIR="${PIP_CACHE_DIR:-$HOME/.cache/pip}" \
+        "$python" docs/site/blocks.py --home "$home" --only docs/index.md
+    check "site: built without a warning, every link inside leads somewhere" \
+        docs/build.sh --venv "$home/windward-venv"
+    PATH=$home/windward-venv/bin:$PATH "$home/windward-venv/bin/python" \
+        docs/site/blocks.py --except docs/index.md 2>&1 | tee "$log"
+    ran=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log")
+    broken=$(sed -n 's/^.* passed, \([0-9]*\) failed$/\1/p' "$log")
+    pass "${ran:-0}"
+    for ((; ${broken:-1} > 0; broken = ${broken:-1} - 1)); do fail "site: a block of code, see above"; done
+    check "site: its own checks find what is wrong" "$home/windward-venv/bin/python" docs/site/tests.py
+}
+
 # Every command of README.md's `console` blocks, in order. Those that are steps of their own
 # are not run a second time.
 step_readme() {
@@ -215,7 +244,7 @@ step_readme() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy tests docs build reproduce browser validation instructions python readme)
+all=(setup format clippy tests docs build reproduce browser validation instructions python site readme)
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     if [[ " ${all[*]} " != *" $step "* ]]; then

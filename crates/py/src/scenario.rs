@@ -204,6 +204,8 @@ impl Scenario {
     /// The same with other values, as ``--set`` of the command line::
     ///
     ///     scenario.with_({"flows.lossy.last_hop.loss": 0.1}, duration="5s")
+    ///
+    /// This one stays as it is.
     #[pyo3(signature = (changes=None, /, **keys))]
     fn with_(
         &self,

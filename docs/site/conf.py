@@ -1,0 +1,45 @@
+"""How Sphinx builds the site from what stage.py put together."""
+
+from importlib import metadata
+
+project = "Windward"
+author = "the Windward authors"
+copyright = author
+version = release = metadata.version("windward")
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+
+# Markdown: anchors for links, as code forges make them.
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+# Notebooks have no outputs in the repository: they are run here, and an error is one of the build.
+nb_execution_mode = "force"
+nb_execution_timeout = 180
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+napoleon_numpy_docstring = False
+
+# Of commands the prompt stays behind.
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos, .go"
+
+html_theme = "furo"
+html_title = f"Windward {version}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"

@@ -1,0 +1,311 @@
+"""The reference, from what the program knows of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import windward
+
+if TYPE_CHECKING:
+    from stage import Stage
+
+# What the parts of an axis are for; the order is that of the package.
+AXES = {
+    "window": "How cwnd grows and shrinks.",
+    "recovery": "What is lost, and what to send next.",
+    "discrimination": "Does a loss mean congestion, or corruption?",
+    "feedback": "What packets carry and acknowledgments echo.",
+    "aqm": "What a queue drops or marks, and in which order it sends: `aqm` of a link.",
+    "router": "What a router writes into packets: `router` of a link.",
+}
+
+# The package, by what people look for.
+PYTHON = {
+    "Scenarios and runs": ["Scenario", "Run", "Table", "Simulation", "ScenarioError"],
+    "Experiments and papers": ["Experiment", "reproduce", "Reproduction"],
+    "Parts written in Python": [
+        "WindowLaw",
+        "Discrimination",
+        "LossModel",
+        "QueueManagement",
+        "Setup",
+        "Path",
+        "Ack",
+        "Congestion",
+        "Reset",
+        "Loss",
+        "Packet",
+        "Place",
+        "Queue",
+        "Steered",
+    ],
+    "Protocols and parts": ["protocols", "parts", "Protocol", "Part", "Parameter", "Protocols", "Parts"],
+    "Units": ["Unit"],
+}
+
+# What is no class and no function.
+DATA = {
+    "protocols": "Every protocol by name.",
+    "parts": "Every part by axis and name.",
+}
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write(stage: Stage, rust_pages: Path) -> None:
+    schema = json.loads(windward_output("schema"))
+    readings = json.loads(windward_output("schema", "--readings"))
+    stage.write("schema/scenario.schema.json", json.dumps(schema, indent=1))
+    stage.write("schema/readings.schema.json", json.dumps(readings, indent=1))
+    stage.write("reference/parts.md", parts())
+    stage.write("reference/keys.md", keys(schema))
+    stage.write("reference/cli.md", cli())
+    stage.write("reference/python.md", python())
+    stage.write("reference/rust.md", rust(rust_pages))
+    stage.write("reference/schema.md", SCHEMA)
+
+
+def windward_output(*arguments: str) -> str:
+    """What the program prints, in lines of at most 88 characters."""
+    environment = {**os.environ, "COLUMNS": "88", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "windward", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    return done.stdout
+
+
+def cell(text: str) -> str:
+    """A text in a table of Markdown."""
+    for mark in "\\|*_<[":
+        text = text.replace(mark, "\\" + mark)
+    return text
+
+
+def parts() -> str:
+    if set(windward.parts) != set(AXES):
+        raise SystemExit(f"the axes are {list(windward.parts)}: describe them in reference.py")
+    page = [
+        "# Parts",
+        "",
+        "What [protocols](../protocols/index.md) and links are composed of, as "
+        "`windward list --parts` and `windward.parts` have it. "
+        "[Scenario files](../scenarios.md) say how parts are put together, and "
+        "[Parts of your own](../extending.md) how to add one.",
+    ]
+    for axis, named in windward.parts.items():
+        page += ["", f"## {axis}", "", AXES[axis]]
+        for part in named.values():
+            page += ["", f"### {axis}: {part.name}", "", f"{cell(part.what)}. Source: {cell(part.source)}."]
+            users = [
+                f"[{p.name}](../protocols/{p.name}.md)"
+                for p in windward.protocols.values()
+                if getattr(p, axis, None) == part.name
+            ]
+            if users and len(users) <= 12:
+                page += ["", f"In {', '.join(users)}."]
+            if part.parameters:
+                page += ["", "| key | default | values | meaning |", "| --- | --- | --- | --- |"]
+            for parameter in part.parameters:
+                values = ", ".join(text for text in (parameter.unit, parameter.range) if text)
+                page.append(
+                    f"| `{parameter.key}` | {cell(parameter.default)} | {cell(values)} "
+                    f"| {cell(parameter.meaning)} |"
+                )
+    return "\n".join(page) + "\n"
+
+
+def keys(schema: dict[str, Any]) -> str:
+    """Every table of the schema with its keys."""
+    page = [
+        "# Every key",
+        "",
+        "All keys of scenario and experiment files, table by table, from the table that the program "
+        "itself reads files by; a key that is not here is an error. "
+        "[Scenario files](../scenarios.md) and [experiment files](../experiments.md) explain them.",
+        "",
+        "## The whole file",
+        "",
+        *rows(schema["properties"], ""),
+    ]
+    experiment = schema["properties"]["experiment"]
+    for name, table in sorted(schema["$defs"].items()):
+        page += ["", f"## {name}", "", *rows(table["properties"], "")]
+    page += ["", "## experiment", "", *rows(experiment["properties"], "experiment.")]
+    page += inner_tables("experiment", experiment)
+    return "\n".join(page) + "\n"
+
+
+def rows(properties: dict[str, Any], prefix: str) -> list[str]:
+    lines = ["| key | default | meaning |", "| --- | --- | --- |"]
+    for name, key in properties.items():
+        stands = form(key, prefix + name)
+        meaning = cell(key.get("description", ""))
+        if stands != "value":
+            meaning += f" ({stands})"
+        lines.append(f"| `{name}` | {cell(key.get('x-default', ''))} | {meaning} |")
+    return lines
+
+
+def inner_tables(prefix: str, table: dict[str, Any]) -> list[str]:
+    """The tables below one of `[experiment]`."""
+    page: list[str] = []
+    for name, key in table["properties"].items():
+        inner = below(key)
+        if inner:
+            heading = f"{prefix}.{name}"
+            page += ["", f"## {heading}", "", *rows(inner["properties"], heading + ".")]
+            page += inner_tables(heading, inner)
+    return page
+
+
+def below(key: dict[str, Any]) -> dict[str, Any] | None:
+    """The table that stands under a key, or in a list there."""
+    for candidate in (key, key.get("items", {}), *key.get("items", {}).get("anyOf", [])):
+        if "properties" in candidate:
+            return candidate
+    return None
+
+
+def form(key: dict[str, Any], path: str) -> str:
+    """What may stand under a key, in words."""
+    if "$ref" in key:
+        name = key["$ref"].rpartition("/")[2]
+        return f"table [{name}](#{name})"
+    if "anyOf" in key:
+        return " or ".join(dict.fromkeys(form(each, path) for each in key["anyOf"]))
+    if "enum" in key:
+        words = [f"`{word}`" for word in key["enum"] if word]
+        return ", ".join(words) if len(words) <= 8 else "one of its names"
+    if "const" in key:
+        return str(key["const"])
+    if key.get("type") == "array":
+        inner = key.get("items", {})
+        if below(key):
+            return f"tables [{path}](#{path.replace('.', '')})"
+        return f"list of {form(inner, path)}" if inner else "list"
+    if "properties" in key:
+        return f"table [{path}](#{path.replace('.', '')})"
+    if isinstance(key.get("type"), list):
+        return "value" if "array" in key["type"] else " or ".join(map(plain, key["type"]))
+    return plain(key.get("type", "value"))
+
+
+def plain(kind: str) -> str:
+    words = {"string": "text", "integer": "whole number", "boolean": "`true` or `false`", "object": "table"}
+    return words.get(kind, kind)
+
+
+def cli() -> str:
+    page = ["# The command line", "", "What each command says of itself with `--help`.", ""]
+    top = windward_output("--help")
+    page += ["```text", top.rstrip(), "```"]
+    inside = False
+    for line in top.splitlines():
+        if line.startswith("Commands:"):
+            inside = True
+        elif inside and not line.strip():
+            break
+        elif inside and line.startswith("  ") and line[2] != " ":
+            command = line.split()[0]
+            if command != "help":
+                text = windward_output(command, "--help").rstrip()
+                page += ["", f"## windward {command}", "", "```text", text, "```"]
+    return "\n".join(page) + "\n"
+
+
+def python() -> str:
+    listed = {name for names in PYTHON.values() for name in names}
+    units = [name for name in windward.__all__ if isinstance(getattr(windward, name), windward.Unit)]
+    missing = set(windward.__all__) - listed - set(units) - {"__version__"}
+    page = [
+        "# Python API",
+        "",
+        "The package `windward`, from what it says of itself. [In Python](../python.md) shows how it is "
+        "used.",
+    ]
+    groups = dict(PYTHON)
+    if missing:
+        groups["More"] = sorted(missing)
+    for heading, names in groups.items():
+        page += ["", f"## {heading}"]
+        if heading == "Units":
+            listing = ", ".join(f"`{name}`" for name in units)
+            page += ["", f"A number times one of these is a quantity of a scenario: {listing}."]
+        for name in names:
+            page += ["", f"### {name}", "", "```{eval-rst}", *autodoc(name), "```"]
+    for module, heading in (("windward.plot", "Charts"), ("windward.env", "Learning agents")):
+        page += ["", f"## {heading}", "", "```{eval-rst}", f".. automodule:: {module}", "   :members:", "```"]
+    return "\n".join(page) + "\n"
+
+
+def autodoc(name: str) -> list[str]:
+    thing = getattr(windward, name)
+    if isinstance(thing, type):
+        exception = issubclass(thing, BaseException)
+        return [f".. auto{'exception' if exception else 'class'}:: windward.{name}", "   :members:"]
+    if callable(thing):
+        return [f".. autofunction:: windward.{name}"]
+    return [f".. py:data:: windward.{name}", "", f"   {DATA[name]}"]
+
+
+SCHEMA = """# Schemas for editors
+
+`windward schema` prints a JSON Schema of scenario and experiment files, made from the table of keys that
+the program reads files by, and `windward schema --readings` one of the files of readings that experiments
+share. With it an editor completes keys, shows what they mean and marks those that do not exist. What
+values make sense together only the program knows: `windward run` and `windward sweep --dry-run` say.
+
+Here they are as files: <a href="../schema/scenario.schema.json">scenario.schema.json</a>,
+<a href="../schema/readings.schema.json">readings.schema.json</a>.
+
+Editors that read TOML with Taplo (VS Code with Even Better TOML, Neovim, Helix, Zed) take it from a comment in the first line
+of a file:
+
+```toml
+#:schema ./scenario.schema.json
+duration = "10s"
+```
+
+after
+
+```console
+$ windward schema > target/scenario.schema.json
+```
+
+[Every key](keys.md) is the same as tables.
+"""
+
+
+def rust(pages: Path) -> str:
+    """The crates, with links to the pages of cargo doc if they are there."""
+    page = ["# Rust API", ""]
+    there = pages.is_dir()
+    if there:
+        page += ["Every public item, and the private ones for those who carry Windward on, by `cargo doc`:", ""]
+    else:
+        page += [
+            "This site was built without the pages of `cargo doc`, which has every item: "
+            "`cargo doc --workspace --no-deps --document-private-items --open`.",
+            "",
+        ]
+    for name in ("core", "sim", "lab", "cli"):
+        manifest = tomllib.loads((ROOT / "crates" / name / "Cargo.toml").read_text("utf-8"))["package"]
+        crate = manifest["name"]
+        library = "windward_cli" if name == "cli" else crate.replace("-", "_")
+        shown = f"`{crate}`"
+        if there:
+            shown = f'<a href="../rust/{library}/index.html"><code>{crate}</code></a>'
+        about = manifest["description"]
+        about = about if isinstance(about, str) else "The command line."
+        page.append(f"- {shown}: {cell(about)}")
+    page += [
+        "",
+        "[Architecture](../architecture.md) says what is where, and [one packet's life](../packet.md) how it "
+        "works together.",
+    ]
+    return "\n".join(page) + "\n"
