@@ -217,8 +217,7 @@ step_site() {
         "$python" docs/site/blocks.py --home "$home" --only docs/index.md
     check "site: built without a warning, every link inside leads somewhere" \
         docs/build.sh --venv "$home/windward-venv"
-    PATH=$home/windward-venv/bin:$PATH "$home/windward-venv/bin/python" \
-        docs/site/blocks.py --except docs/index.md 2>&1 | tee "$log"
+    "$home/windward-venv/bin/python" docs/site/blocks.py --except docs/index.md 2>&1 | tee "$log"
     ran=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$log")
     broken=$(sed -n 's/^.* passed, \([0-9]*\) failed$/\1/p' "$log")
     pass "${ran:-0}"

@@ -29,7 +29,7 @@ if [ -z "$venv" ]; then
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
     "$venv/bin/pip" install -q .
 fi
-"$venv/bin/pip" install -q -r docs/site/requirements.txt
+"$venv/bin/pip" install -q --no-compile -r docs/site/requirements.txt
 
 sources=target/site-sources
 site=target/site

@@ -2,6 +2,8 @@
 
 from importlib import metadata
 
+from sphinx.ext.napoleon import GoogleDocstring
+
 project = "Windward"
 author = "the Windward authors"
 copyright = author
@@ -25,9 +27,16 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
 
+# "What errors call it: the file's path" is a sentence, and not an attribute of that type.
+GoogleDocstring._consume_inline_attribute = lambda self: ("", self._consume_to_end())
+
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 napoleon_numpy_docstring = False
+toc_object_entries = False
+
+# A block that does not say what it is is no code.
+highlight_language = "none"
 
 # Of commands the prompt stays behind.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

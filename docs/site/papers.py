@@ -66,7 +66,7 @@ class Found:
 
     def sentence(self, paper: dict[str, Any]) -> str:
         claims = self.of(paper)
-        total = sum(len(e["claims"]) for e in paper["experiments"])
+        total = claims_of(paper)
         if not claims:
             return NO_REPORT
         counts = Counter(claim["verdict"] for claim in claims)
@@ -74,10 +74,15 @@ class Found:
         everywhere = sum(1 for c in claims if c["held_in_readings"] == c["readings_judged"])
         quick = any("--quick" in self.commands[claim["figure"]] for claim in claims)
         length = "a quick run, with few repetitions" if quick else "a full run"
+        judged = f"All {total} claims" if len(claims) == total else f"Of {total} claims, {len(claims)}"
         return (
-            f"Of {total} claims, {len(claims)} are judged in {length}, under the plain reading: {words}. "
-            f"{everywhere} hold under every reading that was judged."
+            f"{judged} are judged in {length}, under the plain reading: {words}. "
+            f"{everywhere or 'None'} of them hold under every reading that was judged."
         )
+
+
+def claims_of(paper: dict[str, Any]) -> int:
+    return sum(len(experiment["claims"]) for experiment in paper["experiments"])
 
 
 NO_REPORT = (
@@ -102,22 +107,13 @@ def index(papers: list[dict[str, Any]], found: Found) -> str:
         "`windward reproduce`, where there was one when the site was built. "
         "[How to read the report](../report.md) says what the words mean.",
         "",
-        "| paper | claims | " + " | ".join(VERDICTS) + " | in every reading |",
-        "| --- | --: |" + " --: |" * (len(VERDICTS) + 1),
     ]
     for paper in papers:
-        claims = found.of(paper)
-        total = sum(len(e["claims"]) for e in paper["experiments"])
-        counts = Counter(claim["verdict"] for claim in claims)
-        everywhere = sum(1 for c in claims if c["held_in_readings"] == c["readings_judged"])
-        numbers = [str(counts[v]) for v in VERDICTS] + [str(everywhere)]
-        if not claims:
-            numbers = ["–"] * len(numbers)
-        page.append(
-            f"| [{inline(paper['title'])}]({paper['key']}.md), {inline(paper['authors'])} | {total} | "
-            + " | ".join(numbers)
-            + " |"
-        )
+        found_here = found.sentence(paper) if found.of(paper) else f"{claims_of(paper)} claims, without verdicts here."
+        page += [
+            f"- **[{inline(paper['title'])}]({paper['key']}.md)**, {inline(paper['authors'])}, "
+            f"`{paper['key']}`. {found_here}"
+        ]
     page += ["", "```{toctree}", ":hidden:", "", *[paper["key"] for paper in papers], "```"]
     return "\n".join(page) + "\n"
 
@@ -149,11 +145,11 @@ class Page:
         )
         claims = found.of(paper)
         if claims:
-            self.add("", "| claim | the paper | plain verdict | holds in readings |", "| --- | --- | --- | --: |")
+            self.add("", "| claim | the paper | plain verdict | holds in |", "| --- | --- | --- | --- |")
             for claim in claims:
                 self.add(
                     f"| [{claim['id']}](#claim-{claim['id'].lower()}) | {inline(claim['claim'])} "
-                    f"| {claim['verdict']} | {claim['held_in_readings']} of {claim['readings_judged']} |"
+                    f"| {claim['verdict']} | {readings_count(claim)} |"
                 )
         if paper["terms"]:
             self.add("", "Words of the claims:", "")
@@ -203,8 +199,8 @@ class Page:
             everywhere = found["held_in_readings"] == found["readings_judged"]
             self.add(
                 "",
-                f"**{found['verdict'].capitalize()}**, and it holds in {found['held_in_readings']} of "
-                f"{found['readings_judged']} readings.",
+                f"**{found['verdict'].capitalize()}** under the plain reading; it holds in "
+                f"{readings_count(found)}.",
                 "",
             )
             self.add(*measured(found))
@@ -239,6 +235,13 @@ class Page:
                 label = inline(value["label"])
                 label = f"**{label}**" if value is plain else label
                 self.add(f"- {label}: {value['basis']}; {inline(value['source'])}.")
+
+
+def readings_count(claim: dict[str, Any]) -> str:
+    """In how many readings a claim holds."""
+    count = f"{claim['held_in_readings']} of {claim['readings_judged']} readings"
+    more = claim["readings_left_out"] + claim.get("readings_to_come", 0)
+    return f"{count}, {more} not judged" if more else count
 
 
 def measured(claim: dict[str, Any]) -> list[str]:

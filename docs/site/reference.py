@@ -72,8 +72,8 @@ def write(stage: Stage, rust_pages: Path) -> None:
 
 
 def windward_output(*arguments: str) -> str:
-    """What the program prints, in lines of at most 88 characters."""
-    environment = {**os.environ, "COLUMNS": "88", "NO_COLOR": "1"}
+    """What the program prints, in lines of at most 80 characters."""
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "windward", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     return done.stdout
@@ -84,6 +84,10 @@ def cell(text: str) -> str:
     for mark in "\\|*_<[":
         text = text.replace(mark, "\\" + mark)
     return text
+
+
+def sentence(what: str, source: str) -> str:
+    return f"{cell(what[:1].upper() + what[1:])}. Source: {cell(source)}."
 
 
 def parts() -> str:
@@ -100,7 +104,7 @@ def parts() -> str:
     for axis, named in windward.parts.items():
         page += ["", f"## {axis}", "", AXES[axis]]
         for part in named.values():
-            page += ["", f"### {axis}: {part.name}", "", f"{cell(part.what)}. Source: {cell(part.source)}."]
+            page += ["", f"### {axis}: {part.name}", "", sentence(part.what, part.source)]
             users = [
                 f"[{p.name}](../protocols/{p.name}.md)"
                 for p in windward.protocols.values()
@@ -109,13 +113,11 @@ def parts() -> str:
             if users and len(users) <= 12:
                 page += ["", f"In {', '.join(users)}."]
             if part.parameters:
-                page += ["", "| key | default | values | meaning |", "| --- | --- | --- | --- |"]
+                page += ["", "| key | default | meaning |", "| --- | --- | --- |"]
             for parameter in part.parameters:
-                values = ", ".join(text for text in (parameter.unit, parameter.range) if text)
-                page.append(
-                    f"| `{parameter.key}` | {cell(parameter.default)} | {cell(values)} "
-                    f"| {cell(parameter.meaning)} |"
-                )
+                texts = (parameter.meaning, parameter.unit, parameter.range)
+                meaning = "; ".join(cell(text) for text in texts if text)
+                page.append(f"| `{parameter.key}` | {cell(parameter.default)} | {meaning} |")
     return "\n".join(page) + "\n"
 
 
