@@ -28,7 +28,14 @@ AXES = {
 # The package, by what people look for.
 PYTHON = {
     "Scenarios and runs": ["Scenario", "Run", "Table", "Simulation", "ScenarioError"],
-    "Experiments and papers": ["Experiment", "reproduce", "Reproduction"],
+    "Experiments and papers": [
+        "Experiment",
+        "sweep",
+        "SweepData",
+        "WorkerError",
+        "reproduce",
+        "Reproduction",
+    ],
     "Parts written in Python": [
         "WindowLaw",
         "Discrimination",

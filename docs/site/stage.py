@@ -34,10 +34,10 @@ PAGES = {
     "crates": "reference/rust.md",
 }
 
-# The contents: a heading, and its pages.
+# The contents: a heading, and its pages. Those of docs/ that are not here join the guides.
 CONTENTS = [
     ("Start here", ["install", "report"]),
-    ("Guides", ["scenarios", "experiments", "python", "extending", "outputs"]),
+    ("Guides", ["scenarios", "experiments", "python", "extending", "clusters", "outputs"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
     ("What was found", ["papers/index", "validation", "performance"]),
     (
@@ -159,10 +159,13 @@ LANGUAGES = {
 }
 
 
-def contents() -> str:
-    """What the index says to Sphinx of the other pages."""
+def contents(written: list[str]) -> str:
+    """What the index says to Sphinx of the other pages, of which these are in docs/."""
     blocks = []
+    listed = {page for _, pages in CONTENTS for page in pages}
     for heading, pages in CONTENTS:
+        if heading == "Guides":
+            pages = pages + [page for page in written if page not in listed]
         rows = "\n".join(pages)
         blocks.append(f"\n```{{toctree}}\n:hidden:\n:caption: {heading}\n\n{rows}\n```\n")
     return "".join(blocks)
@@ -198,7 +201,8 @@ def main() -> None:
         elif path.suffix == ".md":
             more = ""
             if path == docs / "index.md":
-                more = contents()
+                pages = sorted(p.stem for p in docs.glob("*.md") if p != path)
+                more = contents(pages)
             elif path.name == "README.md":
                 more = children(path.parent)
             stage.page(source, stage.page_of(source), more)
