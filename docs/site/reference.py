@@ -36,6 +36,7 @@ PYTHON = {
         "reproduce",
         "Reproduction",
     ],
+    "Searches": ["search", "Search", "Trial"],
     "Parts written in Python": [
         "WindowLaw",
         "Discrimination",
@@ -51,6 +52,12 @@ PYTHON = {
         "Place",
         "Queue",
         "Steered",
+        "law",
+        "Law",
+        "run_batch",
+        "BatchLaw",
+        "BatchSetup",
+        "Batch",
     ],
     "Protocols and parts": ["protocols", "parts", "Protocol", "Part", "Parameter", "Protocols", "Parts"],
     "Units": ["Unit"],
@@ -247,7 +254,12 @@ def python() -> str:
             page += ["", f"A number times one of these is a quantity of a scenario: {listing}."]
         for name in names:
             page += ["", f"### {name}", "", "```{eval-rst}", *autodoc(name), "```"]
-    for module, heading in (("windward.plot", "Charts"), ("windward.env", "Learning agents")):
+    modules = {
+        "windward.plot": "Charts",
+        "windward.env": "Learning agents",
+        "windward.multi_env": "Agents that compete",
+    }
+    for module, heading in modules.items():
         page += ["", f"## {heading}", "", "```{eval-rst}", f".. automodule:: {module}", "   :members:", "```"]
     return "\n".join(page) + "\n"
 
