@@ -22,8 +22,17 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def experiment(duration):
-    read = ww.Experiment.read(ROOT / "experiments/examples/large-sweep.toml")
-    return read.with_(duration=duration, warmup="1s")
+    """The large sweep with one buffer and one number of competitors: 400 combinations."""
+    path = ROOT / "experiments/examples/large-sweep.toml"
+    text = path.read_text()
+    for axis, one in [
+        ('"10p", "30p", "100p", "300p", "1000p"', '"100p"'),
+        ("1, 2, 4, 8, 16", "4"),
+    ]:
+        assert axis in text, "the example has other axes now: change this too"
+        text = text.replace(f"values = [{axis}]", f"values = [{one}]")
+    text = text.partition("[[experiment.plots]]")[0]
+    return ww.Experiment(text, name=str(path)).with_(duration=duration, warmup="1s")
 
 
 @contextlib.contextmanager
@@ -67,14 +76,16 @@ def timed(work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--duration", default="10s", help="simulated time of a run")
+    parser.add_argument("--only", help="one executor")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     args = parser.parse_args()
 
-    # 10,000 runs, mostly of a few milliseconds: some ten tasks of a second a worker.
-    sweep = experiment("4s")
-    grid = _windward.Grid(sweep, repetitions=1)
+    # 4000 runs of some milliseconds.
+    sweep = experiment(args.duration)
+    grid = _windward.Grid(sweep, repetitions=10)
     everything = list(range(grid.runs))
-    part = everything[:: max(1, len(everything) // 2000)]
+    part = everything[::5]
     print(f"{grid.runs} runs; serially {len(part)} of them")
     print("workers executor  efficiency (each round)")
     for workers in args.workers:
@@ -82,22 +93,25 @@ def main():
             ratios = {name: [] for name in found}
             for _ in range(args.rounds):
                 for name, executor in found.items():
+                    if args.only not in (None, name):
+                        continue
                     # Before and after, for a machine whose speed drifts.
                     before = timed(lambda: grid.run(part))
                     with tempfile.TemporaryDirectory() as folder:
                         wall = timed(
-                            lambda: ww.sweep(sweep, executor, repetitions=1, dataset=folder)
+                            lambda: ww.sweep(sweep, executor, repetitions=10, dataset=folder)
                         )
                     after = timed(lambda: grid.run(part))
                     serial = (before + after) / 2 * len(everything) / len(part)
                     ratios[name].append(serial / workers / wall)
             for name, each in ratios.items():
+                if not each:
+                    continue
                 values = " ".join(f"{ratio:.3f}" for ratio in each)
                 print(f"{workers:7} {name:9} {statistics.mean(each):.3f} ({values})", flush=True)
 
     # Tasks of one run of some microseconds: all that is left is what a task costs.
     short = experiment("2s").with_({"dumbbell.access.rate": "1Mbit"})
-    grid = _windward.Grid(short, repetitions=1)
     with executors(max(args.workers)) as found:
         print("executor  ms of the driver and its scheduler a task")
         for name, executor in found.items():
@@ -110,7 +124,7 @@ def main():
             cpu = time.process_time()
             wall = timed(
                 lambda: ww.sweep(
-                    short, executor, repetitions=1, task_seconds=1e-6, progress=count
+                    short, executor, repetitions=2, task_seconds=1e-6, progress=count
                 )
             )
             cpu = time.process_time() - cpu

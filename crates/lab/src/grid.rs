@@ -33,6 +33,8 @@ pub struct Grid {
     length: RunLength,
     columns: RunColumns,
     key: u64,
+    /// Packet-hops of a run of each cell, if all were looked at.
+    costs: Option<Vec<f64>>,
 }
 
 /// What takes long to find out of a grid: others need not do it again.
@@ -67,13 +69,17 @@ impl Grid {
         experiment.check_runs(&length, MAX_RUNS)?;
         let experiment = experiment.without_impossible(&length, sample);
         let mut columns = RunColumns::default();
+        let mut costs = Vec::new();
         for cell in sample(&experiment) {
             if cancel.load(Ordering::Relaxed) {
                 return Err(LabError::Cancelled);
             }
-            columns.add(&experiment.scenario(cell, &length, &Deviation::PLAIN)?);
+            let scenario = experiment.scenario(cell, &length, &Deviation::PLAIN)?;
+            columns.add(&scenario);
+            costs.push(scenario.predicted_packet_hops());
         }
-        Ok(Self::of(experiment, length, columns))
+        let costs = (costs.len() == experiment.cells()).then_some(costs);
+        Ok(Grid { costs, ..Self::of(experiment, length, columns) })
     }
 
     /// The same where these facts are known.
@@ -100,7 +106,7 @@ impl Grid {
         let RunLength { repetitions, duration, warmup, .. } = &length;
         let what = (FORM, env!("CARGO_PKG_VERSION"), experiment.configuration_hash);
         let text = format!("{what:?} {repetitions} {duration:?} {warmup:?}");
-        Grid { experiment, length, columns, key: fnv1a(text.as_bytes()) }
+        Grid { experiment, length, columns, key: fnv1a(text.as_bytes()), costs: None }
     }
 
     /// What [`Grid::with`] takes.
@@ -176,8 +182,10 @@ impl Grid {
                 continue;
             }
             let (cell, _) = self.cell(run);
-            let cost = match last {
-                Some((same, cost)) if same == cell => cost,
+            let known = self.costs.as_ref().map(|costs| costs[cell]);
+            let cost = match (known, last) {
+                (Some(cost), _) => cost,
+                (None, Some((same, cost))) if same == cell => cost,
                 _ => {
                     if cancel.load(Ordering::Relaxed) {
                         return Err(LabError::Cancelled);
