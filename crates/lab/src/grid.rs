@@ -175,6 +175,9 @@ impl Grid {
         wanted: impl Fn(u64) -> bool,
         cancel: &AtomicBool,
     ) -> Result<Vec<PlannedRun>, LabError> {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
         let mut planned = Vec::new();
         let mut last: Option<(usize, f64)> = None;
         for run in runs.start..runs.end.min(self.runs()) {
