@@ -186,7 +186,7 @@ step_python() {
         fail "python: the package and what its tests need"
         return
     fi
-    "$venv/bin/pytest" --pyargs python/tests docs/python.md docs/clusters.md windward 2>&1 | tee "$log"
+    "$venv/bin/pytest" -n 2 --dist loadfile --durations 8 --pyargs python/tests docs/python.md docs/clusters.md windward 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     tests=$(grep -oE '[0-9]+ passed' "$log" | tail -1 | cut -d' ' -f1)
     broken=$(grep -oE '[0-9]+ (failed|error)' "$log" | awk '{ sum += $1 } END { print sum + 0 }')
@@ -194,7 +194,7 @@ step_python() {
     if [ "$status" -ne 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
     for ((; broken > 0; broken--)); do fail "python: a test, see above"; done
     check "python: types, by mypy" "$venv/bin/mypy"
-    check "python: types, by pyright" "$venv/bin/basedpyright" --level error
+    check "python: types, by pyright" "$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error
 }
 
 # The documentation site: its first page as a newcomer has it, the site from what that installed, and
