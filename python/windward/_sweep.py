@@ -28,6 +28,8 @@ from ._windward import Experiment, Grid, Table
 _SPEED = 3e6
 #: Runs that are planned at once: what is longest first is so among them.
 _BLOCK = 1 << 16
+#: Seconds of a task for each worker, at least: a scheduler takes some milliseconds a task.
+_PER_WORKER = 0.01
 #: Tasks that a worker has at hand: one that it does, and one to begin with when that ends.
 _AHEAD = 2
 #: Tasks that a scheduler holds at most, whatever the number of workers.
@@ -122,7 +124,8 @@ def sweep(
         resume: Go on with what the dataset has of this sweep, if anything.
         full: The file's ``full`` and not its ``quick``.
         repetitions: Runs of each combination, instead of the file's.
-        task_seconds: About how long a task takes; a task is at least one run.
+        task_seconds: About how long a task takes, at least one run; with more than a hundred workers
+            a hundredth of a second for each, so that the scheduler keeps up.
         progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
 
     Returns:
@@ -216,7 +219,7 @@ class _Driver:
             self._waiting = planned[::-1]
             self._cost_waiting = sum(cost for _, cost in planned)
         speed = self._cost_done / self._seconds_done if self._seconds_done > 0 else _SPEED
-        seconds = self._task_seconds
+        seconds = max(self._task_seconds, _PER_WORKER * self._count())
         if not self._blocks:
             # Towards the end in smaller pieces, so that all workers end together.
             seconds = min(seconds, self._cost_waiting / speed / (2 * self._count()))
