@@ -97,9 +97,7 @@ class Search:
 
     def best(self, count: int = 10) -> list[Trial]:
         """The best trials by their value in the search, the best first."""
-        possible = [trial for trial in self.trials if trial.value is not None]
-        sign = 1.0 if self.direction == "minimize" else -1.0
-        return sorted(possible, key=lambda trial: sign * (trial.value or 0.0))[:count]
+        return _ranked(self.trials, self.direction)[:count]
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """A column for each key and one each for number, value and reason: for any data frame."""
@@ -428,9 +426,15 @@ def _point(
         return None, parameters, str(error)
 
 
-def _best(trials: Sequence[Trial], direction: str) -> Trial:
+def _ranked(trials: Sequence[Trial], direction: str) -> list[Trial]:
+    """Those that were possible, the best first; of equals the first."""
     sign = 1.0 if direction == "minimize" else -1.0
     possible = [trial for trial in trials if trial.value is not None]
-    if not possible:
+    return sorted(possible, key=lambda trial: sign * (trial.value or 0.0))
+
+
+def _best(trials: Sequence[Trial], direction: str) -> Trial:
+    ranked = _ranked(trials, direction)
+    if not ranked:
         raise ValueError(f"no scenario was possible; the first: {trials[0].impossible}")
-    return min(possible, key=lambda trial: sign * (trial.value or 0.0))
+    return ranked[0]

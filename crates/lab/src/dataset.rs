@@ -7,7 +7,7 @@
 //! `ID.lock`, held while somebody writes, `ID.json`, which says what is run, and the journal `ID.rows`.
 //! Whatever happens to the process, rows that were added are found again.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,7 @@ use windward_sim::output::OutputDir;
 use windward_sim::table::Kind;
 
 use crate::LabError;
+use crate::folder;
 use crate::grid::Grid;
 use crate::journal::Journal;
 use crate::rows::{Row, Value};
@@ -107,11 +108,11 @@ impl Dataset {
     /// # Errors
     /// If it holds runs and `resume` is false, if they are those of other work of the same id, if
     /// another process writes there, or if the folder cannot be read or written.
-    pub fn open(folder: &Path, grid: &Grid, resume: bool) -> Result<Self, LabError> {
+    pub fn open(root: &Path, grid: &Grid, resume: bool) -> Result<Self, LabError> {
         let id = &grid.experiment().id;
-        let partition = folder.join(format!("experiment={id}"));
+        let partition = root.join(format!("experiment={id}"));
         let refuse = |message: String| Err(LabError::Folder { path: partition.clone(), message });
-        for place in [folder, &partition] {
+        for place in [root, &partition] {
             if place.exists() && !place.is_dir() {
                 return Err(LabError::Folder {
                     path: place.to_owned(),
@@ -119,23 +120,12 @@ impl Dataset {
                 });
             }
         }
-        let inside = folder.join(INSIDE);
+        let inside = root.join(INSIDE);
         for place in [&inside, &partition] {
             fs::create_dir_all(place).map_err(|e| LabError::io("create", place, e))?;
         }
         let lock_path = inside.join(format!("{id}.lock"));
-        let lock = OpenOptions::new().create(true).append(true).open(&lock_path);
-        let lock = lock.map_err(|e| LabError::io("write", &lock_path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return refuse(
-                    "another windward is writing into it: wait for it, or choose another folder"
-                        .to_owned(),
-                );
-            }
-            Err(TryLockError::Error(e)) => return Err(LabError::io("lock", &lock_path, e)),
-        }
+        let lock = folder::hold(&lock_path, &partition, "choose another folder")?;
         let manifest = Manifest::of(grid);
         let manifest_path = inside.join(format!("{id}.json"));
         match fs::read(&manifest_path) {

@@ -65,19 +65,7 @@ impl Folder {
         check_page(&path.join("index.html"))?;
         fs::create_dir_all(&inside).map_err(|e| LabError::io("create", &inside, e))?;
         let lock_path = inside.join("lock");
-        let lock = OpenOptions::new().create(true).append(true).open(&lock_path);
-        let lock = lock.map_err(|e| LabError::io("write", &lock_path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(not_ours(
-                    "another windward is writing into it: wait for it, or choose another folder \
-                     with --out"
-                        .to_owned(),
-                ));
-            }
-            Err(TryLockError::Error(e)) => return Err(LabError::io("lock", &lock_path, e)),
-        }
+        let lock = hold(&lock_path, path, "choose another folder with --out")?;
         let path = path.to_owned();
         Ok(Folder { path, inside, journal: None, used: false, made, _lock: lock })
     }
@@ -231,6 +219,23 @@ fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// Was something interrupted in the folder of a report that can be resumed?
 pub fn is_resumable(folder: &Path) -> bool {
     journals(folder).next().is_some()
+}
+
+/// The lock in that file, for what is written into `folder`; it goes with the file that is given back.
+///
+/// # Errors
+/// If another process has it, which names `otherwise` as what to do, or it cannot be had.
+pub(crate) fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, LabError> {
+    let lock = OpenOptions::new().create(true).append(true).open(lock_path);
+    let lock = lock.map_err(|e| LabError::io("write", lock_path, e))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(LabError::Folder {
+            path: folder.to_owned(),
+            message: format!("another windward is writing into it: wait for it, or {otherwise}"),
+        }),
+        Err(TryLockError::Error(e)) => Err(LabError::io("lock", lock_path, e)),
+    }
 }
 
 /// A page may be written where there is none or one of ours.
