@@ -45,8 +45,11 @@ impl Flags {
 
     /// Identifies L4S traffic (RFC 9331: ECT(1)); only together with [`Flags::ECN_CAPABLE`].
     pub const L4S: Flags = Flags(256);
+    /// The acknowledgment acknowledges a part of packet `seq`, and all before it: see
+    /// [`crate::endpoint::Conduct::Divides`].
+    pub const PART: Flags = Flags(512);
     /// Every bit that has a meaning.
-    pub const ALL: Flags = Flags(511);
+    pub const ALL: Flags = Flags(1023);
 
     /// Are all bits of `other` set?
     pub const fn contains(self, other: Flags) -> bool {
@@ -63,6 +66,10 @@ impl Flags {
     /// Sets all bits of `other`.
     pub const fn insert(&mut self, other: Flags) {
         self.0 |= other.0;
+    }
+    /// Clears all bits of `other`.
+    pub const fn remove(&mut self, other: Flags) {
+        self.0 &= !other.0;
     }
     /// The bits of both.
     #[must_use]
@@ -214,7 +221,10 @@ mod tests {
         let both = Flags::ECN_CAPABLE.with(Flags::RETRANSMISSION);
         assert_eq!(both.bits(), 1 + 64);
         assert_eq!(Flags::from_bits(65), Some(both));
-        assert_eq!(Flags::from_bits(511), Some(Flags::ALL));
-        assert_eq!(Flags::from_bits(512), None, "no such flag");
+        assert_eq!(Flags::from_bits(1023), Some(Flags::ALL));
+        assert_eq!(Flags::from_bits(1024), None, "no such flag");
+        let mut left = both;
+        left.remove(Flags::RETRANSMISSION.with(Flags::L4S));
+        assert_eq!(left, Flags::ECN_CAPABLE);
     }
 }

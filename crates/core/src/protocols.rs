@@ -5,15 +5,18 @@
 //! and says what the routers on its path must do. A new protocol is a new row and, where a
 //! part is new, one file.
 
-use crate::endpoint::discrimination::{CetenConfig, Discrimination, SpikeOrRateGapConfig};
+use crate::endpoint::discrimination::{
+    CetenConfig, Discrimination, FullQueueConfig, IsolatedLossConfig, SpikeOrRateGapConfig,
+};
 use crate::endpoint::estimator::{BandwidthKind, VenoConfig};
 use crate::endpoint::feedback::{
     Direction, EstcpConfig, Feedback, Granularity, Notification, XcpRConfig,
 };
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
-    CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig, NewJerseyConfig, PragueConfig,
-    VegasConfig, WestwoodConfig, WindowLaw, XcpConfig, XtcpConfig,
+    AbbaConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig, NewJerseyConfig,
+    PragueConfig, RenoConfig, StartUpConfig, VegasConfig, WestwoodConfig, WindowLaw, XcpConfig,
+    XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -46,7 +49,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "reno",
         source: "RFC 5681",
         summary: "TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery.",
-        window: WindowLaw::Reno(Plain),
+        window: WindowLaw::Reno(RenoConfig::DEFAULT),
         recovery: RecoveryKind::Reno(Plain),
         ..TCP
     },
@@ -54,7 +57,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "newreno",
         source: "RFC 6582",
         summary: "Reno that stays in fast recovery and retransmits on partial acknowledgments.",
-        window: WindowLaw::Reno(Plain),
+        window: WindowLaw::Reno(RenoConfig::DEFAULT),
         recovery: RecoveryKind::NewReno(Plain),
         ..TCP
     },
@@ -62,7 +65,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "sack",
         source: "RFC 6675",
         summary: "TCP with selective acknowledgments and a scoreboard at the sender.",
-        window: WindowLaw::Reno(Plain),
+        window: WindowLaw::Reno(RenoConfig::DEFAULT),
         recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
@@ -70,7 +73,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "cubic",
         source: "RFC 9438",
         summary: "CUBIC window growth with selective acknowledgments: today's default TCP.",
-        window: WindowLaw::Cubic(CubicConfig { reno_alpha: true }),
+        window: WindowLaw::Cubic(CubicConfig::DEFAULT),
         recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
@@ -334,6 +337,56 @@ pub static PROTOCOLS: &[Protocol] = &[
         recovery: RecoveryKind::Sack(Plain),
         ..TCP
     },
+    Protocol {
+        name: "cuback",
+        source: "draft-kazuho-ccwg-cuback-00",
+        summary: "CUBIC by the clock of the acknowledgments: who gains share climbs faster.",
+        window: WindowLaw::Cuback(CubicConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "abba",
+        source: "draft-kazuho-ccwg-abba",
+        summary: "CUBIC that grows faster while the path carries its window with less queue than before.",
+        window: WindowLaw::Abba(AbbaConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "cubic-hystart",
+        source: "RFC 9406",
+        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue overflows.",
+        window: WindowLaw::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
+        recovery: RecoveryKind::Sack(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "cubic-rapid-start",
+        source: "draft-kazuho-ccwg-rapid-start",
+        summary: "CUBIC that opens by three times a round trip and then lands on what the path holds.",
+        window: WindowLaw::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
+        recovery: RecoveryKind::Sack(Plain),
+        ..TCP
+    },
+    Protocol {
+        name: "cubic-full-queue",
+        source: "h2o/quicly#687",
+        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full queue.",
+        window: WindowLaw::Cubic(CubicConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
+        discrimination: Discrimination::FullQueue(FullQueueConfig::DEFAULT),
+        ..TCP
+    },
+    Protocol {
+        name: "cubic-isolated-loss",
+        source: "h2o/quicly#445",
+        summary: "CUBIC that reduces for the second loss of a round trip and not for the first.",
+        window: WindowLaw::Cubic(CubicConfig::DEFAULT),
+        recovery: RecoveryKind::Sack(Plain),
+        discrimination: Discrimination::IsolatedLoss(IsolatedLossConfig::DEFAULT),
+        ..TCP
+    },
 ];
 
 /// What the plain TCPs share.
@@ -341,7 +394,7 @@ const TCP: Protocol = Protocol {
     name: "",
     source: "",
     summary: "",
-    window: WindowLaw::Reno(Plain),
+    window: WindowLaw::Reno(RenoConfig::DEFAULT),
     recovery: RecoveryKind::Reno(Plain),
     discrimination: Discrimination::AlwaysCongestion(Plain),
     feedback: Feedback::None(Plain),
@@ -682,7 +735,7 @@ mod tests {
         assert!(refused(wrong).contains("jtcp.threshold = -1: must be 0 to 1000"));
         // A composition that no row has, and that works.
         let free = Protocol {
-            window: WindowLaw::Cubic(CubicConfig { reno_alpha: true }),
+            window: WindowLaw::Cubic(CubicConfig::DEFAULT),
             recovery: RecoveryKind::PacketNumber(Plain),
             discrimination: Discrimination::Backlog(VenoConfig::DEFAULT),
             ..base
@@ -695,12 +748,15 @@ mod tests {
         for protocol in PROTOCOLS {
             let linux = protocol.linux();
             assert_eq!(linux.check(), Ok(()), "{}", protocol.name);
-            let plain = ["reno", "newreno", "sack", "cubic", "dctcp"].contains(&protocol.name);
+            let plain =
+                ["reno", "newreno", "sack", "cubic", "dctcp", "cubic-hystart", "cubic-rapid-start"]
+                    .contains(&protocol.name);
             assert_eq!(linux.recovery == RecoveryKind::Rack(Plain), plain, "{}", protocol.name);
             assert!(plain || linux == *protocol, "{}", protocol.name);
         }
         let cubic = find("cubic").unwrap().linux();
-        assert_eq!(cubic.window, WindowLaw::Cubic(CubicConfig { reno_alpha: false }));
+        let config = CubicConfig { reno_alpha: false, ..CubicConfig::DEFAULT };
+        assert_eq!(cubic.window, WindowLaw::Cubic(config));
     }
 
     #[test]

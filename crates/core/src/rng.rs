@@ -26,6 +26,11 @@ impl Stream {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
     /// True with probability `p`. Draws nothing where the answer is certain.
     pub fn chance(&mut self, p: Probability) -> bool {
         let p = p.get();
@@ -36,6 +41,12 @@ impl Stream {
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         // libm and not std: the same bits on every platform.
         mean.mul_f64(-libm::log(1.0 - self.uniform()))
+    }
+
+    /// A number from the standard normal distribution, by two draws (Box and Muller 1958).
+    pub fn gaussian(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
     /// A time drawn uniformly from `[low, high]`; `low` without a draw where they are equal.
@@ -70,6 +81,12 @@ mod tests {
         let total: f64 = (0..n).map(|_| s.exponential(mean).as_secs_f64()).sum();
         let exponential = total / f64::from(n);
         assert!((exponential - 0.5).abs() < 5.0 * 0.5 / 316.0, "{exponential}");
+        // Of a standard normal one 1 and, of its square, whose variance is 2, sqrt(2).
+        let normal: Vec<f64> = (0..n).map(|_| s.gaussian()).collect();
+        let mean = normal.iter().sum::<f64>() / f64::from(n);
+        assert!(mean.abs() < 5.0 / 316.0, "{mean}");
+        let square = normal.iter().map(|z| z * z).sum::<f64>() / f64::from(n);
+        assert!((square - 1.0).abs() < 5.0 * 2f64.sqrt() / 316.0, "{square}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The deterministic packet simulator of Windward.
 //!
 //! [`scenario`] says what to run and reads it from TOML; [`Simulation`] runs it; [`Outcome`]
-//! is what was measured. [`record`] writes that as JSON, [`trace`] samples a run on its way,
+//! is what was measured. [`stack`] is where connections of other code come in. [`record`] writes that as JSON, [`trace`] samples a run on its way,
 //! [`table`] writes rows as CSV or Parquet, into files that [`output`] leaves whole or not at
 //! all; [`suggest`] finds the word that was meant.
 //!
@@ -37,20 +37,27 @@
 //!
 //! The feature `parquet`, on by default, is what [`table`] needs to write Parquet.
 
+mod delays;
 mod engine;
 mod name;
 mod outcome;
 pub mod output;
+pub mod qlog;
 pub mod record;
 pub mod scenario;
+pub mod stack;
 pub mod suggest;
 pub mod table;
 pub mod text;
 pub mod trace;
 
-pub use engine::{ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Simulation, run};
+pub use delays::Delays;
+pub use engine::{
+    ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer, Simulation, run,
+};
 pub use name::Name;
 pub use outcome::{
-    FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Samples, jain,
+    DatagramOutcome, FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, MediaOutcome, Outcome,
+    PhaseOutcome, Samples, TransferOutcome, jain,
 };
 pub use scenario::Scenario;

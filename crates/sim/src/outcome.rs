@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use windward_core::units::{Duration, Time};
 
+use crate::delays::Delays;
 use crate::name::Name;
 
 /// How the figures of a run are kept between two processes: times as picoseconds.
@@ -26,6 +27,24 @@ mod kept {
     impl From<Span> for Duration {
         fn from(span: Span) -> Duration {
             Duration::from_ps(span.0)
+        }
+    }
+
+    pub(super) mod moment {
+        use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
+
+        #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+        pub(in super::super) fn serialize<S: Serializer>(
+            time: &Time,
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            time.as_ps().serialize(to)
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            from: D,
+        ) -> Result<Time, D::Error> {
+            Ok(Time::from_ps(u64::deserialize(from)?))
         }
     }
 
@@ -93,6 +112,9 @@ pub struct Outcome {
     pub warmup: Duration,
     /// One row a flow, in the order of the scenario.
     pub flows: Vec<FlowOutcome>,
+    /// One row a transfer of those that came by themselves ([`crate::scenario::Arrivals`]), those
+    /// between one pair of hosts after those between another, each in the order in which they began.
+    pub transfers: Vec<TransferOutcome>,
     /// One row a group.
     pub groups: Vec<GroupOutcome>,
     /// One row a directed link.
@@ -117,15 +139,17 @@ pub struct FlowOutcome {
     pub name: Name,
     /// Index of its group.
     pub group: usize,
-    /// Name of its protocol, or `datagrams`.
+    /// Name of its protocol, or `datagrams`. Where connections come by themselves the row is the sum
+    /// over those of one pair of hosts, without windows, idle periods and bins.
     pub protocol: Cow<'static, str>,
-    /// Unique packets delivered, at their size on the wire, bits per second (eten2004).
+    /// Unique packets delivered, at their size on the wire, bits per second (eten2004); of a
+    /// [stack](crate::stack), bytes of the application.
     pub goodput_bps: f64,
     /// What it put through its bottleneck link, bits per second (lr2008).
     pub throughput_bps: f64,
     /// Data packets sent, retransmissions included.
     pub packets_sent: u64,
-    /// Data packets sent again.
+    /// Data packets sent again; of a [stack](crate::stack), packets that it deemed lost.
     pub retransmissions: u64,
     /// Expiries of the recovery timer (RTO).
     pub timeouts: u64,
@@ -141,8 +165,13 @@ pub struct FlowOutcome {
     /// Mean of the RTT samples, or 0 if there was none.
     #[serde(with = "kept::Span")]
     pub mean_rtt: Duration,
+    /// What became of datagrams, if it sends them.
+    pub datagrams: Option<DatagramOutcome>,
     /// Time average of the congestion window, packets.
     pub mean_cwnd: f64,
+    /// When it started, as drawn; the first instant at which transfers may come by themselves.
+    #[serde(with = "kept::moment")]
+    pub start: Time,
     /// When a transfer of fixed size was fully acknowledged.
     #[serde(with = "kept::instant")]
     pub completed: Option<Time>,
@@ -161,6 +190,67 @@ pub struct FlowOutcome {
     /// As [`GroupOutcome::throughput_bins`], if [`crate::Scenario::flow_bins`] asks for it;
     /// else empty.
     pub throughput_bins: Vec<f64>,
+    /// Why the connection is no more, if it failed: only those of [stacks](crate::stack) do.
+    pub failure: Option<String>,
+}
+
+/// What became of the datagrams of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DatagramOutcome {
+    /// The mean of the one-way delays of those that arrived after the warm-up; zero if none did.
+    #[serde(with = "kept::Span")]
+    pub mean_delay: Duration,
+    /// How many of those sent after the warm-up queues dropped or channels destroyed.
+    pub lost: u64,
+    /// What became of frames, if it sends media.
+    pub media: Option<MediaOutcome>,
+}
+
+/// What became of the frames of a stream of media ([`crate::scenario::Media`]).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MediaOutcome {
+    /// Frames made after the warm-up, and early enough to be in time before the run ended.
+    pub frames: u64,
+    /// Those of them that were not whole at the receiver within [`crate::scenario::Media::deadline`]
+    /// of the least delay of such a frame: late, or with a packet lost.
+    pub late: u64,
+    /// How often the congestion circuit breaker of RFC 8083 section 4.3 would have tripped in the
+    /// whole run, had it begun anew after each time.
+    pub trips: u64,
+    /// When it would have first.
+    #[serde(with = "kept::instant")]
+    pub first: Option<Time>,
+}
+
+/// One transfer that came by itself, over its whole life.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransferOutcome {
+    /// Index of the flow, the pair of hosts between which it ran.
+    pub flow: usize,
+    /// When it began.
+    #[serde(with = "kept::moment")]
+    pub start: Time,
+    /// The size that was drawn, bytes.
+    pub bytes: u64,
+    /// What that is in packets, rounded up.
+    pub packets: u64,
+    /// When all of it was acknowledged, if it was before the run ended.
+    #[serde(with = "kept::instant")]
+    pub completed: Option<Time>,
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Expiries of the recovery timer.
+    pub timeouts: u64,
+}
+
+impl TransferOutcome {
+    /// How long it took, from its own start to the acknowledgment of its last packet; `None` if the
+    /// run ended before.
+    pub fn completion_time(&self) -> Option<Duration> {
+        self.completed.map(|completed| completed.since(self.start))
+    }
 }
 
 /// The sums over one group of flows.
@@ -182,6 +272,10 @@ pub struct GroupOutcome {
     pub timeouts: u64,
     /// Mean of [`FlowOutcome::mean_cwnd`].
     pub mean_cwnd: f64,
+    /// The one-way delays of its datagrams that arrived after the warm-up, if there are any.
+    pub delays: Option<Box<Delays>>,
+    /// How many of its datagrams that were sent after the warm-up were lost.
+    pub datagrams_lost: u64,
     /// Throughput at the bottleneck in each bin of [`crate::Scenario::bin`] from the start of
     /// the run, warm-up included, bits per second.
     pub throughput_bins: Vec<f64>,
@@ -209,8 +303,8 @@ impl GroupOutcome {
 pub struct LinkOutcome {
     /// Name of the link.
     pub name: Name,
-    /// Share of the time after the warm-up in which the wire was busy; with a rate trace, bytes
-    /// carried over the bytes of all its opportunities in that time.
+    /// Share of the time after the warm-up in which the wire was busy; where the rate changes or there
+    /// are outages, bytes carried over the bytes that it could have carried in that time.
     pub utilization: f64,
     /// Packets offered to the queue.
     pub arrived: u64,
@@ -222,6 +316,8 @@ pub struct LinkOutcome {
     pub delivered: u64,
     /// Packets still queued or on the wire when the run ended.
     pub in_flight: u64,
+    /// Of those delivered, packets that arrived after one that had left after them (RFC 4737).
+    pub reordered: u64,
     /// Packets marked by the queue (ECN) or its router (congestion flag).
     pub marked: u64,
     /// Time average of the packets waiting behind the one in transmission, after the warm-up.

@@ -4,11 +4,13 @@
 use std::io::Write;
 
 use serde::Serialize;
-use windward_core::units::Time;
+use windward_core::units::{Duration, Time};
 
 use crate::output::{OutputDir, OutputError};
 use crate::table::{Cell, Column, Format, Kind, TableWriter};
-use crate::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome};
+use crate::{
+    Delays, FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome, TransferOutcome,
+};
 
 /// One run, as `windward run --json` writes it.
 ///
@@ -44,6 +46,9 @@ pub struct RunRecord<'a> {
     pub warmup_s: f64,
     /// One row per flow.
     pub flows: Vec<FlowRecord<'a>>,
+    /// One row per transfer that came by itself; absent if there was none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<TransferRecord<'a>>,
     /// One row per group of flows.
     pub groups: Vec<GroupRecord<'a>>,
     /// One row per directed link.
@@ -82,8 +87,28 @@ pub struct FlowRecord<'a> {
     pub timeouts: u64,
     /// Mean of the RTT samples, seconds, or 0 if there was none.
     pub mean_rtt_s: f64,
+    /// Mean one-way delay of its datagrams, seconds; absent, as the next, for connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_delay_s: Option<f64>,
+    /// How many of its datagrams were lost of those sent after the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams_lost: Option<u64>,
+    /// Frames of its media that count; absent, as the next three, for all else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
+    /// Those that were not whole in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_frames: Option<u64>,
+    /// How often the circuit breaker of RFC 8083 section 4.3 would have tripped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circuit_breaker_trips: Option<u64>,
+    /// When it would have first, seconds; absent if never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circuit_breaker_first_s: Option<f64>,
     /// Time average of the congestion window, packets.
     pub mean_cwnd_packets: f64,
+    /// When it started, seconds.
+    pub start_s: f64,
     /// When it was done, seconds; absent unless a transfer of fixed size was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_s: Option<f64>,
@@ -97,6 +122,34 @@ pub struct FlowRecord<'a> {
     pub longest_idle_s: f64,
     /// How many there were.
     pub idle_periods: u64,
+    /// Why the connection is no more; absent unless it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<&'a str>,
+}
+
+/// One transfer that came by itself: see [`TransferOutcome`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TransferRecord<'a> {
+    /// Name of the flow, the pair of hosts between which it ran.
+    pub flow: &'a str,
+    /// Name of its group.
+    pub group: &'a str,
+    /// When it began, seconds.
+    pub start_s: f64,
+    /// The size that was drawn.
+    pub bytes: u64,
+    /// What that is in packets, rounded up.
+    pub packets: u64,
+    /// From its start to the acknowledgment of its last packet, seconds; absent if the run ended
+    /// before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time_s: Option<f64>,
+    /// Data packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Expiries of the recovery timer.
+    pub timeouts: u64,
 }
 
 /// One group of flows: see [`GroupOutcome`].
@@ -118,6 +171,21 @@ pub struct GroupRecord<'a> {
     pub timeouts: u64,
     /// Mean over the flows that measured one, seconds; 0 if none did.
     pub mean_rtt_s: f64,
+    /// Mean one-way delay of its datagrams, seconds; absent, as the next four, without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_delay_s: Option<f64>,
+    /// Their median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_p50_s: Option<f64>,
+    /// What 95 % of them do not exceed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_p95_s: Option<f64>,
+    /// What 99 % of them do not exceed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_p99_s: Option<f64>,
+    /// How many datagrams were lost of those sent after the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams_lost: Option<u64>,
     /// Mean over its flows, packets.
     pub mean_cwnd_packets: f64,
     /// Coefficient of variation of its throughput in bins after the warm-up.
@@ -141,6 +209,8 @@ pub struct LinkRecord<'a> {
     pub delivered: u64,
     /// Packets still queued or on the wire when the run ended.
     pub in_flight: u64,
+    /// Of those delivered, packets that arrived after one that had left after them.
+    pub reordered: u64,
     /// Packets marked by the queue or its router.
     pub marked: u64,
     /// Time average of the packets waiting, after the warm-up.
@@ -195,6 +265,11 @@ impl<'a> RunRecord<'a> {
                 .iter()
                 .map(|flow| FlowRecord::new(flow, &outcome.groups[flow.group].name))
                 .collect(),
+            transfers: outcome
+                .transfers
+                .iter()
+                .map(|transfer| TransferRecord::new(transfer, outcome))
+                .collect(),
             groups: outcome
                 .groups
                 .iter()
@@ -226,7 +301,8 @@ impl<'a> RunRecord<'a> {
 
 impl RunRecord<'_> {
     /// Writes `run.json`, and `run-flows.csv`, `run-groups.csv` and `run-links.csv` with a row for
-    /// each of its rows, its fields as columns; an absent one is an empty cell.
+    /// each of its rows, its fields as columns; an absent one is an empty cell. `run-transfers.csv` is
+    /// there if transfers came by themselves.
     ///
     /// # Errors
     /// If the folder does not take them.
@@ -234,6 +310,10 @@ impl RunRecord<'_> {
         dir.write("run.json", |out| writeln!(out, "{}", self.to_json()))?;
         let flows = self.flows.iter().map(FlowRecord::cells);
         write_rows(dir, "run-flows", &FlowRecord::COLUMNS, flows)?;
+        if !self.transfers.is_empty() {
+            let transfers = self.transfers.iter().map(TransferRecord::cells);
+            write_rows(dir, "run-transfers", &TransferRecord::COLUMNS, transfers)?;
+        }
         let groups = self.groups.iter().map(GroupRecord::cells);
         write_rows(dir, "run-groups", &GroupRecord::COLUMNS, groups)?;
         let links = self.links.iter().map(LinkRecord::cells);
@@ -259,7 +339,7 @@ fn write_rows<'a, const N: usize>(
 
 impl FlowRecord<'_> {
     /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 16] = [
+    pub const COLUMNS: [Column<'static>; 24] = [
         Column::new("name", Kind::Text),
         Column::new("group", Kind::Text),
         Column::new("protocol", Kind::Text),
@@ -269,17 +349,25 @@ impl FlowRecord<'_> {
         Column::new("retransmissions", Kind::Count),
         Column::new("timeouts", Kind::Count),
         Column::optional("mean_rtt_s", Kind::Real),
+        Column::optional("mean_delay_s", Kind::Real),
+        Column::optional("datagrams_lost", Kind::Count),
+        Column::optional("frames", Kind::Count),
+        Column::optional("late_frames", Kind::Count),
+        Column::optional("circuit_breaker_trips", Kind::Count),
+        Column::optional("circuit_breaker_first_s", Kind::Real),
         Column::optional("mean_cwnd_packets", Kind::Real),
+        Column::optional("start_s", Kind::Real),
         Column::optional("completed_s", Kind::Real),
         Column::optional("loss_estimate", Kind::Real),
         Column::optional("true_loss", Kind::Real),
         Column::optional("idle_s", Kind::Real),
         Column::optional("longest_idle_s", Kind::Real),
         Column::new("idle_periods", Kind::Count),
+        Column::optional("failure", Kind::Text),
     ];
 
     /// The cells of [`FlowRecord::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 16] {
+    pub fn cells(&self) -> [Cell<'_>; 24] {
         [
             Cell::Text(self.name),
             Cell::Text(self.group),
@@ -290,20 +378,58 @@ impl FlowRecord<'_> {
             Cell::Count(self.retransmissions),
             Cell::Count(self.timeouts),
             Cell::finite(Some(self.mean_rtt_s)),
+            Cell::finite(self.mean_delay_s),
+            Cell::count(self.datagrams_lost),
+            Cell::count(self.frames),
+            Cell::count(self.late_frames),
+            Cell::count(self.circuit_breaker_trips),
+            Cell::finite(self.circuit_breaker_first_s),
             Cell::finite(Some(self.mean_cwnd_packets)),
+            Cell::finite(Some(self.start_s)),
             Cell::finite(self.completed_s),
             Cell::finite(Some(self.loss_estimate)),
             Cell::finite(Some(self.true_loss)),
             Cell::finite(Some(self.idle_s)),
             Cell::finite(Some(self.longest_idle_s)),
             Cell::Count(self.idle_periods),
+            self.failure.map_or(Cell::Empty, Cell::Text),
+        ]
+    }
+}
+
+impl TransferRecord<'_> {
+    /// Its columns, for a [`TableWriter`].
+    pub const COLUMNS: [Column<'static>; 9] = [
+        Column::new("flow", Kind::Text),
+        Column::new("group", Kind::Text),
+        Column::optional("start_s", Kind::Real),
+        Column::new("bytes", Kind::Count),
+        Column::new("packets", Kind::Count),
+        Column::optional("completion_time_s", Kind::Real),
+        Column::new("packets_sent", Kind::Count),
+        Column::new("retransmissions", Kind::Count),
+        Column::new("timeouts", Kind::Count),
+    ];
+
+    /// The cells of [`TransferRecord::COLUMNS`].
+    pub fn cells(&self) -> [Cell<'_>; 9] {
+        [
+            Cell::Text(self.flow),
+            Cell::Text(self.group),
+            Cell::finite(Some(self.start_s)),
+            Cell::Count(self.bytes),
+            Cell::Count(self.packets),
+            Cell::finite(self.completion_time_s),
+            Cell::Count(self.packets_sent),
+            Cell::Count(self.retransmissions),
+            Cell::Count(self.timeouts),
         ]
     }
 }
 
 impl GroupRecord<'_> {
     /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 10] = [
+    pub const COLUMNS: [Column<'static>; 15] = [
         Column::new("name", Kind::Text),
         Column::new("flows", Kind::Count),
         Column::optional("goodput_bps", Kind::Real),
@@ -312,12 +438,17 @@ impl GroupRecord<'_> {
         Column::new("retransmissions", Kind::Count),
         Column::new("timeouts", Kind::Count),
         Column::optional("mean_rtt_s", Kind::Real),
+        Column::optional("mean_delay_s", Kind::Real),
+        Column::optional("delay_p50_s", Kind::Real),
+        Column::optional("delay_p95_s", Kind::Real),
+        Column::optional("delay_p99_s", Kind::Real),
+        Column::optional("datagrams_lost", Kind::Count),
         Column::optional("mean_cwnd_packets", Kind::Real),
         Column::optional("throughput_cv", Kind::Real),
     ];
 
     /// The cells of [`GroupRecord::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 10] {
+    pub fn cells(&self) -> [Cell<'_>; 15] {
         [
             Cell::Text(self.name),
             Cell::Count(self.flows as u64),
@@ -327,6 +458,11 @@ impl GroupRecord<'_> {
             Cell::Count(self.retransmissions),
             Cell::Count(self.timeouts),
             Cell::finite(Some(self.mean_rtt_s)),
+            Cell::finite(self.mean_delay_s),
+            Cell::finite(self.delay_p50_s),
+            Cell::finite(self.delay_p95_s),
+            Cell::finite(self.delay_p99_s),
+            Cell::count(self.datagrams_lost),
             Cell::finite(Some(self.mean_cwnd_packets)),
             Cell::finite(Some(self.throughput_cv)),
         ]
@@ -335,7 +471,7 @@ impl GroupRecord<'_> {
 
 impl LinkRecord<'_> {
     /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 20] = [
+    pub const COLUMNS: [Column<'static>; 21] = [
         Column::new("name", Kind::Text),
         Column::optional("utilization", Kind::Real),
         Column::new("arrived", Kind::Count),
@@ -343,6 +479,7 @@ impl LinkRecord<'_> {
         Column::new("corrupted", Kind::Count),
         Column::new("delivered", Kind::Count),
         Column::new("in_flight", Kind::Count),
+        Column::new("reordered", Kind::Count),
         Column::new("marked", Kind::Count),
         Column::optional("mean_queue_packets", Kind::Real),
         Column::new("max_queue_packets", Kind::Count),
@@ -359,7 +496,7 @@ impl LinkRecord<'_> {
     ];
 
     /// The cells of [`LinkRecord::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 20] {
+    pub fn cells(&self) -> [Cell<'_>; 21] {
         let phases = self.phases.as_ref();
         let real = |read: &dyn Fn(&PhaseRecord) -> Option<f64>| Cell::finite(phases.and_then(read));
         [
@@ -370,6 +507,7 @@ impl LinkRecord<'_> {
             Cell::Count(self.corrupted),
             Cell::Count(self.delivered),
             Cell::Count(self.in_flight),
+            Cell::Count(self.reordered),
             Cell::Count(self.marked),
             Cell::finite(Some(self.mean_queue_packets)),
             Cell::Count(self.max_queue_packets),
@@ -389,6 +527,7 @@ impl LinkRecord<'_> {
 
 impl<'a> FlowRecord<'a> {
     fn new(flow: &'a FlowOutcome, group: &'a str) -> Self {
+        let media = flow.datagrams.and_then(|d| d.media);
         FlowRecord {
             name: &flow.name,
             group,
@@ -399,19 +538,46 @@ impl<'a> FlowRecord<'a> {
             retransmissions: flow.retransmissions,
             timeouts: flow.timeouts,
             mean_rtt_s: flow.mean_rtt.as_secs_f64(),
+            mean_delay_s: flow.datagrams.map(|d| d.mean_delay.as_secs_f64()),
+            datagrams_lost: flow.datagrams.map(|d| d.lost),
+            frames: media.map(|m| m.frames),
+            late_frames: media.map(|m| m.late),
+            circuit_breaker_trips: media.map(|m| m.trips),
+            circuit_breaker_first_s: media.and_then(|m| m.first).map(Time::as_secs_f64),
             mean_cwnd_packets: flow.mean_cwnd,
+            start_s: flow.start.as_secs_f64(),
             completed_s: flow.completed.map(Time::as_secs_f64),
             loss_estimate: flow.loss_estimate,
             true_loss: flow.true_loss,
             idle_s: flow.idle.as_secs_f64(),
             longest_idle_s: flow.longest_idle.as_secs_f64(),
             idle_periods: flow.idle_periods,
+            failure: flow.failure.as_deref(),
+        }
+    }
+}
+
+impl<'a> TransferRecord<'a> {
+    fn new(transfer: &TransferOutcome, outcome: &'a Outcome) -> Self {
+        let flow = &outcome.flows[transfer.flow];
+        TransferRecord {
+            flow: &flow.name,
+            group: &outcome.groups[flow.group].name,
+            start_s: transfer.start.as_secs_f64(),
+            bytes: transfer.bytes,
+            packets: transfer.packets,
+            completion_time_s: transfer.completion_time().map(Duration::as_secs_f64),
+            packets_sent: transfer.packets_sent,
+            retransmissions: transfer.retransmissions,
+            timeouts: transfer.timeouts,
         }
     }
 }
 
 impl<'a> GroupRecord<'a> {
     fn new(group: &'a GroupOutcome, mean_rtt_s: f64) -> Self {
+        let delays = group.delays.as_deref();
+        let quantile = |share| delays.and_then(|d| d.quantile(share)).map(Duration::as_secs_f64);
         GroupRecord {
             name: &group.name,
             flows: group.flows,
@@ -421,6 +587,11 @@ impl<'a> GroupRecord<'a> {
             retransmissions: group.retransmissions,
             timeouts: group.timeouts,
             mean_rtt_s,
+            mean_delay_s: delays.and_then(Delays::mean).map(Duration::as_secs_f64),
+            delay_p50_s: quantile(0.5),
+            delay_p95_s: quantile(0.95),
+            delay_p99_s: quantile(0.99),
+            datagrams_lost: delays.map(|_| group.datagrams_lost),
             mean_cwnd_packets: group.mean_cwnd,
             throughput_cv: group.throughput_cv(),
         }
@@ -437,6 +608,7 @@ impl<'a> LinkRecord<'a> {
             corrupted: link.corrupted,
             delivered: link.delivered,
             in_flight: link.in_flight,
+            reordered: link.reordered,
             marked: link.marked,
             mean_queue_packets: link.mean_queue_packets,
             max_queue_packets: link.max_queue_packets,

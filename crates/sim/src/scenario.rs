@@ -6,16 +6,21 @@
 use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, LinkRate, NotifierSpec, QueueSpec, RouterKind};
+use windward_core::network::{
+    ChannelSpec, Impairments, LinkRate, NotifierSpec, QueueSpec, RouterKind,
+};
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
 use crate::name::Name;
+use crate::stack::{Stack, StackConfig};
 
+pub(crate) mod arrivals;
 mod cost;
 pub mod file;
 mod validate;
 
+pub use arrivals::{Arrivals, MAX_TRANSFERS, Sizes, Transfer};
 pub use validate::InvalidScenario;
 
 /// Index of a directed link in [`Scenario::links`].
@@ -51,12 +56,17 @@ pub struct Scenario {
 /// The longest run, 100 days: it leaves room in the 213 days that [`Time`] can count.
 pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
 
+/// How often rate, delay and outages of a link may change by schedule in a run.
+pub const MAX_CHANGES: u64 = 10_000_000;
+
 /// One direction of one link: a queue, a wire, a channel.
 #[derive(Debug, Clone)]
 pub struct LinkSpec {
     /// As results name it, `from->to`.
     pub name: Name,
-    /// Propagation delay.
+    /// Propagation delay; where it changes, in the long run ([`ChangingDelay::mean`]).
+    ///
+    /// [`ChangingDelay::mean`]: windward_core::network::ChangingDelay::mean
     pub delay: Duration,
     /// All else, which links that are alike share.
     pub kind: Arc<LinkKind>,
@@ -65,7 +75,7 @@ pub struct LinkSpec {
 /// What many links have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkKind {
-    /// Bits per second of the wire, constant or as a trace says.
+    /// Bits per second of the wire, constant or as a trace or a schedule says.
     pub rate: LinkRate,
     /// The queue before the wire and the feedback its router gives.
     pub queue: QueueSpec,
@@ -73,6 +83,16 @@ pub struct LinkKind {
     pub channel: ChannelSpec,
     /// What at the far end knows of that.
     pub notifier: NotifierSpec,
+    /// What happens to packets on the way besides.
+    pub impairments: Impairments,
+}
+
+impl LinkKind {
+    /// The fraction of packets of `size` bytes that the wire loses in the long run, retransmission
+    /// included as far as its attempts fail independently.
+    pub fn loss_rate(&self, size: u32) -> f64 {
+        self.impairments.residual_loss(self.channel.loss_rate(size))
+    }
 }
 
 /// One flow: a transport connection or a stream of datagrams.
@@ -116,6 +136,18 @@ pub enum Traffic {
         config: Arc<EndpointConfig>,
         /// Packets to transfer, or `None` for bulk: data never runs out.
         packets: Option<u64>,
+        /// If there are any, the flow is no connection but a pair of hosts, between which one
+        /// opens for each transfer; `packets`, and when the flow starts and stops, mean nothing.
+        arrivals: Option<Arc<Arrivals>>,
+    },
+    /// A connection of code that is not ours.
+    Stack {
+        /// What makes it.
+        stack: Arc<dyn Stack>,
+        /// What is set of it, which the flows of a group share.
+        config: Arc<StackConfig>,
+        /// Bytes that the application transfers, or `None` for bulk: data never runs out.
+        bytes: Option<u64>,
     },
     /// Datagrams at a constant rate while on.
     Datagrams {
@@ -127,12 +159,80 @@ pub enum Traffic {
 }
 
 impl Traffic {
+    /// Is it one connection, neither datagrams nor many that come and go?
+    pub fn is_connection(&self) -> bool {
+        matches!(self, Traffic::Transport { arrivals: None, .. } | Traffic::Stack { .. })
+    }
+
+    /// The process by which connections come, if it is one.
+    pub fn arrivals(&self) -> Option<&Arrivals> {
+        match self {
+            Traffic::Transport { arrivals, .. } => arrivals.as_deref(),
+            Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
+        }
+    }
+
     /// What it asks of routers, which is its class where queues are kept by class.
     pub fn router(&self) -> RouterKind {
         match self {
             Traffic::Transport { protocol, .. } => protocol.router,
-            Traffic::Datagrams { .. } => RouterKind::Any,
+            Traffic::Stack { .. } | Traffic::Datagrams { .. } => RouterKind::Any,
         }
+    }
+
+    /// What results call its protocol; `datagrams` for those.
+    pub fn protocol_name(&self) -> &'static str {
+        match self {
+            Traffic::Transport { protocol, .. } => protocol.name,
+            Traffic::Stack { stack, .. } => stack.facts().name,
+            Traffic::Datagrams { .. } => "datagrams",
+        }
+    }
+}
+
+/// Live video at a target rate that does not change (RFC 8593 section 5, in its steady state). A frame
+/// leaves in packets of the source's size, back to back, and one with the rest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Media {
+    /// The target rate, bits on the wire.
+    pub rate: Rate,
+    /// Frames per second, on average; more than 0. A frame has at most [`Media::MAX_PACKETS`] packets
+    /// on average.
+    pub fps: f64,
+    /// Scale of the Laplacian shares by which sizes of frames and times between them differ from
+    /// their means, 0 to 1 (SCALE_B and SCALE_t, 0.15).
+    pub variation: f64,
+    /// How much longer than on idle links a frame may take and be in time.
+    pub deadline: Duration,
+    /// Time between two reports of the receiver (RTCP), for the circuit breaker of RFC 8083; more
+    /// than 0.
+    pub report_interval: Duration,
+}
+
+impl Media {
+    /// The most packets of a mean frame.
+    pub const MAX_PACKETS: f64 = 10_000.0;
+
+    /// Are the values in their ranges, for packets of that size?
+    ///
+    /// # Errors
+    /// What is not, as a sentence without a capital or a full stop.
+    pub fn validate(&self, packet_size: u32) -> Result<(), String> {
+        if !(self.fps.is_finite() && self.fps > 0.0) {
+            return Err(format!("{} frames per second", self.fps));
+        }
+        if !(0.0..=1.0).contains(&self.variation) {
+            return Err(format!("a variation of {} is not from 0 to 1", self.variation));
+        }
+        if self.report_interval.is_zero() {
+            return Err("reports without an interval".to_owned());
+        }
+        let packets = self.rate.bytes_per_s() / self.fps / f64::from(packet_size);
+        if packets > Self::MAX_PACKETS {
+            let most = Self::MAX_PACKETS;
+            return Err(format!("a frame has {packets:.0} packets, more than {most}"));
+        }
+        Ok(())
     }
 }
 
@@ -153,6 +253,8 @@ pub enum Pattern {
         /// Mean off time.
         mean_off: Duration,
     },
+    /// Frames of live video.
+    Media(Media),
     /// At given rates during given intervals, in order and without overlap.
     Schedule {
         /// `(from, until, rate)`.

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use windward_core::units::{Duration, Time};
 
 use crate::output::{OutputDir, OutputError, StagedFile};
-use crate::scenario::Traffic;
 use crate::table::{Cell, Column, Format, Kind, TableWriter};
 use crate::{FlowSnapshot, LinkSnapshot, Name, Scenario, Simulation};
 
@@ -135,8 +134,7 @@ impl Trace {
         IntervalError::check(scenario, interval)?;
         let end = Time::ZERO + scenario.duration;
         let flows = scenario.flows.iter().enumerate();
-        let flows =
-            flows.filter(|(_, flow)| matches!(flow.kind.traffic, Traffic::Transport { .. }));
+        let flows = flows.filter(|(_, flow)| flow.kind.traffic.is_connection());
         let flows = flows.map(|(index, flow)| TracedFlow {
             index,
             name: flow.name.clone(),

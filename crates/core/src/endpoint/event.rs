@@ -53,6 +53,10 @@ pub struct AckEvent {
     /// The packets that growth counts it for: 1, or what it acknowledged where growth goes by
     /// bytes (RFC 3465); see [`super::EndpointConfig::byte_counting`].
     pub growth: f64,
+    /// Does it acknowledge a part of a packet, which only a receiver that divides acknowledgments
+    /// does? Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1: told
+    /// only where growth goes by acknowledgments.
+    pub is_part: bool,
     /// Is loss recovery repairing a window for which the law was already told of congestion?
     pub in_recovery: bool,
     /// Was the congestion window what kept the sender from sending more?
@@ -76,7 +80,7 @@ impl AckEvent {
     /// cwnd is what limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661)?
     #[inline]
     pub fn allows_growth(&self) -> bool {
-        self.newly_acked > 0 && !self.in_recovery && self.cwnd_limited
+        (self.newly_acked > 0 || self.is_part) && !self.in_recovery && self.cwnd_limited
     }
 }
 
@@ -116,6 +120,8 @@ pub struct CongestionEvent {
     pub high: u64,
     /// When the packet was sent whose acknowledgment told of it.
     pub sent: Time,
+    /// Did an ECN mark tell of it, and no loss?
+    pub marked: bool,
 }
 
 impl CongestionEvent {
@@ -200,7 +206,7 @@ impl CongestionEvent {
     /// Certain congestion on this path, for tests of laws by themselves.
     pub(crate) fn certain(path: Path) -> Self {
         let (una, high, sent) = (0, 0, Time::ZERO);
-        CongestionEvent { path, probability: Probability::ONE, una, high, sent }
+        CongestionEvent { path, probability: Probability::ONE, una, high, sent, marked: false }
     }
 }
 

@@ -8,6 +8,7 @@
 use crate::part::{Kind, Parameters};
 use crate::units::Duration;
 
+mod conduct;
 pub mod discrimination;
 pub mod estimator;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod recovery;
 mod sender;
 pub mod window;
 
+pub use conduct::Conduct;
 pub use range_set::{Added, RangeSet};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
@@ -82,6 +84,8 @@ pub struct EndpointConfig {
     /// Growth goes by what an acknowledgment acknowledges and not by its arrival (RFC 3465 with no
     /// limit in slow start, as Linux has it), so that delayed acknowledgments do not slow it.
     pub byte_counting: bool,
+    /// How the receiver behaves.
+    pub receiver: Conduct,
 }
 
 /// Duplicate acknowledgments that answer what had arrived before: see `recovery::send_out_window`.
@@ -118,6 +122,7 @@ impl Default for EndpointConfig {
             old_duplicates: OldDuplicates::Ignore,
             loss_monitor_guard: false,
             byte_counting: false,
+            receiver: Conduct::Honest,
         }
     }
 }
@@ -159,6 +164,7 @@ crate::parameters! {
     loss_monitor_guard: Kind::Bool, "", "lr2008 section 5.2, last sentence, literally";
     byte_counting: Kind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
     @check(config) {
+        config.receiver.validate()?;
         if config.rto_ceiling < config.rto_floor {
             return Err(format!(
                 "rto_ceiling ({}) is less than rto_floor ({})",

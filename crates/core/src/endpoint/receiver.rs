@@ -5,9 +5,10 @@
 //! cumulative acknowledgment or inside the block that follows it. Recovery from SACK and by packet
 //! number reads the blocks, the estimate of the loss rate the duplicates; nothing else does.
 
-use super::EndpointConfig;
+use super::conduct::Misconduct;
 use super::feedback::{Echo, Feedback};
 use super::range_set::RangeSet;
+use super::{Conduct, EndpointConfig};
 use crate::packet::{Flags, MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
 use crate::units::{Duration, Time};
 
@@ -23,6 +24,8 @@ pub struct Receiver {
     disorder: Option<Box<Disorder>>,
     /// Only where acknowledgments may wait.
     delays: Option<Box<Delays>>,
+    /// Only of one that misbehaves.
+    misconduct: Option<Box<Misconduct>>,
     echo: Echo,
     ack_size: u32,
     /// Packets that had arrived before.
@@ -118,6 +121,8 @@ impl Receiver {
                     heard: Time::ZERO,
                 })
             }),
+            misconduct: (config.receiver != Conduct::Honest)
+                .then(|| Box::new(Misconduct::new(config.receiver, config.rwnd))),
             echo: Echo::new(feedback, config),
             ack_size: config.ack_size,
             duplicates: 0,
@@ -129,7 +134,7 @@ impl Receiver {
     #[inline]
     pub fn on_data(&mut self, now: Time, packet: &mut Packet) -> bool {
         debug_assert_eq!(packet.kind, PacketKind::Data);
-        let plain = self.disorder.is_none() && self.delays.is_none();
+        let plain = self.disorder.is_none() && self.delays.is_none() && self.misconduct.is_none();
         if packet.seq != self.next || !plain || packet.flags.contains(Flags::CORRUPTED) {
             return self.on_other_data(now, packet);
         }
@@ -143,6 +148,42 @@ impl Receiver {
 
     /// As [`Receiver::on_data`], whatever the packet and whatever happened before.
     fn on_other_data(&mut self, now: Time, packet: &mut Packet) -> bool {
+        let Some(mut misconduct) = self.misconduct.take() else {
+            return self.answer_honestly(now, packet);
+        };
+        misconduct.on_data(packet);
+        let answers = self.answer_honestly(now, packet);
+        self.give_up_below(misconduct.given_up());
+        if answers {
+            misconduct.distort(packet, self.unique);
+        }
+        self.misconduct = Some(misconduct);
+        answers
+    }
+
+    /// Writes into `ack` what a receiver that misbehaves sends besides the acknowledgment that it
+    /// gave last, at the same instant and behind it; to be asked until it returns false.
+    pub fn further_ack(&mut self, ack: &mut Packet) -> bool {
+        self.misconduct.as_mut().is_some_and(|misconduct| misconduct.further(ack))
+    }
+
+    /// Waits no longer for what is missing below `seq`.
+    fn give_up_below(&mut self, seq: u64) {
+        if seq <= self.next {
+            return;
+        }
+        self.next = seq;
+        if let Some(disorder) = &mut self.disorder {
+            self.next = disorder.arrived.next_missing(seq);
+            disorder.arrived.remove_below(self.next);
+            if disorder.arrived.is_empty() {
+                self.disorder = None;
+            }
+        }
+    }
+
+    /// What an honest receiver does with any packet.
+    fn answer_honestly(&mut self, now: Time, packet: &mut Packet) -> bool {
         if packet.flags.contains(Flags::CORRUPTED) {
             self.echo.on_corrupted(packet);
             return false;
@@ -249,6 +290,9 @@ impl Receiver {
         ack.packet_seq = waiting.packet_seq;
         ack.timestamp = waiting.timestamp;
         self.write_ack(ack, None);
+        if let Some(misconduct) = &mut self.misconduct {
+            misconduct.distort(ack, self.unique);
+        }
         true
     }
 

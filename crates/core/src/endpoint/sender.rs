@@ -265,6 +265,8 @@ impl Sender {
             self.seqs.next = self.seqs.next.max(ack.seq);
         } else if before == self.seqs.high {
             return; // Nothing is missing: an echo of what was sent twice.
+        } else if ack.flags.contains(Flags::PART) {
+            return self.on_part(now, ack, outstanding);
         } else if self.recovery.samples_rtt(ack.packet_seq) {
             self.sample_rtt(now, ack.timestamp);
         }
@@ -283,6 +285,7 @@ impl Sender {
             delivered: newly,
             lost: 0,
             growth: counted as i64 as f64,
+            is_part: false,
             in_recovery: self.report.in_recovery,
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
@@ -296,6 +299,9 @@ impl Sender {
         let acked = Acked { event: &event, rtt: &self.estimators.rtt, packet: ack, error };
         self.report.clear();
         self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
+        if self.report.lost > 0 {
+            self.discriminator.on_lost(&event.path, self.report.lost);
+        }
         if self.report.finding == Finding::Loss {
             self.on_loss(event.path, ack.timestamp);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
@@ -306,6 +312,29 @@ impl Sender {
         event.lost = self.report.lost;
         event.in_recovery |= self.report.in_recovery;
         self.window.on_ack(&event);
+    }
+
+    /// An acknowledgment of a part of the first packet that is missing: no duplicate, and nothing
+    /// that recovery goes by. Where growth counts acknowledgments it counts.
+    #[inline(never)]
+    fn on_part(&mut self, now: Time, ack: &Packet, outstanding: u64) {
+        if self.byte_counting {
+            return; // The one that acknowledges the rest counts for all of it.
+        }
+        self.window.on_ack(&AckEvent {
+            path: self.path(now, outstanding),
+            growth: 1.0,
+            is_part: true,
+            in_recovery: self.report.in_recovery,
+            cwnd_limited: self.cwnd_limited,
+            una: self.seqs.una,
+            high: self.seqs.high,
+            sent: ack.timestamp,
+            packet_seq: ack.packet_seq,
+            flags: ack.flags,
+            header: ack.header,
+            ..AckEvent::default()
+        });
     }
 
     /// Takes the RTT of what was sent at `sent`.
@@ -358,13 +387,14 @@ impl Sender {
     fn on_loss(&mut self, path: Path, sent: Time) {
         let loss = self.first_loss(path, LossSign::Acknowledgments);
         let probability = self.discriminator.judge(&loss);
-        self.reduce(path, probability, sent);
+        self.reduce(path, probability, sent, false);
     }
 
-    fn reduce(&mut self, path: Path, probability: Probability, sent: Time) {
+    fn reduce(&mut self, path: Path, probability: Probability, sent: Time, marked: bool) {
         if probability > Probability::ZERO {
             let Sequences { una, high, .. } = self.seqs;
-            self.window.on_congestion(&CongestionEvent { path, probability, una, high, sent });
+            let event = CongestionEvent { path, probability, una, high, sent, marked };
+            self.window.on_congestion(&event);
             if let Some(extras) = &mut self.extras
                 && let Some(ecn) = &mut extras.ecn
             {
@@ -380,7 +410,7 @@ impl Sender {
         let ecn = self.extras.as_ref().and_then(|extras| extras.ecn);
         let due = ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
         if due && !self.report.in_recovery {
-            self.reduce(path, Probability::ONE, sent);
+            self.reduce(path, Probability::ONE, sent, true);
         }
     }
 
@@ -480,6 +510,9 @@ impl Sender {
         let expired = Expired { now, rtt: &mut self.estimators.rtt, error };
         self.recovery.on_timer(&mut self.seqs, expired, &mut self.report);
         self.counters.timeouts += u64::from(self.report.timed_out);
+        if self.report.lost > 0 {
+            self.discriminator.on_lost(&path, self.report.lost);
+        }
         match self.report.finding {
             Finding::Loss => self.on_loss(path, now),
             Finding::Reset { repeated } => self.on_timeout(path, repeated),
@@ -640,7 +673,7 @@ impl Sender {
         let path = self.path(now, self.seqs.outstanding());
         let loss = LossEvent { seq, ..self.first_loss(path, LossSign::Acknowledgments) };
         let probability = self.discriminator.judge_repair(&loss);
-        self.reduce(path, probability, now);
+        self.reduce(path, probability, now, false);
     }
 
     #[inline]
@@ -752,6 +785,43 @@ impl Sender {
     /// The shifts of phase it heard of, in order; none but with ESTCP.
     pub fn phase_cuts(&self) -> &[PhaseCut] {
         self.window.phase_cuts()
+    }
+    /// The pace that the law sets, packets per second; `None` where it sets none.
+    pub fn pacing_rate(&self) -> Option<f64> {
+        self.window.pacing_rate()
+    }
+    /// What the connection is doing, in the words of RFC 9002 or of the law, for logs. A mark begins
+    /// a recovery period as a loss does (RFC 9002 section 7.3.2).
+    pub fn phase(&self) -> &'static str {
+        let ecn = self.extras.as_ref().and_then(|extras| extras.ecn).unwrap_or_default();
+        let reduced = ecn.reduced_until; // 0 as long as there was no reduction.
+        let in_recovery = self.report.in_recovery || reduced > 0 && self.seqs.una <= reduced;
+        let is_idle = self.seqs.next >= self.seqs.limit && self.in_flight() < self.cwnd() as u64;
+        match self.window.phase() {
+            Some(phase) => phase,
+            None if in_recovery => "recovery",
+            None if is_idle => "application_limited",
+            None if self.cwnd() < self.ssthresh() => "slow_start",
+            None => "congestion_avoidance",
+        }
+    }
+    /// What recovery learned from the last acknowledgment or timer. An acknowledgment that says
+    /// nothing new leaves the report before in its place: [`Sender::forget_report`] first, if that
+    /// matters.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+    /// For observers: empties [`Sender::report`] of what was learned, which the next acknowledgment or
+    /// timer would do anyway. What the sender does is the same with it and without.
+    pub fn forget_report(&mut self) {
+        self.report.clear();
+        if self.report.numbers.is_some() {
+            self.report.clear_numbers();
+        }
+    }
+    /// When the timer of recovery expires, which is the whole of [`Sender::next_timer`] but for pacing.
+    pub fn recovery_timer(&self) -> Time {
+        self.recovery.next_timer(&self.estimators.rtt)
     }
     /// The RTT estimator.
     pub fn rtt(&self) -> &RttEstimator {

@@ -8,6 +8,7 @@ use crate::units::{Duration, Probability};
 
 pub mod aqm;
 pub mod channel;
+pub mod impairment;
 pub mod link;
 mod notifier;
 mod rate_trace;
@@ -16,9 +17,13 @@ mod scheduler;
 
 pub use aqm::{AqmSpec, RedSpec};
 pub use channel::{Destroy, MakeChannel};
+pub use impairment::{
+    ArqSpec, ChangingDelay, DelaySteps, Distribution, During, Impairments, JitterSpec, Lateness,
+    OutageSpec, Outages, ReorderSpec, Steps,
+};
 pub use link::{ClassSpec, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
 pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
-pub use rate_trace::{LinkRate, RateTrace, TraceError};
+pub use rate_trace::{LinkRate, RateSteps, RateTrace, TraceError};
 pub use router::{EcnThreshold, EstcpSpec, Gamma, RouterKind, RouterSpec, WarningSpec, XcpSpec};
 
 /// The queue before a wire; by default DropTail with room for 50 packets.

@@ -61,10 +61,17 @@ enum Rate {
     /// The channel, and the size asked for last with its survival probability.
     Configured {
         channel: ChannelSpec,
+        /// How often a packet is sent at most.
+        attempts: u32,
         size: u32,
         survival: f64,
     },
     Measured(ErrorMeter),
+}
+
+/// The share of packets of that size that survive so many attempts, if these fail independently.
+fn survival(channel: &ChannelSpec, attempts: u32, size: u32) -> f64 {
+    1.0 - libm::pow(channel.loss_rate(size), attempts.into())
 }
 
 impl Notifier {
@@ -73,8 +80,8 @@ impl Notifier {
         let rate = match spec {
             NotifierSpec::Off => return None,
             NotifierSpec::Configured => {
-                let survival = 1.0 - channel.loss_rate(0);
-                Rate::Configured { channel: channel.clone(), size: 0, survival }
+                let survival = survival(channel, 1, 0);
+                Rate::Configured { channel: channel.clone(), attempts: 1, size: 0, survival }
             }
             NotifierSpec::Measured { window, prior } => {
                 Rate::Measured(ErrorMeter::new(window, prior))
@@ -83,10 +90,18 @@ impl Notifier {
         Some(Notifier { rate })
     }
 
+    /// The link sends a packet so many times before it gives it up: one that is configured knows it.
+    pub(super) fn set_attempts(&mut self, new: u32) {
+        if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
+            *attempts = new;
+            *survival = self::survival(channel, new, *size);
+        }
+    }
+
     /// The link has another channel: one that is configured knows it, one that measures will.
     pub(super) fn set_channel(&mut self, new: &ChannelSpec) {
-        if let Rate::Configured { channel, size, survival } = &mut self.rate {
-            *survival = 1.0 - new.loss_rate(*size);
+        if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
+            *survival = self::survival(new, *attempts, *size);
             *channel = new.clone();
         }
     }
@@ -108,10 +123,10 @@ impl Notifier {
     /// 1 - r for packets of that size.
     pub fn survival(&mut self, of: u32) -> Probability {
         let survival = match &mut self.rate {
-            Rate::Configured { channel, size, survival } => {
+            Rate::Configured { channel, attempts, size, survival } => {
                 if *size != of {
                     *size = of;
-                    *survival = 1.0 - channel.loss_rate(of);
+                    *survival = self::survival(channel, *attempts, of);
                 }
                 *survival
             }

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::impairment::Steps;
 use crate::units::{Duration, Rate, Time};
 
 /// Picoseconds in a millisecond.
@@ -28,16 +29,77 @@ pub enum LinkRate {
     Constant(Rate),
     /// As a trace says.
     Trace(Arc<RateTrace>),
+    /// As a schedule says. A packet is sent at the rate of each instant, so that one that is being
+    /// sent when the rate changes goes on at the new one.
+    Schedule(Arc<RateSteps>),
 }
 
+/// Rates over time.
+pub type RateSteps = Steps<Rate>;
+
 impl LinkRate {
-    /// The rate, or the mean rate of the trace: what routers are told, and what decides which
-    /// link is the slowest.
+    /// The rate in the long run: the mean of a trace or over the period of a schedule, or the last
+    /// rate of one that does not start over. It decides which link is the slowest.
     pub fn mean(&self) -> Rate {
         match self {
             LinkRate::Constant(rate) => *rate,
             LinkRate::Trace(trace) => trace.mean(),
+            LinkRate::Schedule(steps) => steps.mean(),
         }
+    }
+
+    /// What queue management and routers are told in the beginning: the mean of a trace, which is
+    /// all that they hear of it, or the first rate of a schedule, of whose changes they are told.
+    pub fn told(&self) -> Rate {
+        match self {
+            LinkRate::Schedule(steps) => steps.first(),
+            rate => rate.mean(),
+        }
+    }
+
+    /// Bytes that can be sent in so much time from the start.
+    pub fn bytes_until(&self, duration: Duration) -> f64 {
+        match self {
+            LinkRate::Schedule(steps) => {
+                let end = Time::ZERO + duration;
+                let (mut at, mut bytes) = (Time::ZERO, 0.0);
+                while at < end {
+                    let (rate, until) = steps.segment(at);
+                    let until = until.min(end);
+                    bytes += rate.bytes_per_s() * until.since(at).as_secs_f64();
+                    at = until;
+                }
+                bytes
+            }
+            rate => rate.mean().bytes_per_s() * duration.as_secs_f64(),
+        }
+    }
+
+    /// How often the rate changes within a run of that length, at most; a trace aside.
+    pub fn changes(&self, duration: Duration) -> u64 {
+        match self {
+            LinkRate::Schedule(steps) => steps.changes(duration),
+            LinkRate::Constant(_) | LinkRate::Trace(_) => 0,
+        }
+    }
+}
+
+impl RateSteps {
+    /// The rate in the long run: the mean over a period, rounded down to bits per second, or the last.
+    pub fn mean(&self) -> Rate {
+        let (mut sum, mut time) = (0, 0);
+        for (rate, lasts) in self.lasting() {
+            sum += u128::from(rate.as_bps()) * u128::from(lasts.as_ps());
+            time += u128::from(lasts.as_ps());
+        }
+        let mean = u64::try_from(sum / time.max(1)).ok().and_then(Rate::from_bps);
+        mean.unwrap_or(self.first())
+    }
+}
+
+impl From<RateSteps> for LinkRate {
+    fn from(steps: RateSteps) -> Self {
+        LinkRate::Schedule(Arc::new(steps))
     }
 }
 

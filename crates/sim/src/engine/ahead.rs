@@ -82,7 +82,7 @@ impl Simulation {
             let Some(step) = self.routes.get(at) else { return };
             self.hops[step.link() as usize].touch();
             match step.onward() {
-                Onward::Event => return,
+                Onward::Event | Onward::Unordered => return,
                 Onward::Link => {}
                 Onward::Receiver => {
                     if let Some(transport) = transport {

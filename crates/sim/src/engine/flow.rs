@@ -1,6 +1,7 @@
 //! The flows: what both ends of one keep, and what it adds up to.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use windward_core::endpoint::feedback::{Notification, REPORT_INTERVAL};
 use windward_core::endpoint::{Receiver, Sender, SenderStats};
@@ -11,13 +12,14 @@ use windward_core::units::{Duration, Time};
 
 use super::group::{Bins, Group};
 use super::hop::Span;
+use super::media::Encoder;
 use super::route::Route;
 use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::source::Source;
 use crate::name::Name;
-use crate::outcome::FlowOutcome;
-use crate::scenario::{FlowKind, FlowSpec, Scenario, Traffic};
+use crate::outcome::{DatagramOutcome, FlowOutcome, TransferOutcome};
+use crate::scenario::{FlowKind, FlowSpec, Pattern, Scenario, Traffic, Transfer};
 
 /// What every flow has.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Flow {
     pub(super) group: u32,
     /// The class its packets belong to.
     pub(super) class: u8,
+    /// The protocol of the connections that come between a pair of hosts, if it is one.
+    protocol: Option<&'static str>,
     pub(super) start: Time,
     pub(super) stop: Time,
     pub(super) source: Option<Box<Source>>,
@@ -79,20 +83,29 @@ impl Flow {
         let stop = stop.unwrap_or(Time::NEVER);
         // Datagrams pause as their pattern says; that is no idleness.
         let idle_after = match traffic {
-            Traffic::Transport { .. } => scenario.idle_after,
+            Traffic::Transport { .. } | Traffic::Stack { .. } => scenario.idle_after,
             Traffic::Datagrams { .. } => Duration::MAX,
         };
         let source = match traffic {
-            Traffic::Transport { .. } => None,
+            Traffic::Transport { .. } | Traffic::Stack { .. } => None,
             Traffic::Datagrams { packet_size, pattern } => {
                 let stream = Stream::new(seed, "source", name);
-                Some(Box::new(Source::new(pattern, *packet_size, start, stop, stream)))
+                let mut source = Source::new(pattern, *packet_size, start, stop, stream);
+                if let Pattern::Media(media) = pattern {
+                    let (least, further) = idle_path(spec, scenario, *packet_size);
+                    source.media = Some(Box::new(Encoder::new(*media, start, least, further)));
+                }
+                Some(Box::new(source))
             }
         };
         Flow {
             route,
             group: *group as u32,
             class: traffic.router() as u8,
+            protocol: match traffic {
+                Traffic::Transport { protocol, arrivals: Some(_), .. } => Some(protocol.name),
+                _ => None,
+            },
             start,
             stop,
             source,
@@ -146,16 +159,51 @@ impl Flow {
         self.bottleneck_bytes - to_come.sum::<u64>()
     }
 
-    fn throughput_bins(&mut self, window: Span) -> Vec<f64> {
+    pub(super) fn throughput_bins(&mut self, window: Span) -> Vec<f64> {
         let bins = self.watched.as_mut().and_then(|watched| watched.bins.as_mut());
         bins.map_or_else(Vec::new, |bins| bins.rates(window.until))
     }
 
+    /// A datagram has reached its receiver.
+    pub(super) fn deliver(
+        &mut self,
+        groups: &mut [Group],
+        window: Span,
+        now: Time,
+        packet: &Packet,
+    ) {
+        self.datagrams += 1;
+        if let Some(media) = self.source.as_mut().and_then(|source| source.media.as_mut()) {
+            media.on_arrival(now, packet, window);
+        }
+        if let Some(source) = &mut self.source
+            && window.counts(now)
+        {
+            let delay = now.since(packet.timestamp);
+            source.delays += u128::from(delay.as_ps());
+            source.bytes += u64::from(packet.size);
+            groups[self.group as usize].delays.get_or_insert_default().add(delay);
+        }
+    }
+
     /// A packet of this flow was dropped or corrupted.
-    pub(super) fn lose(&mut self, packet: &Packet) {
+    pub(super) fn lose(&mut self, packet: &Packet, window: Span) {
         // What was damaged before and went on to tell of it is lost already.
         let counts = packet.kind != PacketKind::Ack && !packet.flags.contains(Flags::CORRUPTED);
         self.lost += u64::from(counts);
+        if let Some(source) = &mut self.source {
+            source.lost += u64::from(window.counts(packet.timestamp));
+            if let Some(media) = &mut source.media {
+                media.on_loss(packet);
+            }
+        }
+    }
+
+    /// The pauses up to the completion or the stop of the flow.
+    pub(super) fn end_idle(&self, window: Span, completed: Option<Time>) -> Idle {
+        let mut idle = self.idle;
+        idle.end(window, self.stop.min(completed.unwrap_or(Time::NEVER)));
+        idle
     }
 
     pub(super) fn transport_outcome(
@@ -170,8 +218,7 @@ impl Flow {
         let unique = transport.receiver.stats().unique - transport.unique_before;
         let samples = after.rtt_samples - before.rtt_samples;
         let rtts = after.rtt_sum - before.rtt_sum;
-        let mut idle = self.idle;
-        idle.end(window, self.stop.min(transport.completed.unwrap_or(Time::NEVER)));
+        let idle = self.end_idle(window, transport.completed);
         FlowOutcome {
             name,
             group: self.group as usize,
@@ -185,24 +232,35 @@ impl Flow {
             loss_estimate: transport.sender.loss_rate().estimate(),
             true_loss: self.lost as f64 / after.sent.max(1) as f64,
             mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
+            datagrams: None,
             mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
+            start: self.start,
             completed: transport.completed,
             idle: idle.sum,
             longest_idle: idle.longest,
             idle_periods: idle.periods,
             throughput_bins: self.throughput_bins(window),
+            failure: None,
         }
     }
 
     pub(super) fn datagram_outcome(mut self, name: Name, window: Span) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
         let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
-        let delivered = (self.datagrams - self.datagrams_at_warmup) * u64::from(size);
+        let arrived = self.datagrams - self.datagrams_at_warmup;
+        let source = self.source.as_ref();
+        let (lost, delays, bytes) = source.map_or((0, 0, 0), |s| (s.lost, s.delays, s.bytes));
+        let media = source.and_then(|source| source.media.as_ref());
+        let datagrams = DatagramOutcome {
+            mean_delay: Duration::from_ps((delays / u128::from(arrived.max(1))) as u64),
+            lost,
+            media: media.map(|media| media.outcome(size)),
+        };
         FlowOutcome {
             name,
             group: self.group as usize,
-            protocol: "datagrams".into(),
-            goodput_bps: delivered as f64 * 8.0 / length,
+            protocol: self.protocol.unwrap_or("datagrams").into(),
+            goodput_bps: bytes as f64 * 8.0 / length,
             throughput_bps: self.measured_bytes as f64 * 8.0 / length,
             packets_sent: sent - self.sent_at_warmup,
             retransmissions: 0,
@@ -211,25 +269,102 @@ impl Flow {
             loss_estimate: 0.0,
             true_loss: self.lost as f64 / sent.max(1) as f64,
             mean_rtt: Duration::ZERO,
+            datagrams: self.source.is_some().then_some(datagrams),
             mean_cwnd: 0.0,
+            start: self.start,
             completed: None,
             idle: Duration::ZERO,
             longest_idle: Duration::ZERO,
             idle_periods: 0,
             throughput_bins: self.throughput_bins(window),
+            failure: None,
         }
+    }
+}
+
+/// The least one-way delay of a packet on the way of a flow, and what each further packet that leaves
+/// with it adds.
+fn idle_path(spec: &FlowSpec, scenario: &Scenario, size: u32) -> (Duration, Duration) {
+    let links = spec.forward.iter().map(|link| &scenario.links[*link]);
+    links.fold((Duration::ZERO, Duration::ZERO), |(sum, slowest), link| {
+        let time = link.kind.rate.mean().transmission_time(size);
+        (sum + link.delay + time, slowest.max(time))
+    })
+}
+
+/// The connections that come by themselves, in the order of the pairs of hosts between which they
+/// open.
+#[derive(Debug)]
+pub(super) struct Transfers {
+    /// Index of the first among all flows.
+    pub(super) first: usize,
+    /// The pair of each, and what it transfers.
+    pub(super) drawn: Vec<(usize, Transfer)>,
+}
+
+impl Transfers {
+    /// The indices of those of a pair of hosts among all flows.
+    pub(super) fn of(&self, pair: usize) -> Range<usize> {
+        let from = self.drawn.partition_point(|(other, _)| *other < pair);
+        let count = self.drawn[from..].partition_point(|(other, _)| *other == pair);
+        self.first + from..self.first + from + count
+    }
+
+    /// Their rows of the outcome, which are added to the rows of their pairs.
+    pub(super) fn close(
+        self,
+        mut connections: impl Iterator<Item = (Option<Transport>, Flow)>,
+        pairs: &mut [FlowOutcome],
+        window: Span,
+    ) -> Vec<TransferOutcome> {
+        let mut rows = Vec::with_capacity(self.drawn.len());
+        for of_pair in self.drawn.chunk_by(|a, b| a.0 == b.0) {
+            let sum = &mut pairs[of_pair[0].0];
+            let (mut rtts, mut samples, mut lost, mut estimate, mut sent) = (0.0, 0, 0, 0.0, 0);
+            for (&(pair, transfer), (transport, flow)) in of_pair.iter().zip(&mut connections) {
+                let Some(mut transport) = transport else { continue };
+                let before = transport.at_warmup.as_deref().copied().unwrap_or_default();
+                let after = transport.sender.stats(window.until);
+                rtts += (after.rtt_sum - before.rtt_sum).as_secs_f64();
+                samples += after.rtt_samples - before.rtt_samples;
+                lost += flow.lost;
+                sent += after.sent;
+                rows.push(TransferOutcome {
+                    flow: pair,
+                    start: transfer.start,
+                    bytes: transfer.bytes,
+                    packets: transport.packets.unwrap_or(0),
+                    completed: transport.completed,
+                    packets_sent: after.sent,
+                    retransmissions: after.retransmissions,
+                    timeouts: after.timeouts,
+                });
+                let row = flow.transport_outcome(Name::from(""), &mut transport, window);
+                sum.goodput_bps += row.goodput_bps;
+                sum.throughput_bps += row.throughput_bps;
+                sum.packets_sent += row.packets_sent;
+                sum.retransmissions += row.retransmissions;
+                sum.timeouts += row.timeouts;
+                sum.refused_windows += row.refused_windows;
+                estimate += row.loss_estimate * after.sent as f64;
+            }
+            sum.mean_rtt = Duration::from_secs_f64(rtts / samples.max(1) as f64);
+            sum.true_loss = lost as f64 / sent.max(1) as f64;
+            sum.loss_estimate = estimate / sent.max(1) as f64;
+        }
+        rows
     }
 }
 
 /// The pauses of a connection at its bottleneck.
 #[derive(Debug, Clone, Copy)]
-struct Idle {
+pub(super) struct Idle {
     threshold: Duration,
     /// End of the latest packet, or start of the flow.
     quiet_since: Time,
-    sum: Duration,
-    longest: Duration,
-    periods: u64,
+    pub(super) sum: Duration,
+    pub(super) longest: Duration,
+    pub(super) periods: u64,
 }
 
 impl Idle {
@@ -261,6 +396,8 @@ pub(super) struct Transport {
     pub(super) packets: Option<u64>,
     pub(super) completed: Option<Time>,
     pub(super) delays_acks: bool,
+    /// Does the receiver send more than one acknowledgment at once?
+    pub(super) multiplies_acks: bool,
     /// Packets in processing, if that takes time.
     pub(super) outbox: Option<Box<Outbox>>,
     pub(super) sender_timer: Alarm,
@@ -285,7 +422,8 @@ impl Transport {
     }
 
     pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64) -> Option<Self> {
-        let Traffic::Transport { protocol, config, packets } = &spec.kind.traffic else {
+        let Traffic::Transport { protocol, config, packets, arrivals: None } = &spec.kind.traffic
+        else {
             return None;
         };
         let sender = Sender::new(protocol, config, seed, &spec.name);
@@ -301,6 +439,7 @@ impl Transport {
             packets: *packets,
             completed: None,
             delays_acks: config.delayed_acks.is_some(),
+            multiplies_acks: config.receiver.acknowledgments() > 1,
             outbox: (!config.overhead.is_zero()).then(|| {
                 Box::new(Outbox {
                     overhead: config.overhead,

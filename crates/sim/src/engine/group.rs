@@ -3,6 +3,7 @@
 use windward_core::units::{Duration, Time};
 
 use super::hop::Span;
+use crate::delays::Delays;
 use crate::outcome::{FlowOutcome, GroupOutcome};
 
 /// Bytes in bins of time.
@@ -61,11 +62,13 @@ impl Bins {
 pub(super) struct Group {
     name: String,
     pub(super) bins: Bins,
+    /// Of datagrams, if there were any.
+    pub(super) delays: Option<Box<Delays>>,
 }
 
 impl Group {
     pub(super) fn new(name: &str, bin: Duration) -> Self {
-        Group { name: name.to_owned(), bins: Bins::new(bin) }
+        Group { name: name.to_owned(), bins: Bins::new(bin), delays: None }
     }
 
     /// The groups' rows of the outcome, from the rows of the flows.
@@ -84,6 +87,8 @@ impl Group {
             retransmissions: 0,
             timeouts: 0,
             mean_cwnd: 0.0,
+            delays: group.delays,
+            datagrams_lost: 0,
             throughput_bins: group.bins.rates(window.until),
             first_bin: first_bin(&group.bins),
         };
@@ -97,6 +102,7 @@ impl Group {
             row.retransmissions += flow.retransmissions;
             row.timeouts += flow.timeouts;
             row.mean_cwnd += flow.mean_cwnd;
+            row.datagrams_lost += flow.datagrams.map_or(0, |datagrams| datagrams.lost);
         }
         for row in &mut rows {
             row.mean_cwnd /= row.flows.max(1) as f64;

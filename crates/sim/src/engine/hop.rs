@@ -1,5 +1,7 @@
 //! One directed link in the engine: its state machine, what it carries, and its books.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::hint::black_box;
 
 use windward_core::network::{Departure, Link, Notifier, QueuedLink};
@@ -58,7 +60,7 @@ impl Hop {
         is_prompt: bool,
     ) -> Self {
         let LinkSpec { name, delay, kind } = spec;
-        let LinkKind { rate, queue, channel, notifier } = &**kind;
+        let LinkKind { rate, queue, channel, notifier, impairments } = &**kind;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
         let mut link = if holds {
@@ -66,6 +68,9 @@ impl Hop {
         } else {
             Link::new(rate, *delay, queue, channel, seed, name)
         };
+        if !impairments.is_empty() {
+            link.impair(impairments, seed, name);
+        }
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
         // A notifier tells senders at the instant of a departure.
@@ -85,6 +90,11 @@ impl Hop {
     /// Is there a notifier at the far end?
     pub(super) fn notifies(&self) -> bool {
         self.link.has_notifier()
+    }
+
+    /// Do packets arrive in the order in which they leave?
+    pub(super) fn keeps_order(&self) -> bool {
+        self.link.keeps_order()
     }
 
     /// May a packet be offered before it is there, if all come in order?
@@ -126,6 +136,7 @@ impl Hop {
         name: Name,
         window: Span,
         phases: Option<Box<PhaseOutcome>>,
+        reordered: u64,
     ) -> LinkOutcome {
         let rest = self.books.so_far();
         let Books { passed, passed_bytes, outside, mut waited, on_wire_at_end, .. } = self.books;
@@ -139,12 +150,13 @@ impl Hop {
         let length = window.until.since(window.from).as_secs_f64();
         LinkOutcome {
             name,
-            utilization: self.link.trace_utilization().unwrap_or(busy.as_secs_f64() / length),
+            utilization: self.link.changing_utilization().unwrap_or(busy.as_secs_f64() / length),
             arrived: passed + rest.arrived,
             dropped: rest.dropped,
             corrupted: rest.corrupted,
             delivered: passed - on_wire_at_end + rest.delivered,
             in_flight,
+            reordered,
             marked: self.link.marked(),
             mean_queue_packets: waited.as_secs_f64() / length,
             max_queue_packets: self.link.longest_queue() as u64,
@@ -191,6 +203,11 @@ impl OnWire {
         (self.first != NOBODY).then_some(self.first)
     }
 
+    /// When the first packet arrives, if there is one.
+    pub(super) fn next_arrival(&self) -> Option<Time> {
+        (self.first != NOBODY).then_some(self.at)
+    }
+
     /// Takes the first packet off; when the next one arrives, or never.
     #[inline]
     pub(super) fn pop(&mut self, slab: &Slab) -> (PacketId, Time) {
@@ -202,6 +219,37 @@ impl OnWire {
     }
 }
 
+/// Packets on a wire whose packets may overtake each other. Each has an event of its own.
+#[derive(Debug, Default)]
+pub(super) struct Unordered {
+    /// When each arrives, and its place in the order in which they left.
+    packets: BinaryHeap<Reverse<(Time, u64, PacketId)>>,
+    left: u64,
+    /// One more than the latest that has arrived: what arrives after that is reordered (RFC 4737
+    /// section 3.3).
+    expected: u64,
+    pub(super) reordered: u64,
+}
+
+impl Unordered {
+    /// Adds a packet that has left after all others.
+    pub(super) fn push(&mut self, at: Time, packet: PacketId) {
+        self.packets.push(Reverse((at, self.left, packet)));
+        self.left += 1;
+    }
+
+    /// Takes the packet that arrives first.
+    pub(super) fn pop(&mut self) -> Option<PacketId> {
+        let Reverse((_, place, packet)) = self.packets.pop()?;
+        if place < self.expected {
+            self.reordered += 1;
+        } else {
+            self.expected = place + 1;
+        }
+        Some(packet)
+    }
+}
+
 /// The span of time that figures cover.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
@@ -210,6 +258,13 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// Does what happens at `at` count? What happens as the warm-up ends is part of it, but for the
+    /// instant zero.
+    #[inline]
+    pub(super) fn counts(self, at: Time) -> bool {
+        at > self.from || self.from == Time::ZERO
+    }
+
     /// The part of `start..end` inside.
     #[inline]
     pub(super) fn overlap(self, start: Time, end: Time) -> Duration {
@@ -326,6 +381,25 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_comes_after_a_later_packet_is_reordered() {
+        // Packets 0 to 5 arrive as 0, 2, 1, 5, 3, 4: those after 2 and 5 are reordered.
+        let reordered = |times: &[u64]| {
+            let mut wire = Unordered::default();
+            for (packet, time) in (0..).zip(times) {
+                wire.push(Time::from_ps(*time), packet);
+            }
+            let order: Vec<_> = std::iter::from_fn(|| wire.pop()).collect();
+            (order, wire.reordered)
+        };
+        assert_eq!(reordered(&[0, 20, 10, 40, 50, 30]), (vec![0, 2, 1, 5, 3, 4], 3));
+        // 1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11: the three that come after 10.
+        let times = [1, 2, 3, 8, 9, 10, 4, 5, 6, 7, 11];
+        assert_eq!(reordered(&times).1, 3);
+        // What arrives at one instant is in order.
+        assert_eq!(reordered(&[5, 5, 5]), (vec![0, 1, 2], 0));
+    }
 
     #[test]
     fn a_link_is_small() {

@@ -9,15 +9,19 @@
 //! queue. A queue in which packets wait makes up for what was due when it is next needed. A link
 //! whose packets all come over one other link, in order, is passed through at once, and so is a
 //! receiver that acknowledges at once: no event brings them there. Packets on one wire arrive in
-//! order, so only the first of them is in the event queue. Timers move their deadline without
+//! order, so only the first of them is in the event queue; where they may overtake each other, each
+//! has an event. Timers move their deadline without
 //! touching the queue unless it becomes earlier.
 
 mod ahead;
 mod component;
 mod flow;
+mod foreign;
 mod group;
 mod hop;
+mod media;
 mod names;
+mod observer;
 mod phases;
 mod route;
 mod sampler;
@@ -25,7 +29,8 @@ mod schedule;
 mod slab;
 mod source;
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 
 use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
 use windward_core::network::{ChannelSpec, Departure, Fate, Link};
@@ -34,16 +39,19 @@ use windward_core::units::{Duration, Rate, Time};
 
 use self::ahead::MANY_LINKS;
 use self::component::Component;
-use self::flow::{Flow, Transport};
+use self::flow::{Flow, Transfers, Transport};
+use self::foreign::Foreign;
 use self::group::Group;
-use self::hop::{Hop, Span};
+use self::hop::{Hop, Span, Unordered};
 use self::names::Names;
+pub use self::observer::{Loss, LossCause, Observer};
 use self::route::{Onward, Routes, Step};
 use self::sampler::Sampler;
 use self::schedule::Schedule;
 use self::slab::{PacketId, Slab, Slot};
 use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
-use crate::scenario::Scenario;
+use crate::scenario::{FlowSpec, Scenario, Traffic, arrivals};
+use crate::stack::End;
 
 /// A run that can be advanced in steps and looked at in between.
 #[derive(Debug)]
@@ -57,15 +65,22 @@ pub struct Simulation {
     hops: Vec<Hop>,
     /// Those in which packets wait.
     queued: Vec<u32>,
+    /// What is on the wires of links that may reorder, by link.
+    unordered: BTreeMap<u32, Unordered>,
     /// What has left a queue, of which step, and when it arrives, until it is taken on.
     departed: VecDeque<(PacketId, Step, Time)>,
     link_names: Names,
     flow_names: Names,
     routes: Routes,
+    /// Those of the scenario, and behind them the connections that come by themselves.
     flows: Vec<Flow>,
     transports: Vec<Option<Transport>>,
+    transfers: Transfers,
+    /// The connections of stacks; empty if there are none.
+    foreign: Vec<Option<Box<Foreign>>>,
     groups: Vec<Group>,
     sampler: Option<Sampler>,
+    observer: Option<Box<dyn Observer>>,
     warmed_up: bool,
     /// Are there so many links that it pays to look ahead, and when was that done last?
     looks_ahead: bool,
@@ -113,6 +128,9 @@ pub struct LinkSnapshot {
 pub struct LinkChange {
     /// Another rate.
     pub rate: Option<Rate>,
+    /// Another delay, in place of a schedule too. Packets that take a shorter route overtake those
+    /// that are under way.
+    pub delay: Option<Duration>,
     /// Another loss model.
     pub channel: Option<ChannelSpec>,
 }
@@ -123,7 +141,7 @@ pub enum ChangeError {
     /// The simulation was not made by [`Simulation::changeable`]: departures that lie ahead are
     /// settled.
     Fixed,
-    /// Its rate is that of a trace.
+    /// Its rate is that of a trace or a schedule.
     Traced,
 }
 
@@ -131,7 +149,9 @@ impl std::fmt::Display for ChangeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             ChangeError::Fixed => "the simulation was begun as one whose links do not change",
-            ChangeError::Traced => "the rate of the link is that of a trace, and cannot change",
+            ChangeError::Traced => {
+                "the rate of the link is that of a trace or a schedule, and cannot change"
+            }
         })
     }
 }
@@ -147,8 +167,8 @@ enum Detail {
     Snapshots,
     /// Packets wait in links until they leave, so that the link may change.
     Changes,
-    /// An event for every departure too: the plain way, to check the others against.
-    #[cfg(test)]
+    /// An event for every departure too: the plain way, to check the others against and for
+    /// observers, who hear of everything when it happens.
     Everything,
 }
 
@@ -171,18 +191,31 @@ impl Simulation {
         Self::with_detail(scenario, Detail::Changes)
     }
 
+    /// As [`Simulation::traced`], with somebody who hears of every packet; slower, with the same
+    /// outcome but for the number of events.
+    pub fn observed(scenario: &Scenario, observer: Box<dyn Observer>) -> Self {
+        let observer = Some(observer);
+        Simulation { observer, ..Self::with_detail(scenario, Detail::Everything) }
+    }
+
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
-        let Scenario { duration, warmup, seed, bin, sample, links, flows, groups, .. } = scenario;
+        let Scenario { duration, warmup, seed, bin, sample, links, groups, .. } = scenario;
         let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
+        let (connections, drawn) = arrivals::connections(&scenario.flows, *seed, window.until);
+        let transfers = Transfers { first: scenario.flows.len(), drawn };
+        let flows: Cow<'_, [FlowSpec]> = match connections.is_empty() {
+            true => Cow::Borrowed(&scenario.flows),
+            false => Cow::Owned([&scenario.flows[..], &connections].concat()),
+        };
+        drop(connections);
         let (holds, is_prompt) = match detail {
             Detail::Fast | Detail::Snapshots => (false, false),
             Detail::Changes => (true, false),
-            #[cfg(test)]
             Detail::Everything => (true, true),
         };
         let mut hops: Vec<Hop> =
             links.iter().map(|link| Hop::new(link, *seed, window, holds, is_prompt)).collect();
-        let (mut routes, of_flow) = Routes::new(flows);
+        let (mut routes, of_flow) = Routes::new(&flows);
         let flow_states: Vec<Flow> = flows
             .iter()
             .zip(&of_flow)
@@ -193,8 +226,15 @@ impl Simulation {
             .zip(&of_flow)
             .map(|(flow, route)| Transport::new(flow, *route, *seed))
             .collect();
+        routes.mark_unordered(&hops);
+        let mut foreign = Vec::new();
+        if flows.iter().any(|flow| matches!(flow.kind.traffic, Traffic::Stack { .. })) {
+            let with_routes = flows.iter().zip(&of_flow);
+            foreign = with_routes.map(|(flow, route)| Foreign::new(flow, *route, *seed)).collect();
+        }
         if detail == Detail::Fast {
-            routes.mark_express(&hops, &of_flow, &transports);
+            let is_foreign = |flow: usize| foreign.get(flow).is_some_and(Option::is_some);
+            routes.mark_express(&hops, &of_flow, &transports, is_foreign);
         }
         let mut schedule = Schedule::new(*seed);
         for (link, hop) in (0..).zip(&mut hops) {
@@ -202,6 +242,9 @@ impl Simulation {
         }
         for (index, flow) in (0..).zip(&flow_states) {
             let first = flow.source.as_ref().map_or(flow.start, |source| source.next());
+            if flows[index as usize].kind.traffic.arrivals().is_some() {
+                continue; // Its connections start, not the pair of hosts.
+            }
             schedule.push(Component::Application(index).id(), first);
         }
         Simulation {
@@ -217,13 +260,17 @@ impl Simulation {
                 .collect(),
             hops,
             departed: VecDeque::new(),
+            unordered: BTreeMap::new(),
             link_names: Names::of(links.iter().map(|link| &link.name)),
             flow_names: Names::of(flows.iter().map(|flow| &flow.name)),
             routes,
             flows: flow_states,
             transports,
+            foreign,
             groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
-            sampler: sample.map(|interval| Sampler::new(interval, flows.len(), links.len())),
+            sampler: sample.map(|interval| Sampler::new(interval, transfers.first, links.len())),
+            transfers,
+            observer: None,
             warmed_up: false,
             looks_ahead: links.len() >= MANY_LINKS,
             holds,
@@ -274,8 +321,11 @@ impl Simulation {
         self.take_on();
     }
 
-    /// The connection with that index, or `None` for datagrams.
+    /// The connection with that index, or `None` for datagrams and for arrivals.
     pub fn flow(&self, index: usize) -> Option<FlowSnapshot> {
+        if let Some(Some(foreign)) = self.foreign.get(index) {
+            return Some(foreign.snapshot(self.bottleneck_bytes(index)));
+        }
         let transport = self.transports[index].as_ref()?;
         let delivered = transport.receiver.stats().unique * u64::from(transport.packet_size);
         Some(FlowSnapshot {
@@ -291,7 +341,9 @@ impl Simulation {
     /// Bytes that the flow with that index, of whatever kind, put through its bottleneck so far; exact
     /// with [`Simulation::traced`] only.
     pub fn bottleneck_bytes(&self, index: usize) -> u64 {
-        self.flows[index].sent_bytes(self.now)
+        let own = self.flows[index].sent_bytes(self.now);
+        let transfers = self.transfers.of(index);
+        own + self.flows[transfers].iter().map(|flow| flow.sent_bytes(self.now)).sum::<u64>()
     }
 
     /// The link with that index. `queue_packets` and `sent_bytes` are exact with
@@ -312,8 +364,8 @@ impl Simulation {
     }
 
     /// Changes the link with that index now, that is after all that happens at this instant. What is
-    /// in transmission finishes as it began; what waits, and what comes, finds the new rate and the
-    /// new channel. Queue management, routers and a notifier that knows the channel know of it.
+    /// in transmission finishes as it began; what waits, and what comes, finds the new rate, the new
+    /// delay and the new channel. Queue management, routers and a notifier that knows the channel know of it.
     /// Senders find out by themselves.
     ///
     /// # Errors
@@ -332,11 +384,40 @@ impl Simulation {
         if let Some(channel) = &change.channel {
             link.set_channel(channel, self.seed, &self.link_names.get(index));
         }
-        hop.follow(index as u32, &mut self.schedule);
+        if let Some(delay) = change.delay {
+            link.set_delay(delay);
+            self.let_overtake(index as u32);
+        }
+        self.hops[index].follow(index as u32, &mut self.schedule);
         Ok(())
     }
 
+    /// From now on packets of that link may overtake each other, those under way among them.
+    fn let_overtake(&mut self, link: u32) {
+        self.routes.mark_link_unordered(link);
+        let wire = &mut self.hops[link as usize].wire;
+        let mut is_first = true;
+        while let Some(at) = wire.next_arrival() {
+            let (id, _) = wire.pop(&self.slab);
+            self.unordered.entry(link).or_default().push(at, id);
+            // The first has an event already.
+            if !std::mem::take(&mut is_first) {
+                self.schedule.push(Component::Arrival(link).id(), at);
+            }
+        }
+    }
+
     fn run_until(&mut self, until: Time) {
+        // Made twice, so that who is not observed does not ask at each packet whether it is.
+        if self.observer.is_some() {
+            self.handle_events::<true>(until);
+        } else {
+            self.handle_events::<false>(until);
+        }
+    }
+
+    #[inline(always)]
+    fn handle_events<const OBSERVED: bool>(&mut self, until: Time) {
         while let Some((time, id)) = self.schedule.pop(until) {
             debug_assert!(time >= self.now, "time ran back");
             self.now = time;
@@ -346,12 +427,12 @@ impl Simulation {
                 self.look_ahead();
             }
             match Component::from(id) {
-                Component::Arrival(link) => self.on_arrival(link),
+                Component::Arrival(link) => self.on_arrival::<OBSERVED>(link),
                 Component::Queue(link) => self.on_queue(link),
-                Component::SenderTimer(flow) => self.on_sender_timer(flow),
-                Component::ReceiverTimer(flow) => self.on_receiver_timer(flow),
+                Component::SenderTimer(flow) => self.on_sender_timer::<OBSERVED>(flow),
+                Component::ReceiverTimer(flow) => self.on_receiver_timer::<OBSERVED>(flow),
                 Component::Release(flow) => self.on_release(flow),
-                Component::Application(flow) => self.on_application(flow),
+                Component::Application(flow) => self.on_application::<OBSERVED>(flow),
             }
             if !self.departed.is_empty() {
                 self.take_on();
@@ -361,14 +442,33 @@ impl Simulation {
 
     /// The first packet on the wire reaches the far end of a link.
     #[inline]
-    fn on_arrival(&mut self, link: u32) {
+    fn on_arrival<const OBSERVED: bool>(&mut self, link: u32) {
         let hop = &mut self.hops[link as usize];
+        if hop.wire.first().is_none() {
+            return self.on_unordered_arrival::<OBSERVED>(link);
+        }
         let (id, next) = hop.wire.pop(&self.slab);
         if next != Time::NEVER {
             self.schedule.push(Component::Arrival(link).id(), next);
         }
+        self.arrive::<OBSERVED>(id);
+    }
+
+    /// A packet reaches the far end of a link that may reorder.
+    #[cold]
+    fn on_unordered_arrival<const OBSERVED: bool>(&mut self, link: u32) {
+        let packet = self.unordered.get_mut(&link).and_then(Unordered::pop);
+        debug_assert!(packet.is_some(), "an empty wire");
+        if let Some(id) = packet {
+            self.arrive::<OBSERVED>(id);
+        }
+    }
+
+    /// A packet is at the far end of a link now.
+    #[inline(always)]
+    fn arrive<const OBSERVED: bool>(&mut self, id: PacketId) {
         if self.routes.step(self.slab[id].step - 1).is_last() {
-            self.deliver(id);
+            self.deliver::<OBSERVED>(id);
         } else {
             self.forward_inline(id, self.now);
         }
@@ -414,6 +514,7 @@ impl Simulation {
                         return;
                     }
                 }
+                Onward::Unordered => return self.put_among(link, id, at),
             }
         }
     }
@@ -428,6 +529,7 @@ impl Simulation {
                     self.forward(id, at);
                 }
             }
+            Onward::Unordered => self.put_among(step.link(), id, at),
         }
     }
 
@@ -463,9 +565,10 @@ impl Simulation {
             }
             Some(Fate::Dropped { .. }) => {
                 hop.books.rest().dropped += 1;
-                flow.lose(packet);
+                flow.lose(packet, self.window);
+                self.tell_of_loss(id, link, LossCause::Queue);
                 self.slab.give_back(id);
-                hop.follow(link, &mut self.schedule);
+                self.hops[link as usize].follow(link, &mut self.schedule);
                 None
             }
             Some(Fate::Sent { departure, .. }) => {
@@ -517,6 +620,13 @@ impl Simulation {
         }
     }
 
+    /// A packet is on the wire of a link that may reorder.
+    #[cold]
+    fn put_among(&mut self, link: u32, id: PacketId, arrival: Time) {
+        self.unordered.entry(link).or_default().push(arrival, id);
+        self.schedule.push(Component::Arrival(link).id(), arrival);
+    }
+
     fn on_queue(&mut self, link: u32) {
         let Some(queue) = &mut self.hops[link as usize].queue else { return };
         if queue.goes_off(&mut self.schedule, link, self.now) {
@@ -537,7 +647,8 @@ impl Simulation {
                 Fate::Dropped { handle, arrived, at } => {
                     self.hops[link as usize].books.drop(self.window, arrived, at);
                     let Slot { flow, packet, .. } = &self.slab[handle];
-                    self.flows[*flow as usize].lose(packet);
+                    self.flows[*flow as usize].lose(packet, self.window);
+                    self.tell_of_loss(handle, link, LossCause::Queue);
                     self.slab.give_back(handle);
                 }
                 Fate::Sent { handle, arrived, departure } => {
@@ -563,11 +674,12 @@ impl Simulation {
     /// The channel of a link has destroyed a packet: counts it, lets the notifier tell of it, and
     /// returns whether the packet goes on, damaged, to tell of it itself.
     fn on_corruption(&mut self, link: u32, id: PacketId, departure: &Departure) -> bool {
+        self.tell_of_loss(id, link, LossCause::Channel);
         let Slot { flow, packet, .. } = &mut self.slab[id];
         if packet.kind == PacketKind::Ack || departure.arrival > self.window.until {
             return false;
         }
-        self.flows[*flow as usize].lose(packet);
+        self.flows[*flow as usize].lose(packet, self.window);
         let Some(transport) = &mut self.transports[*flow as usize] else { return false };
         let Some(notices) = &transport.notices else { return false };
         if !self.hops[link as usize].notifies() {
@@ -606,33 +718,121 @@ impl Simulation {
         }
     }
 
+    /// An observer, if there is one, hears that a link loses a packet.
+    #[cold]
+    fn tell_of_loss(&mut self, id: PacketId, link: u32, cause: LossCause) {
+        if let Some(observer) = &mut self.observer {
+            let Slot { flow, packet, .. } = &self.slab[id];
+            let loss = Loss { link: link as usize, cause };
+            observer.on_loss(self.now, *flow as usize, packet, loss);
+        }
+    }
+
     /// A packet reaches its endpoint.
     #[inline]
-    fn deliver(&mut self, id: PacketId) {
+    fn deliver<const OBSERVED: bool>(&mut self, id: PacketId) {
         let slot = &mut self.slab[id];
         let index = slot.flow;
-        self.fingerprint = self.fingerprint.wrapping_add(mark(self.now, slot));
+        let now = self.now;
+        self.fingerprint = self.fingerprint.wrapping_add(mark(now, slot));
+        if OBSERVED
+            && slot.packet.kind != PacketKind::Ack
+            && let Some(observer) = &mut self.observer
+        {
+            observer.on_arrival(now, index as usize, &slot.packet);
+        }
         let Some(transport) = &mut self.transports[index as usize] else {
-            self.flows[index as usize].datagrams += 1;
-            self.slab.give_back(id);
+            self.deliver_elsewhere(id, index);
             return;
         };
         if slot.packet.kind == PacketKind::Data {
-            if transport.receive(self.now, &mut slot.packet, self.window) {
-                self.forward(id, self.now);
+            if transport.receive(now, &mut slot.packet, self.window) {
+                if OBSERVED && let Some(observer) = &mut self.observer {
+                    observer.on_answer(now, index as usize, &slot.packet);
+                }
+                let further = transport.multiplies_acks;
+                self.forward(id, now);
+                if further {
+                    self.send_further_acks(index);
+                }
             } else {
                 self.slab.give_back(id);
             }
             self.follow_receiver_timer(index);
         } else {
-            transport.sender.on_ack(self.now, &slot.packet);
+            if OBSERVED {
+                transport.sender.forget_report();
+            }
+            transport.sender.on_ack(now, &slot.packet);
+            if OBSERVED && let Some(observer) = &mut self.observer {
+                observer.on_ack(now, index as usize, &slot.packet, &transport.sender);
+            }
             self.slab.give_back(id);
-            self.transmit(index);
+            self.transmit::<OBSERVED>(index);
+        }
+    }
+
+    /// A packet of what is no transport of ours reaches its endpoint.
+    fn deliver_elsewhere(&mut self, id: PacketId, index: u32) {
+        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else {
+            let flow = &mut self.flows[index as usize];
+            let packet = &self.slab[id].packet;
+            flow.deliver(&mut self.groups, self.window, self.now, packet);
+            self.slab.give_back(id);
+            return;
+        };
+        let (packet, payload) = self.slab.with_payload(id);
+        let end = foreign.receive(self.now, packet, payload);
+        self.slab.give_back(id);
+        self.transmit_foreign(index, end);
+    }
+
+    /// Lets an end of a stack's connection send all it may, and looks after its timer.
+    fn transmit_foreign(&mut self, index: u32, end: End) {
+        loop {
+            let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
+            let id = self.slab.vacant();
+            let (packet, payload) = self.slab.with_payload(id);
+            if !foreign.poll_transmit(self.now, end, packet, payload) {
+                break;
+            }
+            let route = match end {
+                End::Sender => foreign.route.forward,
+                End::Receiver => foreign.route.reverse,
+            };
+            self.slab.claim(id, index, route);
+            self.forward(id, self.now);
+        }
+        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
+        if end == End::Sender {
+            foreign.note(self.now);
+        }
+        self.follow_foreign_timer(index, end);
+    }
+
+    fn follow_foreign_timer(&mut self, index: u32, end: End) {
+        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
+        let deadline = foreign.next_timer(self.now, end);
+        let timer = foreign_timer(index, end).id();
+        foreign.timers[end as usize].bring_forward(&mut self.schedule, timer, deadline);
+    }
+
+    fn on_foreign_timer(&mut self, index: u32, end: End) {
+        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
+        let timer = foreign_timer(index, end).id();
+        if !foreign.timers[end as usize].goes_off(&mut self.schedule, timer, self.now) {
+            self.events -= 1;
+            return;
+        }
+        if foreign.on_timer(self.now, end) {
+            self.transmit_foreign(index, end);
+        } else {
+            self.follow_foreign_timer(index, end);
         }
     }
 
     /// Lets a sender send all it may, and looks after its timer.
-    fn transmit(&mut self, index: u32) {
+    fn transmit<const OBSERVED: bool>(&mut self, index: u32) {
         loop {
             let Some(transport) = &mut self.transports[index as usize] else {
                 return;
@@ -642,6 +842,10 @@ impl Simulation {
                 break;
             }
             self.slab.claim(id, index, transport.route.forward);
+            if OBSERVED && let Some(observer) = &mut self.observer {
+                let packet = &self.slab[id].packet;
+                observer.on_sent(self.now, index as usize, packet, &transport.sender);
+            }
             match &mut transport.outbox {
                 None => self.forward(id, self.now),
                 Some(outbox) => {
@@ -654,12 +858,32 @@ impl Simulation {
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
         };
+        if OBSERVED && let Some(observer) = &mut self.observer {
+            observer.on_settled(self.now, index as usize, &transport.sender);
+        }
         if transport.completed.is_none() && transport.sender.is_done() {
             transport.completed = transport.packets.map(|_| self.now);
         }
         let deadline = transport.sender.next_timer();
         let timer = Component::SenderTimer(index).id();
         transport.sender_timer.bring_forward(&mut self.schedule, timer, deadline);
+    }
+
+    /// A receiver that misbehaves sends more than an honest one would.
+    #[cold]
+    fn send_further_acks(&mut self, index: u32) {
+        loop {
+            let Some(transport) = &mut self.transports[index as usize] else { return };
+            let id = self.slab.vacant();
+            if !transport.receiver.further_ack(&mut self.slab[id].packet) {
+                return;
+            }
+            self.slab.claim(id, index, transport.route.reverse);
+            if let Some(observer) = &mut self.observer {
+                observer.on_answer(self.now, index as usize, &self.slab[id].packet);
+            }
+            self.forward(id, self.now);
+        }
     }
 
     fn follow_receiver_timer(&mut self, index: u32) {
@@ -671,8 +895,9 @@ impl Simulation {
         }
     }
 
-    fn on_sender_timer(&mut self, index: u32) {
+    fn on_sender_timer<const OBSERVED: bool>(&mut self, index: u32) {
         let Some(transport) = &mut self.transports[index as usize] else {
+            self.on_foreign_timer(index, End::Sender);
             return;
         };
         let timer = Component::SenderTimer(index).id();
@@ -681,13 +906,21 @@ impl Simulation {
             return;
         }
         if transport.sender.next_timer() <= self.now {
+            let of_recovery = OBSERVED && transport.sender.recovery_timer() <= self.now;
+            if OBSERVED {
+                transport.sender.forget_report();
+            }
             transport.sender.on_timer(self.now);
+            if OBSERVED && let Some(observer) = &mut self.observer {
+                observer.on_timer(self.now, index as usize, of_recovery, &transport.sender);
+            }
         }
-        self.transmit(index);
+        self.transmit::<OBSERVED>(index);
     }
 
-    fn on_receiver_timer(&mut self, index: u32) {
+    fn on_receiver_timer<const OBSERVED: bool>(&mut self, index: u32) {
         let Some(transport) = &mut self.transports[index as usize] else {
+            self.on_foreign_timer(index, End::Receiver);
             return;
         };
         let timer = Component::ReceiverTimer(index).id();
@@ -698,7 +931,14 @@ impl Simulation {
         let id = self.slab.vacant();
         if transport.receiver.on_timer(self.now, &mut self.slab[id].packet) {
             self.slab.claim(id, index, transport.route.reverse);
+            if OBSERVED && let Some(observer) = &mut self.observer {
+                observer.on_answer(self.now, index as usize, &self.slab[id].packet);
+            }
+            let further = transport.multiplies_acks;
             self.forward(id, self.now);
+            if further {
+                self.send_further_acks(index);
+            }
         }
         self.follow_receiver_timer(index);
     }
@@ -715,21 +955,33 @@ impl Simulation {
     }
 
     /// An application starts or stops offering data, or a source sends a datagram.
-    fn on_application(&mut self, index: u32) {
+    fn on_application<const OBSERVED: bool>(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         if let Some(source) = &mut flow.source {
-            source.emit();
-            let (size, next) = (source.packet_size, source.next());
-            let seq = source.sent;
-            self.schedule.push(Component::Application(index).id(), next);
+            let (kind, timestamp) = (PacketKind::Datagram, self.now);
+            let mut packet = Packet { kind, timestamp, ..Packet::default() };
+            source.emit(&mut packet, self.window);
+            self.schedule.push(Component::Application(index).id(), source.next());
             let id = self.slab.vacant();
             self.slab.claim(id, index, flow.route.forward);
-            let kind = PacketKind::Datagram;
-            self.slab[id].packet = Packet { size, kind, seq, ..Packet::default() };
+            self.slab[id].packet = packet;
+            if OBSERVED && let Some(observer) = &mut self.observer {
+                observer.on_datagram(self.now, index as usize, &self.slab[id].packet);
+            }
             self.forward(id, self.now);
             return;
         }
         let stop = flow.stop;
+        if let Some(Some(foreign)) = self.foreign.get_mut(index as usize) {
+            if self.now < stop {
+                foreign.start(self.now);
+                self.schedule.push(Component::Application(index).id(), stop);
+            } else {
+                foreign.stop(self.now);
+            }
+            self.transmit_foreign(index, End::Sender);
+            return;
+        }
         let Some(transport) = &mut self.transports[index as usize] else {
             return;
         };
@@ -739,7 +991,7 @@ impl Simulation {
         } else {
             transport.sender.offer_until(0);
         }
-        self.transmit(index);
+        self.transmit::<OBSERVED>(index);
     }
 
     /// Remembers what was counted before the figures begin.
@@ -754,6 +1006,9 @@ impl Simulation {
             {
                 transport.at_warmup = Some(Box::new(transport.sender.stats(now)));
             }
+        }
+        for foreign in self.foreign.iter_mut().flatten() {
+            foreign.end_warmup(now);
         }
     }
 
@@ -770,33 +1025,45 @@ impl Simulation {
                     .map(Box::new)
             })
             .collect();
-        let is_connection: Vec<bool> = self.transports.iter().map(Option::is_some).collect();
+        let mut foreign = self.foreign.into_iter();
+        let mut is_connection = Vec::with_capacity(self.transports.len());
         // The first of the two has room for the rows: they are written over it.
-        let flows: Vec<FlowOutcome> = self
-            .transports
-            .into_iter()
-            .zip(self.flows)
-            .enumerate()
+        let mut both = self.transports.into_iter().zip(self.flows).enumerate();
+        let mut flows: Vec<FlowOutcome> = both
+            .by_ref()
+            .take(self.transfers.first)
             .map(|(index, (transport, flow))| {
                 let name = self.flow_names.get(index);
-                match transport {
-                    Some(mut transport) => flow.transport_outcome(name, &mut transport, window),
-                    None => flow.datagram_outcome(name, window),
+                let foreign = foreign.next().flatten();
+                is_connection.push(transport.is_some() || foreign.is_some());
+                match (transport, foreign) {
+                    (Some(mut transport), _) => {
+                        flow.transport_outcome(name, &mut transport, window)
+                    }
+                    (None, Some(foreign)) => foreign.outcome(flow, name, window),
+                    (None, None) => flow.datagram_outcome(name, window),
                 }
             })
             .collect();
+        let rest = both.map(|(_, both)| both);
+        let transfers = self.transfers.close(rest, &mut flows, window);
         let goodputs = flows.iter().zip(is_connection).filter(|(_, connection)| *connection);
         let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
         let groups = Group::close(self.groups, &flows, window);
         let hops = self.hops.into_iter().zip(phases).enumerate();
         let links: Vec<_> = hops
-            .map(|(index, (hop, phases))| hop.close(self.link_names.get(index), window, phases))
+            .map(|(index, (hop, phases))| {
+                let unordered = self.unordered.get(&(index as u32));
+                let reordered = unordered.map_or(0, |wire| wire.reordered);
+                hop.close(self.link_names.get(index), window, phases, reordered)
+            })
             .collect();
         Outcome {
             seed: self.seed,
             duration: window.until.since(Time::ZERO),
             warmup: window.from.since(Time::ZERO),
             flows,
+            transfers,
             groups,
             jain,
             samples: self.sampler.map(Samples::from),
@@ -805,6 +1072,14 @@ impl Simulation {
             events: self.events,
             fingerprint: self.fingerprint,
         }
+    }
+}
+
+/// The timer of an end of a stack's connection.
+fn foreign_timer(index: u32, end: End) -> Component {
+    match end {
+        End::Sender => Component::SenderTimer(index),
+        End::Receiver => Component::ReceiverTimer(index),
     }
 }
 

@@ -46,7 +46,8 @@ impl Step {
         match (self.0 & ONWARD) >> LINK_BITS {
             0 => Onward::Event,
             1 => Onward::Link,
-            _ => Onward::Receiver,
+            2 => Onward::Receiver,
+            _ => Onward::Unordered,
         }
     }
 
@@ -65,6 +66,8 @@ pub(super) enum Onward {
     /// The receiver takes it at once: it acts on nothing but the packets that come over this
     /// link, in order, and nobody else feeds the link that its acknowledgments take.
     Receiver,
+    /// An event takes the packet there, and it may have been overtaken.
+    Unordered,
 }
 
 /// Where in the list of steps a flow's routes begin. The way back of acknowledgments follows
@@ -130,6 +133,21 @@ impl Routes {
         &rest[..last.map_or(0, |last| last + 1)]
     }
 
+    /// Marks what packets leave over links that may reorder them.
+    pub(super) fn mark_unordered(&mut self, hops: &[Hop]) {
+        let unordered = |step: &&mut Step| !hops[step.link() as usize].keeps_order();
+        for step in self.steps.iter_mut().filter(unordered) {
+            step.set_onward(Onward::Unordered);
+        }
+    }
+
+    /// Marks a link that may reorder from now on. Nothing is passed through without an event.
+    pub(super) fn mark_link_unordered(&mut self, link: u32) {
+        for step in self.steps.iter_mut().filter(|step| step.link() == link) {
+            step.set_onward(Onward::Unordered);
+        }
+    }
+
     /// Finds what can be passed through without an event. A link passes packets on in order, and
     /// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
     /// known.
@@ -138,6 +156,7 @@ impl Routes {
         hops: &[Hop],
         of_flow: &[Route],
         transports: &[Option<Transport>],
+        is_foreign: impl Fn(usize) -> bool,
     ) {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
@@ -158,7 +177,8 @@ impl Routes {
         // Only connections have a way back.
         let lengths = |routes: &Routes, index: usize| {
             let Route { forward, reverse } = of_flow[index];
-            let back = transports[index].as_ref().map_or(0, |_| routes.from(reverse).len());
+            let has_one = transports[index].is_some() || is_foreign(index);
+            let back = if has_one { routes.from(reverse).len() } else { 0 };
             [(forward as usize, routes.from(forward).len()), (reverse as usize, back)]
         };
         for index in 0..of_flow.len() {
@@ -174,23 +194,27 @@ impl Routes {
             }
         }
         let runs_ahead = |step: Step| hops[step.link() as usize].runs_ahead();
+        let in_order = |step: Step| step.onward() != Onward::Unordered;
         let fed_by = |step: Step, feeder: Feeder| feeders[step.link() as usize] == feeder;
         for (index, transport) in transports.iter().enumerate() {
             let ways = lengths(self, index);
             for (from, length) in ways {
                 for at in from..(from + length).saturating_sub(1) {
                     let (this, next) = (self.steps[at], self.steps[at + 1]);
-                    if runs_ahead(next) && fed_by(next, Feeder::Link(this.link())) {
+                    if in_order(this) && runs_ahead(next) && fed_by(next, Feeder::Link(this.link()))
+                    {
                         self.steps[at].set_onward(Onward::Link);
                     }
                 }
             }
-            let acks_at_once = transport.as_ref().is_some_and(|transport| !transport.delays_acks);
+            let acks_at_once =
+                transport.as_ref().is_some_and(|t| !t.delays_acks && !t.multiplies_acks);
             let [(forward, there), (reverse, back)] = ways;
             if acks_at_once && there > 0 && back > 0 {
                 let last = forward + there - 1;
                 let first = self.steps[reverse];
-                if runs_ahead(self.steps[last])
+                if in_order(self.steps[last])
+                    && runs_ahead(self.steps[last])
                     && runs_ahead(first)
                     && fed_by(first, Feeder::Receiver(index))
                 {

@@ -28,6 +28,9 @@ pub(super) struct Slab {
     /// wire.
     next: Vec<(Time, PacketId)>,
     free: Vec<PacketId>,
+    /// What packets of stacks carry, by slot, as far as there were any: each lies there until the
+    /// slot has another.
+    payloads: Vec<Vec<u8>>,
 }
 
 impl Slab {
@@ -64,6 +67,16 @@ impl Slab {
     #[inline]
     pub(super) fn set_next(&mut self, id: PacketId, next: (Time, PacketId)) {
         self.next[id as usize] = next;
+    }
+
+    /// A slot's packet, and the payload that it carries if it is one of a stack.
+    #[inline]
+    pub(super) fn with_payload(&mut self, id: PacketId) -> (&mut Packet, &mut Vec<u8>) {
+        let at = id as usize;
+        if self.payloads.len() <= at {
+            self.payloads.resize_with(at + 1, Vec::new);
+        }
+        (&mut self.slots[at].packet, &mut self.payloads[at])
     }
 
     /// Gives a slot back.

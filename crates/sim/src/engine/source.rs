@@ -1,8 +1,11 @@
-//! Datagram sources: constant, exponential on/off, by schedule.
+//! Datagram sources: constant, exponential on/off, by schedule, media.
 
+use windward_core::packet::Packet;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Rate, Time};
 
+use super::hop::Span;
+use super::media::Encoder;
 use crate::scenario::Pattern;
 
 /// A stream of datagrams: when the next one is due.
@@ -18,6 +21,14 @@ pub(super) struct Source {
     on_until: Time,
     interval: usize,
     pub(super) sent: u64,
+    /// Of those sent after the warm-up, what was lost.
+    pub(super) lost: u64,
+    /// How long those took that arrived after the warm-up, added up, picoseconds.
+    pub(super) delays: u128,
+    /// Bytes that arrived after the warm-up.
+    pub(super) bytes: u64,
+    /// If it sends frames.
+    pub(super) media: Option<Box<Encoder>>,
 }
 
 impl Source {
@@ -37,9 +48,13 @@ impl Source {
             on_until: Time::NEVER,
             interval: 0,
             sent: 0,
+            lost: 0,
+            delays: 0,
+            bytes: 0,
+            media: None,
         };
         match &source.pattern {
-            Pattern::Constant { .. } => {}
+            Pattern::Constant { .. } | Pattern::Media(_) => {}
             Pattern::Exponential { mean_on, .. } => {
                 source.on_until = start + source.stream.exponential(*mean_on);
             }
@@ -56,12 +71,20 @@ impl Source {
         if self.next < self.stop { self.next } else { Time::NEVER }
     }
 
-    /// A datagram leaves now, at the time named by [`Source::next`].
-    pub(super) fn emit(&mut self) {
+    /// Writes the datagram that leaves now, at the time named by [`Source::next`].
+    pub(super) fn emit(&mut self, packet: &mut Packet, window: Span) {
         self.sent += 1;
+        (packet.seq, packet.size) = (self.sent, self.packet_size);
+        if let Some(media) = &mut self.media {
+            media.emit(&mut self.stream, self.packet_size, packet);
+            media.count_frame(window);
+            self.next = media.next();
+            return;
+        }
         let rate = match &self.pattern {
             Pattern::Constant { rate } | Pattern::Exponential { rate, .. } => *rate,
             Pattern::Schedule { intervals } => intervals[self.interval].2,
+            Pattern::Media(media) => media.rate,
         };
         self.next += self.gap(rate);
         self.skip_silence();
@@ -75,7 +98,7 @@ impl Source {
     /// Moves `next` out of the times in which the source is silent.
     fn skip_silence(&mut self) {
         match &self.pattern {
-            Pattern::Constant { .. } => {}
+            Pattern::Constant { .. } | Pattern::Media(_) => {}
             Pattern::Exponential { mean_on, mean_off, .. } => {
                 while self.next >= self.on_until && self.next < self.stop {
                     let pause = self.stream.exponential(*mean_off);
@@ -115,7 +138,8 @@ mod tests {
         let mut times = Vec::new();
         while source.next() != Time::NEVER {
             times.push(source.next());
-            source.emit();
+            let window = Span { from: Time::ZERO, until: Time::NEVER };
+            source.emit(&mut Packet::default(), window);
         }
         assert_eq!(source.sent, times.len() as u64);
         times

@@ -4,6 +4,7 @@
 //! fingerprints compare the engine with its own past: after a change of behaviour that is
 //! meant, `BLESS=1 cargo test -p windward-sim golden` writes them anew.
 
+use windward_core::endpoint::Sender;
 use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::recovery::RecoveryKind;
 use windward_core::network::{LinkRate, RouterKind, RouterSpec};
@@ -196,6 +197,186 @@ fn shortcuts_change_nothing_and_the_books_balance() {
     assert!(lost > 1000, "the scenarios are meant to lose packets, not {lost}");
 }
 
+/// What an observer heard, counted.
+#[derive(Debug, Default)]
+struct Heard {
+    latest: Time,
+    sent: Vec<u64>,
+    datagrams: u64,
+    arrived: u64,
+    answers: u64,
+    acks: u64,
+    lost: u64,
+    cwnd: f64,
+}
+
+/// Shared with the test, which the simulation does not give its observer back to.
+#[derive(Debug, Clone, Default)]
+struct Listener(std::sync::Arc<std::sync::Mutex<Heard>>);
+
+impl Listener {
+    fn at(&self, now: Time) -> std::sync::MutexGuard<'_, Heard> {
+        let mut heard = self.0.lock().unwrap();
+        assert!(heard.latest <= now, "time ran back");
+        heard.latest = now;
+        heard
+    }
+}
+
+impl Observer for Listener {
+    fn on_sent(&mut self, now: Time, flow: usize, packet: &Packet, sender: &Sender) {
+        assert_eq!((packet.kind, packet.timestamp), (PacketKind::Data, now));
+        assert!(sender.sequences().high > packet.seq);
+        self.at(now).sent[flow] += 1;
+    }
+    fn on_ack(&mut self, now: Time, _flow: usize, ack: &Packet, sender: &Sender) {
+        assert_eq!(ack.kind, PacketKind::Ack);
+        assert!(sender.sequences().una >= ack.seq, "it has been dealt with");
+        self.at(now).acks += 1;
+    }
+    fn on_timer(&mut self, now: Time, _flow: usize, of_recovery: bool, sender: &Sender) {
+        assert!(of_recovery || !sender.report().timed_out);
+        drop(self.at(now));
+    }
+    fn on_settled(&mut self, now: Time, _flow: usize, sender: &Sender) {
+        self.at(now).cwnd += sender.cwnd();
+    }
+    fn on_arrival(&mut self, now: Time, _flow: usize, packet: &Packet) {
+        assert_ne!(packet.kind, PacketKind::Ack);
+        self.at(now).arrived += 1;
+    }
+    fn on_answer(&mut self, now: Time, _flow: usize, _ack: &Packet) {
+        self.at(now).answers += 1;
+    }
+    fn on_datagram(&mut self, now: Time, _flow: usize, _packet: &Packet) {
+        self.at(now).datagrams += 1;
+    }
+    fn on_loss(&mut self, now: Time, _flow: usize, _packet: &Packet, _loss: Loss) {
+        self.at(now).lost += 1;
+    }
+}
+
+#[test]
+fn an_observer_hears_of_every_packet_and_changes_nothing() {
+    for_the_whole_table(|name, protocol, scenario| {
+        let what = format!("{protocol}, {name}");
+        let listener = Listener::default();
+        listener.0.lock().unwrap().sent = vec![0; scenario.flows.len()];
+        let observed = Simulation::observed(scenario, Box::new(listener.clone()));
+        let outcome = comparable(observed.finish());
+        assert_eq!(outcome, run_with(scenario, Detail::Fast), "{what}");
+        let heard = listener.0.lock().unwrap();
+        let connections = outcome.flows.iter().map(|flow| match flow.protocol.as_ref() {
+            "datagrams" => 0,
+            _ => flow.packets_sent,
+        });
+        assert_eq!(heard.sent, connections.collect::<Vec<_>>(), "{what}");
+        let sent = outcome.flows.iter().map(|flow| flow.packets_sent).sum::<u64>();
+        assert_eq!(heard.datagrams + heard.sent.iter().sum::<u64>(), sent, "{what}");
+        assert!(heard.acks <= heard.answers && heard.answers <= heard.arrived, "{what}: {heard:?}");
+        let gone = |link: &LinkOutcome| link.dropped + link.corrupted;
+        let lost = outcome.links.iter().map(gone).sum::<u64>();
+        // A packet that is destroyed on a wire when the run ends has not been counted yet.
+        let on_wires = outcome.links.iter().map(|link| link.in_flight).sum::<u64>();
+        assert!((lost..=lost + on_wires).contains(&heard.lost), "{what}: {lost}, {heard:?}");
+        assert!(heard.cwnd > 0.0);
+    });
+}
+
+/// What may stand in the tables of links.
+const IMPAIRMENTS: &[&str] = &[
+    // A route that gets shorter and longer, with and without order.
+    r#"delay = { schedule = [{ at = "0s", delay = "20ms" }, { at = "400ms", delay = "7ms" },
+                             { at = "900ms", delay = "33ms" }], repeat = "1300ms" }"#,
+    r#"delay = { schedule = [{ at = "0s", delay = "30ms" }, { at = "700ms", delay = "1ms" }],
+                 repeat = "900ms", in_order = true }"#,
+    r#"delay = "10ms", jitter = "15ms""#,
+    r#"delay = "10ms", jitter = { amount = "15ms", in_order = false }"#,
+    r#"delay = "12ms", reorder = { share = 0.05, by = "9ms" }"#,
+    r#"delay = "12ms", reorder = { share = 0.02, by = "3p" }, jitter = "1ms""#,
+    r#"delay = "8ms", loss = 0.2, arq = { attempts = 3, delay = "6ms" }"#,
+    r#"delay = "8ms", gilbert_elliott = { mean_good = "90ms", mean_bad = "30ms" },
+       arq = { attempts = 4, delay = "11ms", in_order = false },
+       outages = [{ at = "1s", length = "400ms" }]"#,
+    r#"delay = "8ms", loss = 0.3, arq = { attempts = 7, delay = "1ms", air_time = false },
+       outages = { schedule = [{ at = "300ms", length = "25ms" }], repeat = "500ms",
+                   during = "drop" }"#,
+    r#"delay = "5ms", jitter = { distribution = "pareto", mean = "3ms", correlation = 0.7,
+                                 interval = "2ms" }"#,
+    r#"delay = "10ms", outages = { schedule = [{ at = "300ms", length = "120ms" }],
+                                   repeat = "800ms" }"#,
+    r#"delay = "10ms", outages = { schedule = [{ at = "300ms", length = "40ms" },
+                                               { at = "600ms", length = "1ms" }],
+                                   repeat = "700ms", during = "drop" }"#,
+    r#"delay = "10ms", rate = { schedule = [{ at = "0s", rate = "5Mbit" },
+                                            { at = "500ms", rate = "0.7Mbit" },
+                                            { at = "800ms", rate = "7.3Mbit" }], repeat = "1s" }"#,
+    r#"delay = { schedule = [{ at = "0s", delay = "20ms" }, { at = "1s", delay = "4ms" }],
+                 repeat = "2s" }, loss = 0.01, jitter = "3ms",
+       rate = { schedule = [{ at = "0s", rate = "5Mbit" }, { at = "1s", rate = "3Mbit" }],
+                repeat = "2s" },
+       outages = { schedule = [{ at = "950ms", length = "50ms" }], repeat = "2s" }"#,
+];
+
+/// Every impairment at every kind of queue, on the bottleneck, on a link that is passed through
+/// without an event, and on the way of acknowledgments.
+#[test]
+fn impairments_are_the_same_by_every_shortcut() {
+    let (mut reordered, mut corrupted, mut waited) = (0, 0, 0.0);
+    for impairment in IMPAIRMENTS {
+        let rate = if impairment.contains("rate =") { "" } else { "rate = '5Mbit', " };
+        for (place, aqm) in [
+            ("bottleneck", "droptail"),
+            ("bottleneck", "red"),
+            ("bottleneck", "codel"),
+            ("bottleneck", "pie"),
+            ("reverse_bottleneck", "droptail"),
+            ("access", "droptail"),
+        ] {
+            let usual = "rate = '5Mbit', delay = '10ms', queue = '30p'";
+            let of = |key: &str| {
+                let aqm = if key == "bottleneck" { aqm } else { "droptail" };
+                if key == place {
+                    format!(
+                        "dumbbell.{key} = {{ {rate}{impairment}, queue = '30p', aqm = '{aqm}' }}"
+                    )
+                } else if key == "reverse_bottleneck" {
+                    String::new()
+                } else {
+                    format!("dumbbell.{key} = {{ {usual}, aqm = '{aqm}' }}")
+                }
+            };
+            let body = format!(
+                "{}\n{}\n{}\n
+                 flows = [{{ group = 'a', count = 2, protocol = 'PROTOCOL', start = ['0s', '1s'] }},
+                          {{ group = 'b', protocol = 'PROTOCOL', packet_size = 400 }},
+                          {{ group = 'c', cbr = {{ rate = '300kbit', packet_size = 300 }} }}]",
+                of("bottleneck"),
+                of("reverse_bottleneck"),
+                of("access"),
+            );
+            let protocols: &[&str] =
+                if aqm == "droptail" { &["newreno", "xcp", "bbr"] } else { &["cubic"] };
+            for protocol in protocols {
+                let what = format!("{impairment}, {place}, {aqm}, {protocol}");
+                let scenario = five_seconds(&body, protocol);
+                let plain = run_with(&scenario, Detail::Everything);
+                for detail in [Detail::Fast, Detail::Snapshots, Detail::Changes] {
+                    let other = run_with(&scenario, detail);
+                    assert_eq!(other.links, plain.links, "{what}, {detail:?}");
+                    assert_eq!(other, plain, "{what}, {detail:?}");
+                }
+                assert_balanced(&what, &scenario, &plain);
+                assert!(plain.flows.iter().all(|flow| flow.packets_sent > 10), "{what}: idle");
+                reordered += plain.links.iter().map(|link| link.reordered).sum::<u64>();
+                corrupted += plain.links.iter().map(|link| link.corrupted).sum::<u64>();
+                waited += plain.links.iter().map(|link| link.mean_queue_packets).sum::<f64>();
+            }
+        }
+    }
+    assert!(reordered > 1000 && corrupted > 1000 && waited > 10.0, "{reordered} {corrupted}");
+}
+
 #[test]
 fn queues_make_up_for_what_they_put_off() {
     // The same at the instant when it is due as when it can no longer be put off.
@@ -253,11 +434,12 @@ fn with_changes(scenario: &Scenario, detail: Detail, steps: u64) -> Outcome {
     let mut simulation = Simulation::with_detail(scenario, detail);
     let p = |p| Some(ChannelSpec::PacketLoss(Probability::new(p).unwrap()));
     let rate = |bps| Rate::from_bps(bps);
+    let ms = |ms| Some(Duration::from_millis(ms));
     let changes = [
-        LinkChange { rate: rate(1_500_000), channel: None },
-        LinkChange { rate: rate(7_000_001), channel: p(0.05) },
-        LinkChange { rate: None, channel: Some(ChannelSpec::Clean) },
-        LinkChange { rate: rate(3_000_000), channel: p(0.01) },
+        LinkChange { rate: rate(1_500_000), delay: None, channel: None },
+        LinkChange { rate: rate(7_000_001), delay: ms(30), channel: p(0.05) },
+        LinkChange { rate: None, delay: ms(2), channel: Some(ChannelSpec::Clean) },
+        LinkChange { rate: rate(3_000_000), delay: ms(11), channel: p(0.01) },
     ];
     for (second, change) in (1..).zip(changes) {
         for step in 1..=steps {
@@ -289,6 +471,32 @@ fn changes_of_links_find_nothing_settled_ahead() {
     }
 }
 
+#[test]
+fn a_shorter_delay_lets_packets_overtake() {
+    // 1000 bytes each millisecond, 0.1 ms on the wire and 20 ms from the far end; 5 ms from 100 ms
+    // on. The packet of that instant is being sent. The next is there at 106.1 ms, and those of 87
+    // to 100 ms after it.
+    let body = r#"
+        links = [{ from = "a", to = "b", rate = "80Mbit", delay = "20ms" }]
+        flows = [{ group = "a", cbr = { rate = "8Mbit", packet_size = 1000 }, from = "a", to = "b" }]"#;
+    for detail in [Detail::Changes, Detail::Everything] {
+        let mut simulation = Simulation::with_detail(&five_seconds(body, ""), detail);
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let change =
+            |ms| LinkChange { delay: Some(Duration::from_millis(ms)), ..LinkChange::default() };
+        simulation.advance(at(100));
+        simulation.change_link(0, &change(5)).unwrap();
+        simulation.advance(at(1000));
+        // Longer, and longer again: nobody overtakes.
+        simulation.change_link(0, &change(30)).unwrap();
+        simulation.advance(at(1010));
+        simulation.change_link(0, &change(40)).unwrap();
+        let link = simulation.finish().links.remove(0);
+        // Those of 4960 to 5000 ms are under way.
+        assert_eq!((link.reordered, link.delivered, link.in_flight), (14, 4960, 41));
+    }
+}
+
 /// A connection that always has something in the queue of the first link, its bottleneck.
 const ALWAYS_FULL: &str = r#"
     dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms", queue = "2000p" }
@@ -301,7 +509,7 @@ fn a_link_carries_what_its_rate_at_the_time_allows() {
     let (flow, link) = (&scenario.flows[0], scenario.flows[0].bottleneck);
     let packet = match &flow.kind.traffic {
         crate::scenario::Traffic::Transport { config, .. } => u64::from(config.packet_size),
-        crate::scenario::Traffic::Datagrams { .. } => panic!("it is a connection"),
+        _ => panic!("it is a connection"),
     };
     let mut simulation = Simulation::changeable(&scenario);
     let mut carried = Vec::new();
@@ -312,7 +520,7 @@ fn a_link_carries_what_its_rate_at_the_time_allows() {
         carried.push(sent - before);
         before = sent;
         let rate = Rate::from_bps(mbit * 1_000_000);
-        simulation.change_link(link, &LinkChange { rate, channel: None }).unwrap();
+        simulation.change_link(link, &LinkChange { rate, ..LinkChange::default() }).unwrap();
     }
     // 10 Mbit/s are 1.25 MB/s: 6.25 MB in 5 s, less the start; then the same; 6.25 MB in 10 s at half
     // the rate, 25 MB in 10 s at twice. A packet in transmission keeps its old rate.
@@ -346,7 +554,9 @@ fn routers_know_the_rate_that_a_link_has_now() {
             let at = |second| Time::ZERO + Duration::from_secs(begin + second);
             if round > 0 {
                 let rate = Rate::from_bps(mbit * 1_000_000);
-                simulation.change_link(link, &LinkChange { rate, channel: None }).unwrap();
+                simulation
+                    .change_link(link, &LinkChange { rate, ..LinkChange::default() })
+                    .unwrap();
             }
             // What the old windows have under way may be dropped within the first second, but not
             // after.
@@ -383,7 +593,7 @@ fn a_link_loses_as_it_does_now() {
         simulation.advance(Time::ZERO + Duration::from_secs(second));
         corrupted.push(simulation.link(link).corrupted);
         let channel = Some(ChannelSpec::PacketLoss(Probability::new(loss).unwrap()));
-        simulation.change_link(link, &LinkChange { rate: None, channel }).unwrap();
+        simulation.change_link(link, &LinkChange { channel, ..LinkChange::default() }).unwrap();
     }
     assert_eq!(corrupted[0], 0);
     // 20 000 packets at 0.1: five standard errors are 5 sqrt(20 000 * 0.09) = 212.
@@ -395,7 +605,7 @@ fn a_link_loses_as_it_does_now() {
 #[test]
 fn links_change_only_where_that_was_said_before() {
     let scenario = five_seconds(SCENARIOS[0].1, "newreno");
-    let change = LinkChange { rate: Rate::from_bps(1), channel: None };
+    let change = LinkChange { rate: Rate::from_bps(1), ..LinkChange::default() };
     for mut simulation in [Simulation::new(&scenario), Simulation::traced(&scenario)] {
         assert_eq!(simulation.change_link(0, &change), Err(ChangeError::Fixed));
         assert_eq!(comparable(simulation.finish()), comparable(run(&scenario)));

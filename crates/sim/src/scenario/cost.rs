@@ -1,15 +1,17 @@
 //! How much work a run will be, before it is run.
 
-use windward_core::units::Time;
+use windward_core::network::During;
+use windward_core::units::{Duration, Time};
 
-use super::{FlowSpec, Pattern, Scenario, Traffic};
+use super::{FlowSpec, LinkKind, Media, Pattern, Scenario, Traffic};
 
 impl Scenario {
     /// About how many packet-hops the run will take, the measure of its cost
     /// ([`crate::Outcome::packet_hops`]): for putting the most expensive of many runs first, and
     /// for telling how far they are. At least 1.
     ///
-    /// Datagrams are sent as their sources say. Connections are taken to share what these leave
+    /// Datagrams are sent as their sources say, and transfers that come at random as many as are to be
+    /// expected, with what links carry. Other connections are taken to share what these leave
     /// of each link equally while they are on, up to the receiver window, and no more than TCP
     /// gets through the corruption on its way if they take it for congestion, which is too little
     /// for laws that give way less, as Westwood's. Slow start, queues that overflow, and
@@ -19,10 +21,7 @@ impl Scenario {
         let mut links: Vec<Load> = self
             .links
             .iter()
-            .map(|link| Load {
-                left: link.kind.rate.mean().bytes_per_s() * self.duration.as_secs_f64(),
-                users: 0.0,
-            })
+            .map(|link| Load { left: link.kind.bytes_until(self.duration), users: 0.0 })
             .collect();
         let mut packet_hops = 1.0;
         for flow in &self.flows {
@@ -35,7 +34,19 @@ impl Scenario {
                         links[link].left -= bytes;
                     }
                 }
-                Traffic::Transport { .. } => {
+                Traffic::Transport { arrivals: Some(arrivals), config, .. } => {
+                    let packets = arrivals.sizes.mean_packets(config.packet_size);
+                    let slowest = flow.forward.iter().map(|&link| links[link].left);
+                    let slowest = slowest.fold(f64::INFINITY, f64::min).max(0.0);
+                    let bytes = arrivals.expected(end) * packets * f64::from(config.packet_size);
+                    let bytes = bytes.min(slowest);
+                    let hops = hops(flow, config.receiver.acknowledgments());
+                    packet_hops += bytes / f64::from(config.packet_size) * hops;
+                    for &link in &flow.forward {
+                        links[link].left -= bytes;
+                    }
+                }
+                Traffic::Transport { .. } | Traffic::Stack { .. } => {
                     for &link in &flow.forward {
                         links[link].users += seconds;
                     }
@@ -46,10 +57,20 @@ impl Scenario {
         packet_hops + connections.map(|flow| self.of_connection(flow, &links, end)).sum::<f64>()
     }
 
-    /// The packet-hops of a connection, with its acknowledgments; 0 for datagrams.
+    /// The packet-hops of one connection, with its acknowledgments; 0 for all else.
     fn of_connection(&self, flow: &FlowSpec, links: &[Load], end: Time) -> f64 {
-        let Traffic::Transport { config, packets, protocol } = &flow.kind.traffic else {
-            return 0.0;
+        let (size, rwnd, packets, least_timeout, yields, acks) = match &flow.kind.traffic {
+            Traffic::Transport { config, packets, protocol, arrivals: None } => {
+                let yields = protocol.discrimination.never_doubts();
+                let acks = config.receiver.acknowledgments();
+                (config.packet_size, config.rwnd, *packets, config.rto_floor, yields, acks)
+            }
+            // RFC 9002 section 6.2.1: a probe timeout is srtt + 4 rttvar and the delay of ACKs.
+            Traffic::Stack { config, bytes, .. } => {
+                let packets = bytes.map(|bytes| bytes.div_ceil(config.payload().into()));
+                (config.packet_size, config.rwnd, packets, Duration::from_millis(25), true, 1)
+            }
+            Traffic::Transport { .. } | Traffic::Datagrams { .. } => return 0.0,
         };
         let seconds = seconds_on(flow, end);
         // A link is not all one flow's if the others come later.
@@ -61,25 +82,40 @@ impl Scenario {
         let way = flow.forward.iter().chain(&flow.reverse);
         let rtt: f64 = way.map(|&link| self.links[link].delay.as_secs_f64()).sum();
         // The way may take no time; then there is nothing to divide by.
-        let windows = config.rwnd as f64 * (seconds / rtt.max(1e-9)).max(1.0);
+        let windows = rwnd as f64 * (seconds / rtt.max(1e-9)).max(1.0);
         let most = packets.map_or(f64::INFINITY, |packets| packets as f64);
-        let survives =
-            |&link: &usize| 1.0 - self.links[link].kind.channel.loss_rate(config.packet_size);
+        let survives = |&link: &usize| 1.0 - self.links[link].kind.loss_rate(size);
         let loss = 1.0 - flow.forward.iter().map(survives).product::<f64>();
-        let through = if protocol.discrimination.never_doubts() {
-            seconds * tcp_rate(loss, rtt, config.rto_floor.as_secs_f64() + rtt)
+        let through = if yields {
+            seconds * tcp_rate(loss, rtt, least_timeout.as_secs_f64() + rtt)
         } else {
             f64::INFINITY
         };
-        let sent = (bytes / f64::from(config.packet_size)).min(windows).min(most).min(through);
-        sent * (flow.forward.len() + flow.reverse.len()) as f64
+        let sent = (bytes / f64::from(size)).min(windows).min(most).min(through);
+        sent * hops(flow, acks)
     }
+}
+
+impl LinkKind {
+    /// Bytes that the wire can send in so much time from the start.
+    fn bytes_until(&self, duration: Duration) -> f64 {
+        let silent = self.impairments.outages.as_ref().filter(|o| o.during == During::Hold);
+        // As if outages came at all rates alike.
+        let up = silent.map_or(1.0, |outages| 1.0 - outages.when.share(duration));
+        self.rate.bytes_until(duration) * up
+    }
+}
+
+/// Links that a packet and so many acknowledgments of it cross.
+fn hops(flow: &FlowSpec, acks: u32) -> f64 {
+    let back = flow.reverse.len() * acks as usize;
+    (flow.forward.len() + back) as f64
 }
 
 /// What connections may have of a link.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    /// Bytes that datagrams leave in the whole run.
+    /// Bytes that datagrams and transfers leave in the whole run.
     left: f64,
     /// Sum of the times for which connections want them, seconds.
     users: f64,
@@ -103,7 +139,9 @@ impl Pattern {
     /// Bytes on the wire of a source that may send for so many seconds, until `end`.
     fn bytes(&self, seconds: f64, end: Time) -> f64 {
         match self {
-            Pattern::Constant { rate } => rate.bytes_per_s() * seconds,
+            Pattern::Constant { rate } | Pattern::Media(Media { rate, .. }) => {
+                rate.bytes_per_s() * seconds
+            }
             Pattern::Exponential { rate, mean_on, mean_off } => {
                 let (on, off) = (mean_on.as_secs_f64(), mean_off.as_secs_f64());
                 rate.bytes_per_s() * seconds * on / (on + off)

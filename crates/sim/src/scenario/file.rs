@@ -12,9 +12,13 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use windward_core::protocols::Protocol;
+
 use super::Scenario;
+use crate::stack::Stacks;
 
 mod advice;
+mod arrivals;
 mod build;
 mod chain;
 mod composition;
@@ -22,12 +26,14 @@ mod endpoint;
 mod error;
 mod graph;
 mod group;
+mod impairment;
 mod json_schema;
 mod link;
 mod parameter;
 mod schema;
 mod section;
 mod set;
+mod stack;
 mod tree;
 
 #[cfg(test)]
@@ -43,6 +49,9 @@ pub struct ScenarioFile {
     table: tree::Table,
     /// Shared by copies: a sweep reads a trace once.
     traces: Arc<link::Traces>,
+    stacks: Stacks,
+    /// Rows of the caller's own.
+    protocols: Arc<[Protocol]>,
 }
 
 impl ScenarioFile {
@@ -112,7 +121,22 @@ impl ScenarioFile {
             ));
         }
         let table = tree::parse(name, text)?;
-        Ok(ScenarioFile { name: name.to_owned(), table, traces: Arc::default() })
+        let (traces, stacks, protocols) = (Arc::default(), Stacks::none(), Arc::default());
+        Ok(ScenarioFile { name: name.to_owned(), table, traces, stacks, protocols })
+    }
+
+    /// The same file, which may name these stacks as protocols of flows instead of any before. A file
+    /// knows none as it is read.
+    #[must_use]
+    pub fn with_stacks(self, stacks: &Stacks) -> Self {
+        ScenarioFile { stacks: stacks.clone(), ..self }
+    }
+
+    /// The same file, which may name these as if they were rows of the table of protocols, before
+    /// those: compositions with parts of another crate, which no text can say.
+    #[must_use]
+    pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
+        ScenarioFile { protocols: protocols.into(), ..self }
     }
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,
@@ -144,7 +168,12 @@ impl ScenarioFile {
     /// Anything unknown, missing, or impossible.
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
         schema::check(&self.name, "", &self.table, schema::FILE)?;
-        build::build(&section::Section::root(&self.name, &self.table, &self.traces))
+        let given = section::Given {
+            traces: &self.traces,
+            stacks: &self.stacks,
+            protocols: &self.protocols,
+        };
+        build::build(&section::Section::root(&self.name, &self.table, given))
     }
 
     /// A JSON Schema of the format, made of the table of keys that the reader goes by: for editors,

@@ -8,7 +8,10 @@ use windward_core::network::{ChannelSpec, QueueLimit, QueueSpec};
 use windward_core::part::Parameters;
 use windward_core::units::{Duration, Time};
 
-use super::{FlowKind, FlowSpec, LinkId, LinkSpec, MAX_DURATION, Pattern, Scenario, Traffic};
+use super::{
+    FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
+    Pattern, Scenario, Traffic,
+};
 
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +48,15 @@ impl Scenario {
         };
         self.times().map_err(of("scenario"))?;
         for link in &self.links {
-            self::link(link).map_err(of(&format!("link {}", link.name)))?;
+            self::link(link, self.duration).map_err(of(&format!("link {}", link.name)))?;
         }
+        let end = Time::ZERO + self.duration;
+        let arrivals = self.flows.iter().filter_map(|flow| flow.kind.traffic.arrivals());
+        let transfers: f64 = arrivals.map(|arrivals| arrivals.expected(end)).sum();
+        check(transfers <= MAX_TRANSFERS, || {
+            format!("{transfers:.0} transfers are to be expected, more than {MAX_TRANSFERS}")
+        })
+        .map_err(of("scenario"))?;
         for flow in &self.flows {
             self.flow(flow).map_err(of(&format!("flow {}", flow.name)))?;
         }
@@ -78,16 +88,26 @@ impl Scenario {
         check(start.0 <= start.1, || "it starts in a range that ends before it begins".to_owned())?;
         check(stop.is_none_or(|stop| stop > start.1), || "it stops before it starts".to_owned())?;
         match traffic {
-            Traffic::Transport { protocol, config, .. } => {
+            Traffic::Transport { protocol, config, arrivals, .. } => {
+                if let Some(arrivals) = arrivals {
+                    arrivals.validate()?;
+                }
                 check(!reverse.is_empty(), || "its acknowledgments cross no link".to_owned())?;
                 protocol.check().map_err(|wrong| wrong.to_string())?;
                 config.validate()
+            }
+            Traffic::Stack { stack, config, .. } => {
+                check(!reverse.is_empty(), || "its acknowledgments cross no link".to_owned())?;
+                let facts = stack.facts();
+                check(facts.packet_sizes.contains(&config.packet_size), || {
+                    format!("{} has no packets of {} bytes", facts.name, config.packet_size)
+                })
             }
             Traffic::Datagrams { packet_size, pattern } => {
                 check((1..=EndpointConfig::MAX_PACKET_SIZE).contains(packet_size), || {
                     format!("a datagram of {packet_size} bytes")
                 })?;
-                self::pattern(pattern)
+                self::pattern(pattern, *packet_size)
             }
         }
     }
@@ -104,8 +124,14 @@ impl Scenario {
     }
 }
 
-fn link(link: &LinkSpec) -> Check {
-    queue(&link.kind.queue)?;
+fn link(link: &LinkSpec, duration: Duration) -> Check {
+    let LinkKind { rate, queue, impairments, .. } = &*link.kind;
+    self::queue(queue)?;
+    impairments.validate()?;
+    let changes = rate.changes(duration).saturating_add(impairments.changes(duration));
+    check(changes <= MAX_CHANGES, || {
+        format!("it changes {changes} times by schedule, more than {MAX_CHANGES}")
+    })?;
     match link.kind.channel {
         ChannelSpec::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
         _ => Ok(()),
@@ -127,9 +153,10 @@ fn queue(queue: &QueueSpec) -> Check {
     Ok(())
 }
 
-fn pattern(pattern: &Pattern) -> Check {
+fn pattern(pattern: &Pattern, packet_size: u32) -> Check {
     match pattern {
         Pattern::Constant { .. } => Ok(()),
+        Pattern::Media(media) => media.validate(packet_size),
         Pattern::Exponential { mean_on, mean_off, .. } => {
             let last = !mean_on.is_zero() && !mean_off.is_zero();
             check(last, || "on and off times are longer than 0 on average".to_owned())

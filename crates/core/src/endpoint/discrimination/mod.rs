@@ -7,6 +7,8 @@
 mod always;
 mod backlog;
 mod error_share;
+mod full_queue;
+mod isolated_loss;
 mod jitter_ratio;
 mod oracle;
 mod rate_gap;
@@ -15,6 +17,8 @@ mod spike_or_rate_gap;
 mod warning;
 
 pub use error_share::{CetenConfig, TimeoutResponse};
+pub use full_queue::FullQueueConfig;
+pub use isolated_loss::{IsolatedLossConfig, IsolatedRule};
 pub use jitter_ratio::{Jitter, JitterTimeouts, JtcpConfig, Span};
 pub use rate_gap::{RateGapConfig, Reading};
 pub use spike::SpikeConfig;
@@ -23,7 +27,7 @@ pub use spike_or_rate_gap::SpikeOrRateGapConfig;
 use std::fmt::Debug;
 
 use super::EndpointConfig;
-use super::event::{AckEvent, AfterTimeout, LossEvent};
+use super::event::{AckEvent, AfterTimeout, LossEvent, Path};
 use super::feedback::Notice;
 use crate::part::{CustomPart, Part, axis};
 use crate::rng::Stream;
@@ -36,6 +40,9 @@ pub trait LossDiscrimination: Debug + Send + Sync {
     fn on_ack(&mut self, _ack: &AckEvent) {}
     /// A notifier tells of corruption out of band.
     fn on_notice(&mut self, _now: Time, _notice: &Notice) {}
+    /// Recovery found that many packets lost, by an acknowledgment or a timer of its own; before any
+    /// of them is judged.
+    fn on_lost(&mut self, _path: &Path, _lost: u64) {}
 
     /// The probability that a loss was due to congestion. Asked once for each loss that recovery
     /// finds in a window without one: some flip a coin, or remember the verdict.
@@ -74,6 +81,9 @@ impl<T: LossDiscrimination + ?Sized> LossDiscrimination for Box<T> {
     }
     fn on_notice(&mut self, now: Time, notice: &Notice) {
         (**self).on_notice(now, notice);
+    }
+    fn on_lost(&mut self, path: &Path, lost: u64) {
+        (**self).on_lost(path, lost);
     }
     fn judge(&mut self, loss: &LossEvent) -> Probability {
         (**self).judge(loss)
@@ -146,6 +156,8 @@ axis! {
     SpikeOrRateGap: Box<spike_or_rate_gap::SpikeOrRateGap>,
     Oracle: Box<oracle::Oracle>,
     ErrorShare: Box<error_share::ErrorShare>,
+    FullQueue: Box<full_queue::FullQueue>,
+    IsolatedLoss: Box<isolated_loss::IsolatedLoss>,
 }
 
 impl Discrimination {
@@ -166,6 +178,9 @@ impl LossDiscrimination for Discriminator {
     }
     fn on_notice(&mut self, now: Time, notice: &Notice) {
         each!(self, judge => judge.on_notice(now, notice));
+    }
+    fn on_lost(&mut self, path: &Path, lost: u64) {
+        each!(self, judge => judge.on_lost(path, lost));
     }
     fn judge(&mut self, loss: &LossEvent) -> Probability {
         each!(self, judge => judge.judge(loss))

@@ -11,6 +11,7 @@ mod estimators;
 mod karn;
 mod loss_rate;
 mod rtt;
+mod rtt_floor;
 
 pub use backlog::{BacklogMeter, BaseRtt, VenoConfig, VenoRtt};
 pub use bandwidth::{Bandwidth, BandwidthKind};
@@ -19,6 +20,7 @@ pub use estimators::{Asked, Estimators};
 pub use karn::Karn;
 pub use loss_rate::LossRate;
 pub use rtt::RttEstimator;
+pub use rtt_floor::RttFloor;
 
 use crate::units::{Duration, Time};
 

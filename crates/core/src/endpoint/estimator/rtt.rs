@@ -110,6 +110,11 @@ impl RttEstimator {
         self.min_rtt
     }
 
+    /// The mean deviation from it; zero before the first sample.
+    pub fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+
     /// The timeout before any back-off.
     #[inline]
     pub fn base_rto(&self) -> Duration {

@@ -1,7 +1,9 @@
 //! CUBIC's window by hand, from the equations of RFC 9438 with C = 0.4 and beta = 0.7.
 
 use super::super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use super::super::window::{CongestionControl, Setup, Window};
+use super::super::window::{
+    CongestionControl, CubicConfig, Setup, StartUpConfig, Window, WindowLaw,
+};
 use crate::endpoint::EndpointConfig;
 use crate::protocols;
 use crate::rng::Stream;
@@ -10,13 +12,15 @@ use crate::units::{Duration, Time};
 const RTT: u64 = 100;
 
 fn cubic(initial_window: f64) -> Window {
+    law(CubicConfig::DEFAULT, initial_window)
+}
+
+fn law(config: CubicConfig, initial_window: f64) -> Window {
     let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
-    let protocol = protocols::find("cubic").expect("a row of the table");
+    let feedback = protocols::plain().feedback;
     let stream = Stream::new(1, "window", "test");
-    Window::new(
-        &protocol.window,
-        Setup { feedback: &protocol.feedback, endpoint: &endpoint, stream },
-    )
+    let setup = Setup { feedback: &feedback, endpoint: &endpoint, stream };
+    Window::new(&WindowLaw::Cubic(config), setup)
 }
 
 fn seconds(s: f64) -> Time {
@@ -148,4 +152,65 @@ fn after_a_timeout_the_cubic_begins_where_slow_start_ends() {
     // + (3.5324 - 3.176471) / 3.176471 = 0.112052.
     ack(&mut w, 12.0, RTT);
     cwnd(&w, 3.288_523);
+}
+
+/// RFC 8511: 0.85 of what is in flight, where a loss leaves 0.7.
+#[test]
+fn with_abe_a_mark_costs_less_than_a_loss() {
+    for (marked, left) in [(true, 85.0), (false, 70.0)] {
+        let mut w = law(CubicConfig { beta_ecn: Some(0.85), ..CubicConfig::DEFAULT }, 100.0);
+        let path = Path { in_flight: 100.0, ..Path::default() };
+        w.on_congestion(&CongestionEvent { marked, ..CongestionEvent::certain(path) });
+        cwnd(&w, left);
+    }
+}
+
+/// An acknowledgment at 1 s of a packet sent at `sent` seconds, of so many delivered and lost.
+fn recovering(window: &mut Window, sent: f64, delivered: u64, lost: u64) {
+    let srtt = Duration::from_millis(RTT);
+    window.on_ack(&AckEvent {
+        path: Path { now: seconds(1.0), srtt, ..Path::default() },
+        newly_acked: 1,
+        delivered,
+        lost,
+        cwnd_limited: true,
+        growth: 1.0,
+        in_recovery: sent <= 1.0,
+        sent: seconds(sent),
+        ..AckEvent::default()
+    });
+}
+
+#[test]
+fn rapid_start_hands_over_what_the_path_delivered() {
+    let mut w = law(CubicConfig::starting(StartUpConfig::RAPID_START), 10.0);
+    // Two packets more for each of 45.
+    for _ in 0..45 {
+        ack(&mut w, 0.5, RTT);
+    }
+    cwnd(&w, 100.0);
+    let path = Path { now: seconds(1.0), in_flight: 100.0, ..Path::default() };
+    w.on_congestion(&CongestionEvent::certain(path));
+    cwnd(&w, 90.0);
+    // 60 arrived and 40 did not: 90 - 0.2 x 60 - 0.9 x 40 = 0.7 x 60.
+    recovering(&mut w, 0.95, 60, 40);
+    cwnd(&w, 42.0);
+    // W_max = 2 x 60, K = cbrt(78 / 0.4) = 5.798890. At t = 0 W_est = 42 + 0.529412 / 42.
+    recovering(&mut w, 1.01, 1, 0);
+    cwnd(&w, 42.012_605);
+    // At t = 0.1 the target is W_cubic(0.2) = 120 - 0.4 x 5.598890^3 = 49.795363: + 0.185248.
+    ack(&mut w, 1.1, RTT);
+    cwnd(&w, 42.197_853);
+}
+
+#[test]
+fn other_start_ups_are_for_the_first_slow_start_alone() {
+    for start_up in [StartUpConfig::HYSTART, StartUpConfig::RAPID_START] {
+        let mut w = law(CubicConfig::starting(start_up), 10.0);
+        let path = Path { in_flight: 100.0, ..Path::default() };
+        w.on_reset(&ResetEvent::timeout(path));
+        cwnd(&w, 1.0);
+        ack(&mut w, 3.0, RTT);
+        cwnd(&w, 2.0);
+    }
 }

@@ -386,6 +386,14 @@ impl CongestionControl for Bbr1 {
     fn pacing_rate(&self) -> Option<f64> {
         Some(self.pacing_rate)
     }
+    fn phase(&self) -> Option<&'static str> {
+        Some(match self.mode {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::ProbeBw => "probe_bw",
+            Mode::ProbeRtt => "probe_rtt",
+        })
+    }
 
     /// bbr_main.
     fn on_rate_sample(&mut self, rs: &RateSample) -> bool {

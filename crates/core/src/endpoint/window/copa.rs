@@ -232,6 +232,9 @@ impl CongestionControl for Copa {
         let standing = self.standing.value().as_secs_f64();
         (standing > 0.0).then(|| 2.0 * self.cwnd / standing)
     }
+    fn phase(&self) -> Option<&'static str> {
+        Some(if self.in_slow_start { "slow_start" } else { "congestion_avoidance" })
+    }
 
     fn on_ack(&mut self, ack: &AckEvent) {
         let now = ack.path.now;

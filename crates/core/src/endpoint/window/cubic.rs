@@ -10,17 +10,19 @@
 //!
 //! After a timeout K is 0 and W_max what slow start leads to (section 4.8).
 
-use super::{CongestionControl, Law, Setup};
+use super::start_up::{Opening, StartUp, Step};
+use super::{CongestionControl, Law, Setup, StartUpConfig, StartUpKind};
+use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, Words};
 use crate::units::Time;
 
 /// RFC 9438 section 4.6.
-const BETA: f64 = 0.7;
+pub(super) const BETA: f64 = 0.7;
 /// RFC 9438 section 5.1, packets per cubic second.
-const C: f64 = 0.4;
+pub(super) const C: f64 = 0.4;
 /// RFC 9438 section 4.3: the increase that makes AIMD with BETA as fast as Reno.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+pub(super) const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// The parameters of CUBIC.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,13 +30,56 @@ pub struct CubicConfig {
     /// Grow in the Reno-friendly region with alpha = 1 once W_est has passed cwnd_prior (RFC 9438
     /// section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
     pub reno_alpha: bool,
+    /// What an ECN mark leaves of the window, 0.1 to 0.99, where that is not what a loss leaves:
+    /// RFC 8511 (ABE) recommends 0.85.
+    pub beta_ecn: Option<f64>,
+    /// How the window opens; RFC 9438 section 4.10 recommends HyStart++.
+    pub start_up: StartUpConfig,
 }
 
-crate::parameters! {
-    CubicConfig in "cubic", "parameters of cubic";
-    reno_alpha: Kind::Bool, "",
-        "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has none";
+impl CubicConfig {
+    /// As RFC 9438 has it, with slow start.
+    pub const DEFAULT: CubicConfig =
+        CubicConfig { reno_alpha: true, beta_ecn: None, start_up: StartUpConfig::SLOW_START };
+    /// The same with another start-up.
+    #[must_use]
+    pub const fn starting(start_up: StartUpConfig) -> CubicConfig {
+        CubicConfig { start_up, ..CubicConfig::DEFAULT }
+    }
+
+    /// beta_cubic, or beta_ecn for a mark.
+    #[inline]
+    pub(super) fn beta(&self, event: &CongestionEvent) -> f64 {
+        self.beta_ecn.filter(|_| event.marked).unwrap_or(BETA)
+    }
 }
+
+/// Writes the parameters of a law that has those of CUBIC among its own: `[cubic.]` says where.
+macro_rules! parameters_of_cubic {
+    ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
+        crate::endpoint::window::start_up::parameters_with_start_up!(
+            $config,
+            [$($at.)*],
+            [$($table,)* ("cubic", "parameters of cubic, cuback and abba")],
+            [
+                $($key,)*
+                crate::parameter!(
+                    "cubic", reno_alpha, $($at.)* reno_alpha, crate::part::Kind::Bool, "",
+                    "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has none"
+                ),
+                crate::parameter!(
+                    "cubic", beta_ecn, $($at.)* beta_ecn,
+                    crate::part::Kind::Number { least: 0.1, most: 0.99 }, "",
+                    "what an ECN mark leaves of the window; 0.85 for ABE (RFC 8511)",
+                    absent = "as on a loss"
+                ),
+            ]
+        );
+    };
+}
+pub(super) use parameters_of_cubic;
+
+parameters_of_cubic!(CubicConfig, [], [], []);
 
 /// The state of CUBIC's window.
 #[derive(Debug, Clone)]
@@ -48,6 +93,7 @@ pub struct Cubic {
     /// cwnd before the latest congestion event (RFC 9438: cwnd_prior).
     cwnd_prior: f64,
     epoch: Option<Epoch>,
+    start_up: StartUp,
 }
 
 /// A stretch of congestion avoidance between two congestion events.
@@ -63,30 +109,65 @@ struct Epoch {
 
 impl Part for Cubic {
     type Config = CubicConfig;
-    const FORMS: &'static [Form<CubicConfig>] = &[Form {
-        words: Words {
-            name: "cubic",
-            what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
-            source: "RFC 9438 section 4",
+    const FORMS: &'static [Form<CubicConfig>] = &[
+        Form {
+            words: Words {
+                name: "cubic",
+                what: "a cubic function of the time since the last decrease, to 0.7 on congestion",
+                source: "RFC 9438 section 4",
+            },
+            config: CubicConfig::DEFAULT,
         },
-        config: CubicConfig { reno_alpha: true },
-    }];
+        Form {
+            words: Words {
+                name: "cubic-hystart++",
+                what: "as cubic, but slow start ends when the RTT rises",
+                source: "RFC 9406, RFC 9438 section 4.10",
+            },
+            config: CubicConfig::starting(StartUpConfig::HYSTART),
+        },
+        Form {
+            words: Words {
+                name: "cubic-rapid-start",
+                what: "as cubic, but it opens three times as wide a round trip until a queue builds",
+                source: "draft-kazuho-ccwg-rapid-start",
+            },
+            config: CubicConfig::starting(StartUpConfig::RAPID_START),
+        },
+    ];
+    fn form(config: &CubicConfig) -> &'static Form<CubicConfig> {
+        &Self::FORMS[match config.start_up.kind {
+            StartUpKind::SlowStart => 0,
+            StartUpKind::Hystart => 1,
+            StartUpKind::RapidStart => 2,
+        }]
+    }
 }
 
 impl Law for Cubic {
     fn new(config: &CubicConfig, setup: Setup<'_>) -> Self {
-        Cubic {
-            config: *config,
-            cwnd: setup.endpoint.initial_window,
-            ssthresh: f64::INFINITY,
-            w_max: 0.0,
-            cwnd_prior: 0.0,
-            epoch: None,
-        }
+        Cubic::of(*config, setup.endpoint)
     }
 }
 
 impl Cubic {
+    pub(super) fn of(config: CubicConfig, endpoint: &EndpointConfig) -> Self {
+        Cubic {
+            config,
+            cwnd: endpoint.initial_window,
+            ssthresh: f64::INFINITY,
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+            start_up: StartUp::new(&config.start_up, endpoint),
+        }
+    }
+
+    /// Raises the window to `cwnd`, if that is larger.
+    pub(super) fn raise(&mut self, cwnd: f64) {
+        self.cwnd = self.cwnd.max(cwnd);
+    }
+
     /// Section 4.7, fast convergence: a flow that lost before it came back to its last W_max
     /// leaves room to others.
     fn remember_w_max(&mut self) {
@@ -106,7 +187,23 @@ impl CongestionControl for Cubic {
         self.ssthresh
     }
 
+    #[inline]
+    fn pacing_rate(&self) -> Option<f64> {
+        self.start_up.pacing_rate(self.cwnd)
+    }
+
     fn on_ack(&mut self, ack: &AckEvent) {
+        let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
+        match self.start_up.on_ack(ack, opening) {
+            Step::Law => {}
+            Step::Done => return,
+            Step::Found { full_bdp } => {
+                // draft-kazuho-ccwg-rapid-start: where slow start would have got to.
+                self.w_max = 2.0 * full_bdp;
+                self.cwnd_prior = self.w_max;
+                self.epoch = None;
+            }
+        }
         if !ack.allows_growth() {
             return;
         }
@@ -141,12 +238,18 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
+        let beta = self.config.beta(event);
+        if let Some(cwnd) = self.start_up.on_congestion(event, beta, self.cwnd) {
+            (self.cwnd, self.ssthresh) = (cwnd, cwnd);
+            return;
+        }
         self.remember_w_max();
-        self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
+        self.ssthresh = (event.path.in_flight * event.kept(beta)).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
+        self.start_up.on_reset();
         if !event.repeated {
             self.remember_w_max();
             self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);

@@ -5,17 +5,21 @@
 //! the business of recovery. A law is a [`CongestionControl`] and, if it is one of this crate's, a
 //! [`Law`] in the list below; one of another crate comes in by a [`CustomLaw`].
 
+mod abba;
 mod bbr;
 mod bbr1;
 mod copa;
+mod cuback;
 mod cubic;
 mod dctcp;
 mod estcp;
+mod fixed;
 mod highspeed;
 mod hybla;
 mod new_jersey;
 mod prague;
 mod reno;
+mod start_up;
 mod vegas;
 mod veno;
 mod westwood;
@@ -23,13 +27,17 @@ mod xcp;
 mod xcp_r;
 mod xtcp;
 
+pub use abba::{AbbaBase, AbbaConfig};
 pub use copa::CopaConfig;
 pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
+pub use fixed::FixedConfig;
 pub use highspeed::HighspeedConfig;
 pub use hybla::HyblaConfig;
 pub use new_jersey::{JerseyRtt, NewJerseyConfig};
 pub use prague::PragueConfig;
+pub use reno::RenoConfig;
+pub use start_up::{StartUpConfig, StartUpKind};
 pub use vegas::VegasConfig;
 pub use westwood::WestwoodConfig;
 pub use xcp::XcpConfig;
@@ -56,6 +64,11 @@ pub trait CongestionControl: Debug + Send + Sync {
     }
     /// The pace, packets per second, of a law that sets it itself.
     fn pacing_rate(&self) -> Option<f64> {
+        None
+    }
+    /// What the law is doing, for logs: a word of its own text, in lower case. `None` where cwnd
+    /// beside ssthresh says it: slow start below, congestion avoidance from there on.
+    fn phase(&self) -> Option<&'static str> {
         None
     }
     /// An acknowledgment arrived.
@@ -102,6 +115,9 @@ impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
     }
     fn pacing_rate(&self) -> Option<f64> {
         (**self).pacing_rate()
+    }
+    fn phase(&self) -> Option<&'static str> {
+        (**self).phase()
     }
     #[inline(never)]
     fn on_ack(&mut self, ack: &AckEvent) {
@@ -249,6 +265,9 @@ impl CongestionControl for Outsider {
         // A rate that is none is no limit, as with laws that set no pace.
         self.law.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
     }
+    fn phase(&self) -> Option<&'static str> {
+        self.law.phase()
+    }
     fn on_ack(&mut self, ack: &AckEvent) {
         self.law.on_ack(ack);
         self.look();
@@ -316,6 +335,9 @@ axis! {
     Prague: Box<prague::Prague>,
     Bbr1: Box<bbr1::Bbr1>,
     Highspeed: Box<highspeed::Highspeed>,
+    Cuback: Box<cuback::Cuback>,
+    Abba: Box<abba::Abba>,
+    Fixed: fixed::Fixed,
 }
 
 impl WindowLaw {
@@ -394,6 +416,9 @@ impl CongestionControl for Window {
     #[inline]
     fn pacing_rate(&self) -> Option<f64> {
         each!(&self.law, law => law.pacing_rate())
+    }
+    fn phase(&self) -> Option<&'static str> {
+        each!(&self.law, law => law.phase())
     }
     #[inline]
     fn on_ack(&mut self, ack: &AckEvent) {

@@ -5,16 +5,59 @@
 //! for as many packets as it acknowledges. Growth stops while the application or the receiver, and not
 //! cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
-use super::{CongestionControl, Law, Setup};
+use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
+use super::{CongestionControl, Law, Setup, StartUpConfig};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Part, Plain, Words};
+use crate::part::{Form, Kind, Part, Words};
+
+/// What a congestion leaves of the window.
+const BETA: f64 = 0.5;
+
+/// Parameters of Reno's window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RenoConfig {
+    /// What an ECN mark leaves of the window, 0.1 to 0.99, where that is not the half that a loss
+    /// leaves: RFC 8511 (ABE) recommends 0.8.
+    pub beta_ecn: Option<f64>,
+    /// How the window opens.
+    pub start_up: StartUpConfig,
+}
+
+impl RenoConfig {
+    /// As RFC 5681 has it.
+    pub const DEFAULT: RenoConfig =
+        RenoConfig { beta_ecn: None, start_up: StartUpConfig::SLOW_START };
+}
+
+parameters_with_start_up!(
+    RenoConfig,
+    [],
+    [("reno", "parameters of reno")],
+    [crate::parameter!(
+        "reno",
+        beta_ecn,
+        beta_ecn,
+        Kind::Number { least: 0.1, most: 0.99 },
+        "",
+        "what an ECN mark leaves of the window; 0.8 for ABE (RFC 8511)",
+        absent = "as on a loss"
+    )]
+);
 
 /// The state of Reno's window.
 #[derive(Debug, Clone)]
 pub struct Reno {
     cwnd: f64,
     ssthresh: f64,
+    /// What few have.
+    extras: Option<Box<Extras>>,
+}
+
+#[derive(Debug, Clone)]
+struct Extras {
+    beta_ecn: Option<f64>,
+    start_up: StartUp,
 }
 
 /// cwnd after an acknowledgment that lets it grow (RFC 5681 equations (2) and (3)): in slow start
@@ -33,26 +76,30 @@ pub(super) fn grown(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
 }
 
 impl Part for Reno {
-    type Config = Plain;
-    const FORMS: &'static [Form<Plain>] = &[Form {
+    type Config = RenoConfig;
+    const FORMS: &'static [Form<RenoConfig>] = &[Form {
         words: Words {
             name: "reno",
             what: "slow start, then one packet more a round trip; half on congestion",
             source: "RFC 5681 section 3.1",
         },
-        config: Plain,
+        config: RenoConfig::DEFAULT,
     }];
 }
 
 impl Law for Reno {
-    fn new(_: &Plain, setup: Setup<'_>) -> Self {
-        Reno::of(setup.endpoint)
+    fn new(config: &RenoConfig, setup: Setup<'_>) -> Self {
+        let RenoConfig { beta_ecn, start_up } = *config;
+        let start_up = StartUp::new(&start_up, setup.endpoint);
+        let extras =
+            (*config != RenoConfig::DEFAULT).then(|| Box::new(Extras { beta_ecn, start_up }));
+        Reno { extras, ..Reno::of(setup.endpoint) }
     }
 }
 
 impl Reno {
     pub(super) fn of(endpoint: &EndpointConfig) -> Self {
-        Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY }
+        Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, extras: None }
     }
 
     /// Continues in congestion avoidance from `cwnd` packets, but no less than two.
@@ -72,7 +119,18 @@ impl CongestionControl for Reno {
     }
 
     #[inline]
+    fn pacing_rate(&self) -> Option<f64> {
+        self.extras.as_ref()?.start_up.pacing_rate(self.cwnd)
+    }
+
+    #[inline]
     fn on_ack(&mut self, ack: &AckEvent) {
+        if let Some(extras) = &mut self.extras {
+            let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
+            if extras.start_up.on_ack(ack, opening) == Step::Done {
+                return;
+            }
+        }
         if ack.allows_growth() {
             self.cwnd = grown(self.cwnd, self.ssthresh, ack.growth);
         }
@@ -80,12 +138,23 @@ impl CongestionControl for Reno {
 
     /// Equation (4) for a certain congestion; CETEN's decrease scales with its probability.
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.reduce_to(event.path.in_flight * event.kept(0.5));
+        let mut beta = BETA;
+        if let Some(extras) = &mut self.extras {
+            beta = extras.beta_ecn.filter(|_| event.marked).unwrap_or(BETA);
+            if let Some(cwnd) = extras.start_up.on_congestion(event, beta, self.cwnd) {
+                (self.cwnd, self.ssthresh) = (cwnd, cwnd);
+                return;
+            }
+        }
+        self.reduce_to(event.path.in_flight * event.kept(beta));
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
+        if let Some(extras) = &mut self.extras {
+            extras.start_up.on_reset();
+        }
         if !event.repeated {
-            self.ssthresh = (event.path.in_flight * event.kept(0.5)).max(2.0);
+            self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
         }
         self.cwnd = event.window_after(self.cwnd);
     }
@@ -95,6 +164,9 @@ impl CongestionControl for Reno {
 mod tests {
     use super::*;
     use crate::endpoint::event::{AfterTimeout, Path};
+    use crate::endpoint::feedback::Feedback;
+    use crate::part::Plain;
+    use crate::rng::Stream;
     use crate::units::Probability;
 
     /// A window of 41 packets, 40 of them in flight, after a timeout.
@@ -122,6 +194,26 @@ mod tests {
         // eten2004 equation (1), MDF = 1 - 1/8: 41 x 7/8. By half: 41/2.
         assert_eq!(after_timeout(0.25, AfterTimeout::Decrease), (35.875, 35.0));
         assert_eq!(after_timeout(1.0, AfterTimeout::Decrease), (20.5, 20.0));
+    }
+
+    /// RFC 8511 section 3: 0.8 of what is in flight.
+    #[test]
+    fn with_abe_a_mark_costs_less_than_a_loss() {
+        let law = |beta_ecn| {
+            let endpoint = EndpointConfig { initial_window: 40.0, ..EndpointConfig::default() };
+            let (feedback, stream) = (Feedback::None(Plain), Stream::new(1, "window", "test"));
+            let setup = Setup { feedback: &feedback, endpoint: &endpoint, stream };
+            Reno::new(&RenoConfig { beta_ecn, ..RenoConfig::DEFAULT }, setup)
+        };
+        let loss = CongestionEvent::certain(Path { in_flight: 40.0, ..Path::default() });
+        let mark = CongestionEvent { marked: true, ..loss };
+        for (beta_ecn, event, left) in
+            [(Some(0.8), mark, 32.0), (Some(0.8), loss, 20.0), (None, mark, 20.0)]
+        {
+            let mut law = law(beta_ecn);
+            law.on_congestion(&event);
+            assert_eq!((law.cwnd(), law.ssthresh()), (left, left));
+        }
     }
 
     #[test]

@@ -82,6 +82,10 @@ impl CongestionControl for Xcp {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
+    /// Routers say how the window moves, from the first packet on.
+    fn phase(&self) -> Option<&'static str> {
+        Some("congestion_avoidance")
+    }
 
     #[inline]
     fn on_ack(&mut self, ack: &AckEvent) {

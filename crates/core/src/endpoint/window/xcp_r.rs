@@ -76,6 +76,10 @@ impl CongestionControl for XcpR {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
+    /// Routers say how the window moves, from the first packet on.
+    fn phase(&self) -> Option<&'static str> {
+        Some("congestion_avoidance")
+    }
 
     fn on_ack(&mut self, ack: &AckEvent) {
         let CongestionHeader::XcpWindow { window, congestion_flag } = ack.header else { return };

@@ -1,6 +1,6 @@
 //! Channels: which packets a wire destroys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
 use super::{ChainClock, ChannelSpec};
@@ -18,7 +18,9 @@ pub struct Channel {
 
 /// A channel from another crate.
 pub trait Destroy: fmt::Debug {
-    /// As [`Channel::destroys`], with random numbers of the channel's own.
+    /// As [`Channel::destroys`], with random numbers of the channel's own. Where a link layer sends
+    /// packets again, each attempt is asked for at its own instant, which may lie ahead of what is
+    /// asked for next.
     fn destroys(&mut self, now: Time, label: Label, packet: &Packet, stream: &mut Stream) -> bool;
 }
 
@@ -45,8 +47,9 @@ enum Law {
 enum Clock {
     /// Probability of leaving the good and the bad state at each packet.
     Packets([Probability; 2]),
-    /// Mean sojourns, and the end of the present one.
-    Time { mean: [Duration; 2], until: Time },
+    /// Mean sojourns, the end of the present one, and the ends of those after it as far as they are
+    /// known.
+    Time { mean: [Duration; 2], until: Time, ahead: VecDeque<Time> },
 }
 
 impl Law {
@@ -67,6 +70,7 @@ impl Law {
                     ChainClock::Time { mean_good, mean_bad } => Clock::Time {
                         mean: [mean_good, mean_bad],
                         until: Time::ZERO + stream.exponential(mean_good),
+                        ahead: VecDeque::new(),
                     },
                 };
                 Law::GilbertElliott { clock, bad: false, loss: [loss_good, loss_bad] }
@@ -94,8 +98,42 @@ impl Channel {
     /// Is this packet, whose last bit leaves the queue at `now`, destroyed on the wire? Packets
     /// must be asked for in the order in which they cross.
     pub fn destroys(&mut self, now: Time, label: Label, packet: &Packet) -> bool {
-        let stream = &mut self.stream;
-        match &mut self.law {
+        self.law.destroys(now, label, packet, &mut self.stream)
+    }
+
+    /// Is a packet destroyed that is sent again and whose last bit leaves at `at`, which lies ahead? A
+    /// chain in time is in the state of that instant. What goes by packets counts this as the next,
+    /// although others may be sent before. `stream` decides where the state does not.
+    pub(super) fn destroys_again(
+        &mut self,
+        at: Time,
+        label: Label,
+        packet: &Packet,
+        stream: &mut Stream,
+    ) -> bool {
+        let Law::GilbertElliott { clock: Clock::Time { mean, until, ahead }, bad, loss } =
+            &mut self.law
+        else {
+            return self.law.destroys(at, label, packet, stream);
+        };
+        let (mut then, mut end) = (*bad, *until);
+        for index in 0.. {
+            if end > at {
+                break;
+            }
+            then = !then;
+            if index == ahead.len() {
+                ahead.push_back(end + self.stream.exponential(mean[usize::from(then)]));
+            }
+            end = ahead[index];
+        }
+        stream.chance(loss[usize::from(then)])
+    }
+}
+
+impl Law {
+    fn destroys(&mut self, now: Time, label: Label, packet: &Packet, stream: &mut Stream) -> bool {
+        match self {
             Law::Clean => false,
             Law::Custom(channel) => channel.destroys(now, label, packet, stream),
             Law::PacketLoss(p) => stream.chance(*p),
@@ -118,10 +156,12 @@ impl Channel {
                 match clock {
                     // netem moves the chain first and then asks the new state.
                     Clock::Packets(leave) => *bad ^= stream.chance(leave[usize::from(*bad)]),
-                    Clock::Time { mean, until } => {
+                    Clock::Time { mean, until, ahead } => {
                         while *until <= now {
                             *bad = !*bad;
-                            *until += stream.exponential(mean[usize::from(*bad)]);
+                            let next = ahead.pop_front();
+                            let drawn = || *until + stream.exponential(mean[usize::from(*bad)]);
+                            *until = next.unwrap_or_else(drawn);
                         }
                     }
                 }
@@ -241,6 +281,31 @@ mod tests {
         }
         // A cycle is on average 1/e - 1 clean packets and 4 lost: 4 / (4 + 99) = 3.88 %.
         assert!((share(&fates) - 4.0 / 103.0).abs() < 0.003);
+    }
+
+    #[test]
+    fn a_retransmission_finds_the_state_of_its_instant() {
+        // Whatever is asked ahead, the chain is the same: lost or not at each of these instants.
+        let clock = ChainClock::Time {
+            mean_good: Duration::from_millis(30),
+            mean_bad: Duration::from_millis(20),
+        };
+        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
+        let plain = fates(&spec, 10_000);
+        let mut channel = Channel::new(&spec, Stream::new(1, "channel", "test"));
+        let mut stream = Stream::new(1, "arq", "test");
+        let packet = Packet { size: 1000, ..Packet::default() };
+        let at = |ms: usize| Time::ZERO + Duration::from_millis(ms as u64);
+        let label = Label::default();
+        for now in 0..9_000 {
+            let ahead = now + now % 97;
+            assert_eq!(
+                channel.destroys_again(at(ahead), label, &packet, &mut stream),
+                plain[ahead],
+                "{ahead} ms"
+            );
+            assert_eq!(channel.destroys(at(now), label, &packet), plain[now], "{now} ms");
+        }
     }
 
     #[test]

@@ -9,9 +9,9 @@ use crate::network::aqm::{Aqm, Backlog, Place, QueueManagement};
 use crate::network::notifier::Notifier;
 use crate::network::rate_trace::LinkRate;
 use crate::network::router::{Feedback, Router};
-use crate::network::{ChannelSpec, QueueLimit, QueueSpec};
+use crate::network::{ChannelSpec, Impairments, QueueLimit, QueueSpec};
 use crate::packet::{Label, Packet};
-use crate::units::{Duration, Time};
+use crate::units::{Duration, Rate, Time};
 
 /// A link whose departures follow from its arrivals: its queue management and its router, if any,
 /// act when packets come and never after.
@@ -71,6 +71,19 @@ struct Managed {
     router: Router,
     /// Packets marked so far.
     marked: u64,
+    /// The rate that they know.
+    told: Rate,
+}
+
+impl Managed {
+    /// Tells of a rate that has changed by a schedule.
+    fn hear_of(&mut self, now: Time, rate: Rate) {
+        if self.told != rate {
+            self.told = rate;
+            self.aqm.on_rate(now, rate, rate);
+            self.router.on_rate(now, rate);
+        }
+    }
 }
 
 impl FifoLink {
@@ -94,12 +107,12 @@ impl FifoLink {
         name: &str,
     ) -> Self {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
-        let mean = rate.mean();
-        let place = Place { wire: mean, share: mean, limit: queue.limit, seed, name };
+        let told = rate.told();
+        let place = Place { wire: told, share: told, limit: queue.limit, seed, name };
         let plain = QueueSpec { limit: queue.limit, ..QueueSpec::default() };
         let managed = (*queue != plain).then(|| {
             let (aqm, router) = (queue.aqm.make(&place), queue.router.make(&place));
-            Box::new(Managed { aqm, router, marked: 0 })
+            Box::new(Managed { aqm, router, marked: 0, told })
         });
         let mut link = FifoLink {
             wire: Wire::new(rate, delay, channel, seed, name),
@@ -111,6 +124,11 @@ impl FifoLink {
         };
         link.set_notifier(None);
         link
+    }
+
+    pub(super) fn impair(&mut self, impairments: &Impairments, seed: u64, name: &str) {
+        self.wire.impair(impairments, seed, name);
+        self.wire.find_plain_byte_time(self.managed.is_some());
     }
 
     pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
@@ -172,9 +190,14 @@ impl FifoLink {
     /// As [`FifoLink::offer`], for what does not [pass](FifoLink::pass).
     fn examine(&mut self, now: Time, label: Label, packet: &mut Packet) -> Option<Departure> {
         self.expire(now);
+        self.wire.look(now);
+        let scheduled = self.wire.scheduled_rate(now);
         let queue = self.backlog(now);
         let waits = queue.idle_since.is_none();
         if let Some(managed) = &mut self.managed {
+            if let Some(rate) = scheduled {
+                managed.hear_of(now, rate);
+            }
             let verdict = managed.aqm.on_enqueue(now, &queue, packet);
             if !passes(verdict, packet, &mut managed.marked) {
                 return None;

@@ -44,6 +44,7 @@
 //! assert_eq!(departure.arrival, Time::ZERO + Duration::from_millis(22));
 //! ```
 
+mod clock;
 mod fifo;
 mod queued;
 mod wire;
@@ -54,7 +55,7 @@ pub use queued::{ClassSpec, QueuedLink};
 use super::aqm::Verdict;
 use super::notifier::Notifier;
 use super::rate_trace::LinkRate;
-use super::{ChannelSpec, QueueLimit, QueueSpec};
+use super::{ChannelSpec, Impairments, QueueLimit, QueueSpec};
 use crate::packet::{Flags, Label, Packet};
 use crate::units::{Duration, Time};
 use wire::Wire;
@@ -217,6 +218,22 @@ impl<T> Link<T> {
         queued.into_iter().flatten()
     }
 
+    /// Gives it these impairments; before the first packet. `seed` and `name` are those that the link
+    /// was made with. Where the rate is that of a trace, which is silent by itself, outages that hold
+    /// packets have no effect.
+    pub fn impair(&mut self, impairments: &Impairments, seed: u64, name: &str) {
+        match self {
+            Link::Fifo(link) => link.impair(impairments, seed, name),
+            Link::Queued(link) => link.wire.impair(impairments, seed, name),
+        }
+    }
+
+    /// Do packets reach the far end in the order in which they leave the wire? If not, an arrival of
+    /// a [`Departure`] may lie before one that was told earlier.
+    pub fn keeps_order(&self) -> bool {
+        self.wire().keeps_order()
+    }
+
     /// Puts a notifier at the far end.
     pub fn set_notifier(&mut self, notifier: Option<Notifier>) {
         match self {
@@ -252,14 +269,15 @@ impl<T> Link<T> {
         }
     }
 
-    /// Makes [`Link::trace_utilization`] cover the time after `from` and up to `until`.
+    /// Makes [`Link::changing_utilization`] cover the time after `from` and up to `until`, which is the
+    /// end of the run: what a schedule would change after it is not looked at.
     pub fn count_between(&mut self, from: Time, until: Time) {
         self.wire_mut().count_between(from, until);
     }
 
-    /// Bytes carried over the bytes that the rate trace offered; `None` if the rate is constant.
-    pub fn trace_utilization(&self) -> Option<f64> {
-        self.wire().trace_utilization()
+    /// Bytes carried over the bytes that could have been; `None` if the rate is always the same.
+    pub fn changing_utilization(&self) -> Option<f64> {
+        self.wire().utilization()
     }
 
     /// How long the wire takes for packets of so many bytes in all that have
@@ -305,5 +323,144 @@ fn fits(limit: QueueLimit, packets: usize, bytes: u64, size: u32) -> bool {
     match limit {
         QueueLimit::Packets(limit) => packets < limit as usize,
         QueueLimit::Bytes(limit) => bytes + u64::from(size) <= limit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::network::{
+        AqmSpec, ArqSpec, ChangingDelay, During, JitterSpec, Lateness, OutageSpec, Outages,
+        RedSpec, ReorderSpec, Steps,
+    };
+    use crate::units::{Probability, Rate};
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn impairments() -> impl Strategy<Value = Impairments> {
+        let delay = (0_u64..40, 0_u64..40, 1_u64..90, 1_u64..90, any::<bool>()).prop_map(
+            |(a, b, at, more, in_order)| {
+                let steps = vec![(ms(0), ms(a)), (ms(at), ms(b))];
+                let steps = Steps::new(steps, Some(ms(at + more))).unwrap();
+                ChangingDelay { steps: steps.into(), in_order }
+            },
+        );
+        let jitter = (0_u64..20, any::<bool>())
+            .prop_map(|(most, in_order)| JitterSpec { in_order, ..JitterSpec::uniform(ms(most)) });
+        let reorder = (0.0..1.0, 1_u32..5).prop_map(|(share, packets)| ReorderSpec {
+            share: Probability::new(share).unwrap(),
+            by: Lateness::Packets(packets),
+        });
+        let outages = (0_u64..50, 1_u64..30, 1_u64..90, any::<bool>()).prop_map(
+            |(at, length, more, hold)| {
+                let when = Outages::new(&[(ms(at), ms(length))], Some(ms(at + length + more)));
+                let during = if hold { During::Hold } else { During::Drop };
+                OutageSpec { when: when.unwrap().into(), during }
+            },
+        );
+        let arq = (1_u32..6, 0_u64..20, any::<bool>(), any::<bool>()).prop_map(
+            |(attempts, delay, in_order, air_time)| ArqSpec {
+                attempts,
+                delay: ms(delay),
+                in_order,
+                air_time,
+            },
+        );
+        (
+            prop::option::of(delay),
+            prop::option::of(jitter),
+            prop::option::of(reorder),
+            prop::option::of(outages),
+            prop::option::of(arq),
+        )
+            .prop_map(|(delay, jitter, reorder, outages, arq)| Impairments {
+                delay,
+                jitter,
+                reorder,
+                outages,
+                arq,
+            })
+    }
+
+    fn rates() -> impl Strategy<Value = LinkRate> {
+        let bps = || (1_u64..20).prop_map(|n| Rate::from_bps(n * 700_001).unwrap());
+        prop_oneof![
+            bps().prop_map(LinkRate::from),
+            (bps(), bps(), 1_u64..50, 1_u64..50).prop_map(|(a, b, at, more)| {
+                Steps::new(vec![(ms(0), a), (ms(at), b)], Some(ms(at + more))).unwrap().into()
+            }),
+        ]
+    }
+
+    /// What becomes of packets of these sizes, each so many microseconds after the one before.
+    fn fates(
+        mut link: Link<usize>,
+        impairments: &Impairments,
+        offers: &[(u64, u32)],
+    ) -> (Vec<Option<Departure>>, u64) {
+        link.impair(impairments, 1, "test");
+        let mut packets: Vec<Packet> =
+            offers.iter().map(|(_, size)| Packet { size: *size, ..Packet::default() }).collect();
+        let mut fates = vec![None; offers.len()];
+        let mut note = |fate| match fate {
+            Fate::Sent { handle, departure, .. } => fates[handle] = Some(departure),
+            Fate::Dropped { .. } => {}
+        };
+        let mut now = Time::ZERO;
+        for (handle, (gap, _)) in offers.iter().enumerate() {
+            now += Duration::from_micros(*gap);
+            while let Some(fate) = link.advance(now, &mut packets[..]) {
+                note(fate);
+            }
+            if let Some(fate) = link.offer(now, Label::default(), &mut packets[handle], handle) {
+                note(fate);
+            }
+        }
+        let longest = link.longest_queue() as u64;
+        while let Some(fate) = link.advance(Time::NEVER, &mut packets[..]) {
+            note(fate);
+        }
+        (fates, longest)
+    }
+
+    proptest! {
+        /// Arithmetic and a link that holds its packets agree, whatever happens on the way; the wire
+        /// does one thing at a time, nobody is there too early, and order is kept where it is
+        /// promised.
+        #[test]
+        fn both_kinds_of_link_agree(
+            rate in rates(),
+            impairments in impairments(),
+            red in any::<bool>(),
+            loss in 0.0..1.0_f64,
+            offers in prop::collection::vec((0_u64..8000, 40_u32..1500), 1..120),
+        ) {
+            let aqm = if red {
+                AqmSpec::Red(RedSpec { min_threshold: 1.0, weight: 0.2, ..RedSpec::NS2 })
+            } else {
+                AqmSpec::default()
+            };
+            let queue = QueueSpec { limit: QueueLimit::Packets(8), aqm, ..QueueSpec::default() };
+            let channel = ChannelSpec::PacketLoss(Probability::new(loss).unwrap());
+            let fifo = FifoLink::new(&rate, ms(10), &queue, &channel, 1, "test");
+            let queued = QueuedLink::new(&rate, ms(10), &queue, &channel, 1, "test");
+            let (fifo, queued) = (Link::Fifo(fifo), Link::Queued(Box::new(queued)));
+            let (sent, longest) = fates(fifo, &impairments, &offers);
+            prop_assert_eq!(&(sent.clone(), longest), &fates(queued, &impairments, &offers));
+            let sent: Vec<Departure> = sent.into_iter().flatten().collect();
+            let least = impairments.delay.as_ref().map_or(ms(10), |delay| delay.steps.least());
+            for departure in &sent {
+                prop_assert!(departure.start < departure.end);
+                prop_assert!(departure.arrival >= departure.end + least);
+            }
+            for pair in sent.windows(2) {
+                prop_assert!(pair[1].start >= pair[0].end);
+                prop_assert!(!impairments.keep_order() || pair[1].arrival >= pair[0].arrival);
+            }
+        }
     }
 }

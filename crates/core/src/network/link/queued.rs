@@ -37,6 +37,8 @@ pub struct QueuedLink<T> {
     timer: Time,
     /// Packets that made room for others, with the queue they were in.
     evicted: VecDeque<(Waiting<T>, usize)>,
+    /// The rate that queue management and routers know.
+    told: Rate,
 }
 
 /// The queue of a class of protocols on a link, and its share of it.
@@ -81,7 +83,7 @@ struct Queue<T> {
     lanes: Vec<Lane>,
     packets: usize,
     bytes: u64,
-    /// The end of its latest packet on the wire.
+    /// When the wire was free after its latest packet.
     sent_until: Time,
 }
 
@@ -186,7 +188,7 @@ impl<T> QueuedLink<T> {
         name: &str,
     ) -> Self {
         let mut queue_of = [0; RouterKind::ALL.len()];
-        let wire = rate.mean();
+        let wire = rate.told();
         let weights = || queue.classes.iter().map(|class| class.weight);
         let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
         let queues = if queue.classes.is_empty() {
@@ -216,6 +218,7 @@ impl<T> QueuedLink<T> {
             now: Time::ZERO,
             timer: Time::NEVER,
             evicted: VecDeque::new(),
+            told: wire,
         };
         link.timer = link.soonest_timer();
         link
@@ -224,19 +227,57 @@ impl<T> QueuedLink<T> {
     /// Gives the wire another rate from `now` on, up to which the link must have been
     /// [advanced](super::Link::advance): the packet in transmission finishes at the old rate, and
     /// queue management and routers know the new one. Returns whether that can be, which it cannot
-    /// where the rate is that of a trace.
+    /// where the rate is that of a trace or a schedule.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
         if !self.wire.set_rate(now, rate) {
             return false;
         }
+        self.tell(now, rate);
+        self.timer = self.soonest_timer();
+        true
+    }
+
+    /// Queue management and routers hear of another rate.
+    #[cold]
+    fn tell(&mut self, now: Time, rate: Rate) {
+        self.told = rate;
         let sum = self.queues.iter().map(|queue| queue.weight).sum();
         for queue in &mut self.queues {
             let share = share(rate, queue.weight, sum);
             queue.router.on_rate(now, share);
             queue.aqm.on_rate(now, rate, share);
         }
-        self.timer = self.soonest_timer();
-        true
+    }
+
+    /// Before anything happens at `now`: queue management and routers hear of a rate that has changed
+    /// by a schedule, and an idle wire of an outage. That they hear of it only when there is something
+    /// to do makes no difference to them, and saves an event for each change.
+    #[inline]
+    fn look(&mut self, now: Time) {
+        if self.wire.has_clock() {
+            self.look_at_clock(now);
+        }
+    }
+
+    #[cold]
+    fn look_at_clock(&mut self, now: Time) {
+        if self.wire.look(now) {
+            // No queue counts as idle while nothing could be sent.
+            for queue in &mut self.queues {
+                queue.sent_until = queue.sent_until.max(self.wire.busy_until);
+            }
+        }
+        if let Some(rate) = self.wire.scheduled_rate(now)
+            && rate != self.told
+        {
+            self.tell(now, rate);
+        }
+    }
+
+    /// Gives the link another delay, for what leaves the wire from now on: another route, so that
+    /// packets may overtake those that are under way.
+    pub fn set_delay(&mut self, delay: Duration) {
+        self.wire.set_delay(delay);
     }
 
     /// Gives the wire another channel, for the packets whose transmission has not begun; a notifier
@@ -272,6 +313,7 @@ impl<T> QueuedLink<T> {
 
     #[inline]
     fn join(&mut self, now: Time, label: Label, packet: &mut Packet, handle: T) -> Option<Fate<T>> {
+        self.look(now);
         let idle_since = self.idle_since(now);
         let several = self.queues.len() > 1;
         let index = if several { self.queue_of(label) } else { 0 };
@@ -294,7 +336,7 @@ impl<T> QueuedLink<T> {
             let (backlog, _, router) = queue.parts(now, None);
             self.marked += u64::from(router.on_departure(now, &backlog, packet));
             let departure = self.wire.send(now, now, label, packet);
-            queue.sent_until = departure.end;
+            queue.sent_until = self.wire.busy_until;
             return Some(Fate::Sent { handle, arrived: now, departure });
         }
         let lane = if is_managed { aqm.lane(label, packet) } else { 0 };
@@ -380,6 +422,7 @@ impl<T> QueuedLink<T> {
     /// Lets the intervals of routers and queue management that are due end. One that does not move
     /// on by that has no further ones until a packet comes or goes.
     fn end_intervals(&mut self, now: Time) {
+        self.look(now);
         let idle_since = self.idle_since(now);
         for queue in &mut self.queues {
             let (backlog, aqm, router) = queue.parts(now, idle_since);
@@ -408,6 +451,7 @@ impl<T> QueuedLink<T> {
         if self.waiting == 0 || self.wire.busy_until > now {
             return None;
         }
+        self.look(now);
         let several = self.queues.len() > 1;
         let queues = &self.queues;
         let index = if several { self.turns.next(|index| queues[index].head()) } else { 0 };
@@ -430,7 +474,7 @@ impl<T> QueuedLink<T> {
             self.turns.charge(index, size);
         }
         let departure = self.wire.send(now, arrived, label, packet);
-        self.queues[index].sent_until = departure.end;
+        self.queues[index].sent_until = self.wire.busy_until;
         Some(Fate::Sent { handle, arrived, departure })
     }
 

@@ -1,8 +1,10 @@
 //! The wire of a link and its channel.
 
 use super::Departure;
+use super::clock::Clock;
 use crate::network::ChannelSpec;
 use crate::network::channel::Channel;
+use crate::network::impairment::{During, Impairments, Way};
 use crate::network::notifier::Notifier;
 use crate::network::rate_trace::{LinkRate, TraceWire};
 use crate::packet::{Label, Packet};
@@ -29,8 +31,12 @@ struct Special {
     /// The rate, where there is no byte time.
     rate: Option<Rate>,
     trace: Option<TraceWire>,
+    /// The rate, where it is scheduled or there are outages in which nothing is sent.
+    clock: Option<Box<Clock>>,
     channel: Option<Channel>,
     notifier: Option<Notifier>,
+    /// The way to the far end, where it is more than a delay.
+    way: Option<Box<Way>>,
     /// The rate before a change, of a packet that ends at that instant.
     earlier: Option<(Time, Pace)>,
 }
@@ -48,6 +54,13 @@ impl Pace {
         let byte_time = byte_time.unwrap_or(0);
         Pace { byte_time, rate: (byte_time == 0).then_some(rate) }
     }
+
+    /// Bits per second.
+    fn bps(self) -> u64 {
+        // A byte time that is not zero is exact.
+        let of_byte_time = || 8_000_000_000_000 / u64::from(self.byte_time.max(1));
+        self.rate.map_or_else(of_byte_time, Rate::as_bps)
+    }
 }
 
 impl Wire {
@@ -58,14 +71,18 @@ impl Wire {
         seed: u64,
         name: &str,
     ) -> Self {
-        let Pace { byte_time, rate: other_rate } = Pace::of(rate.mean());
+        let Pace { byte_time, rate: other_rate } = Pace::of(rate.told());
         let mut wire =
             Wire { busy_until: Time::ZERO, delay, special: None, byte_time, plain_byte_time: 0 };
         if other_rate.is_some() {
             wire.special().rate = other_rate;
         }
-        if let LinkRate::Trace(trace) = rate {
-            wire.special().trace = Some(TraceWire::new(trace.clone()));
+        match rate {
+            LinkRate::Constant(_) => {}
+            LinkRate::Trace(trace) => wire.special().trace = Some(TraceWire::new(trace.clone())),
+            LinkRate::Schedule(steps) => {
+                wire.special().clock = Some(Box::new(Clock::scheduled(steps.clone())));
+            }
         }
         if *channel != ChannelSpec::Clean {
             let stream = Stream::new(seed, "channel", name);
@@ -76,6 +93,50 @@ impl Wire {
 
     fn special(&mut self) -> &mut Special {
         self.special.get_or_insert_default()
+    }
+
+    /// Gives it these impairments, before the first packet.
+    pub(super) fn impair(&mut self, spec: &Impairments, seed: u64, name: &str) {
+        let bps = self.pace_under_way().bps();
+        if let Some(outages) = &spec.outages
+            && outages.during == During::Hold
+            && !self.is_traced()
+        {
+            self.clock(bps).set_outages(outages.when.clone());
+        }
+        if spec.arq.is_some_and(|arq| arq.air_time && arq.attempts > 1) && !self.is_traced() {
+            self.clock(bps);
+        }
+        if let (Some(arq), Some(notifier)) = (&spec.arq, self.notifier()) {
+            notifier.set_attempts(arq.attempts);
+        }
+        if let Some(way) = Way::new(spec, seed, name) {
+            self.delay = way.least_delay(self.delay);
+            self.special().way = Some(Box::new(way));
+        }
+    }
+
+    fn clock(&mut self, bps: u64) -> &mut Clock {
+        self.special().clock.get_or_insert_with(|| Box::new(Clock::constant(bps)))
+    }
+
+    /// Takes note of what keeps the wire from sending at `now`, if it is idle then. Does anything?
+    pub(super) fn look(&mut self, now: Time) -> bool {
+        if self.busy_until <= now
+            && let Some(Special { clock: Some(clock), .. }) = self.special.as_deref()
+        {
+            let free = clock.free(now);
+            if free > now {
+                self.busy_until = free;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The rate at that instant, if it changes by a schedule.
+    pub(super) fn scheduled_rate(&self, now: Time) -> Option<Rate> {
+        self.special.as_ref()?.clock.as_ref()?.scheduled_rate(now)
     }
 
     /// Sets the plain byte time; `elsewhere` something decides too.
@@ -114,29 +175,51 @@ impl Wire {
         packet: &mut Packet,
     ) -> Departure {
         let usual = self.transmission_time(packet.size);
-        let Special { rate, trace, channel, notifier, .. } =
+        let Special { rate, trace, clock, channel, notifier, way, .. } =
             &mut **self.special.get_or_insert_default();
-        let end = match (trace, rate) {
-            (Some(trace), _) => trace.send(start, arrived, packet.size),
-            (None, Some(rate)) => start + rate.transmission_time(packet.size),
-            (None, None) => start + usual,
+        let end = match (trace, &mut *clock, *rate) {
+            (Some(trace), ..) => trace.send(start, arrived, packet.size),
+            (None, Some(clock), _) => clock.send(start, packet.size),
+            (None, None, Some(rate)) => start + rate.transmission_time(packet.size),
+            (None, None, None) => start + usual,
         };
-        self.busy_until = end;
-        let destroyed =
+        // The channel is asked whatever an outage does, so that it draws the same numbers.
+        let corrupted =
             channel.as_mut().is_some_and(|channel| channel.destroys(end, label, packet));
+        let mut destroyed = corrupted || way.as_ref().is_some_and(|way| way.is_deaf(start, end));
+        let mut heard = end;
+        if destroyed && let Some(way) = way {
+            for _ in 1..way.attempts() {
+                let due = heard + way.retry_delay();
+                heard = match clock {
+                    Some(clock) if way.takes_air_time() => clock.send_again(due, packet.size),
+                    Some(clock) => clock.send_beside(due, packet.size),
+                    None => due + rate.map_or(usual, |rate| rate.transmission_time(packet.size)),
+                };
+                destroyed = way.destroys(channel.as_mut(), (due, heard), label, packet);
+                if !destroyed {
+                    break;
+                }
+            }
+        }
+        self.busy_until = clock.as_ref().map_or(end, |clock| clock.free(end));
         if let Some(notifier) = notifier {
             // The far end's business. Packets get there in this order, so that nothing else can
             // come between.
             notifier.on_packet(packet, destroyed);
         }
-        Departure { start, end, arrival: end + self.delay, destroyed }
+        let arrival = match way {
+            Some(way) => way.arrival(start, end, heard, self.delay),
+            None => end + self.delay,
+        };
+        Departure { start, end, arrival, destroyed }
     }
 
     /// Of what was handed to it, bytes that are not on the wire yet at `now`; `None` if the rate
     /// varies.
     pub(super) fn unsent_bytes(&self, now: Time) -> Option<u64> {
         let left = self.busy_until.max(now).since(now);
-        if self.is_traced() {
+        if self.is_traced() || self.has_clock() {
             return None;
         }
         let Pace { byte_time, rate } = self.pace_under_way();
@@ -161,9 +244,27 @@ impl Wire {
         self.special.as_ref().is_some_and(|special| special.trace.is_some())
     }
 
-    /// Another rate for what is sent from `now` on. Returns whether that can be: a trace stays.
+    /// Does the wire have a rate by schedule, times of silence or slots set aside?
+    #[inline]
+    pub(super) fn has_clock(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.clock.is_some())
+    }
+
+    /// Do packets reach the far end in the order in which they leave?
+    pub(super) fn keeps_order(&self) -> bool {
+        let way = self.special.as_ref().and_then(|special| special.way.as_ref());
+        way.is_none_or(|way| way.keeps_order())
+    }
+
+    /// Another rate for what is sent from `now` on. Returns whether that can be: a trace or a schedule
+    /// stays.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
         if self.is_traced() {
+            return false;
+        }
+        if let Some(Special { clock: Some(clock), .. }) = self.special.as_deref_mut()
+            && !clock.set_rate(rate.as_bps())
+        {
             return false;
         }
         let earlier = (self.busy_until > now).then(|| (self.busy_until, self.pace_under_way()));
@@ -174,6 +275,14 @@ impl Wire {
             (special.rate, special.earlier) = (rate, earlier);
         }
         true
+    }
+
+    /// Another delay for what leaves from now on.
+    pub(super) fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
+        let usual = Impairments::default();
+        let way = self.special().way.get_or_insert_with(|| Box::new(Way::of(&usual, 0, "")));
+        way.set_delay(delay);
     }
 
     /// Another channel for what is sent from now on.
@@ -192,7 +301,11 @@ impl Wire {
         }
     }
 
-    pub(super) fn set_notifier(&mut self, notifier: Option<Notifier>) {
+    pub(super) fn set_notifier(&mut self, mut notifier: Option<Notifier>) {
+        let way = self.special.as_ref().and_then(|special| special.way.as_ref());
+        if let (Some(way), Some(notifier)) = (way, &mut notifier) {
+            notifier.set_attempts(way.attempts());
+        }
         if notifier.is_some() || self.special.is_some() {
             self.special().notifier = notifier;
         }
@@ -208,12 +321,18 @@ impl Wire {
     }
 
     pub(super) fn count_between(&mut self, from: Time, until: Time) {
-        if let Some(Special { trace: Some(trace), .. }) = self.special.as_deref_mut() {
+        let Some(Special { trace, clock, .. }) = self.special.as_deref_mut() else { return };
+        if let Some(trace) = trace {
             trace.count_between(from, until);
+        }
+        if let Some(clock) = clock {
+            clock.count_between(from, until);
         }
     }
 
-    pub(super) fn trace_utilization(&self) -> Option<f64> {
-        self.special.as_ref()?.trace.as_ref().map(TraceWire::utilization)
+    pub(super) fn utilization(&self) -> Option<f64> {
+        let Special { trace, clock, .. } = self.special.as_deref()?;
+        let traced = trace.as_ref().map(TraceWire::utilization);
+        traced.or_else(|| clock.as_ref().map(|clock| clock.utilization()))
     }
 }

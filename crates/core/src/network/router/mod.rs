@@ -7,6 +7,7 @@
 mod congestion_warning;
 mod ecn_threshold;
 pub mod estcp;
+mod forged;
 mod none;
 mod xcp;
 mod xtcp;
@@ -14,6 +15,7 @@ mod xtcp;
 pub use congestion_warning::{CongestionWarning, WarningSpec};
 pub use ecn_threshold::EcnThreshold;
 pub use estcp::{EstcpSpec, Gamma, Phase, TrafficController};
+pub use forged::{ForgedMarks, ForgedSpec, ForgingRouter};
 pub use none::NoRouter;
 pub use xcp::{XcpRouter, XcpSpec};
 pub use xtcp::CongestionCounter;
@@ -40,6 +42,7 @@ axis! {
     EcnThreshold: EcnThreshold,
     Estcp: Box<TrafficController>,
     Warning: Box<CongestionWarning>,
+    Forged: ForgingRouter,
 }
 
 impl RouterSpec {

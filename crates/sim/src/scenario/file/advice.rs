@@ -9,7 +9,9 @@ use windward_core::part::{Setting, Value};
 use windward_core::units::Duration;
 
 use super::group::Group;
-use crate::scenario::{FlowSpec, LinkSpec, Pattern, Traffic};
+use super::{endpoint, stack};
+use crate::scenario::{FlowSpec, LinkSpec, Media, Pattern, Traffic};
+use crate::stack::Facts;
 
 /// One sentence per thing, each naming the flows and what to do. `loss_free` says of which links
 /// the file says nothing about losses.
@@ -18,12 +20,16 @@ pub(super) fn warnings(
     flows: &[FlowSpec],
     links: &[LinkSpec],
     loss_free: &[bool],
+    end: Duration,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         // The flows of a group have like routes.
         let Some(flow) = flows.iter().find(|flow| flow.group == index) else { continue };
         warnings.extend(without_effect(group));
+        warnings.extend(cut_short(group, end));
+        warnings.extend(unrepeatable(group));
+        warnings.extend(other_sizes(groups, group));
         let forward: Vec<&LinkSpec> = flow.forward.iter().map(|&link| &links[link]).collect();
         warnings.extend(ecn_without_marks(group.name, flow, &forward));
         warnings.extend(ecn_of_rate_based(group.name, flow));
@@ -40,15 +46,38 @@ pub(super) fn warnings(
     warnings
 }
 
+/// Transfers that begin so late that they cannot end.
+fn cut_short(group: &Group<'_>, end: Duration) -> Option<String> {
+    let goes_on = group.arrivals.as_ref().is_some_and(|plan| plan.go_on_until(end));
+    goes_on.then(|| {
+        format!(
+            "flows `{}`: transfers begin until the run ends, so that the last of them do not end \
+             and completion times have no mean; give `arrivals` an earlier `until`",
+            group.name
+        )
+    })
+}
+
 /// Parameters that the flows give themselves and their protocol does not know. What `[endpoint]`
 /// says is for whom it concerns.
 fn without_effect(group: &Group<'_>) -> Option<String> {
-    let Traffic::Transport { protocol, .. } = &group.traffic else { return None };
-    let idle = |key: &str| protocol.applies(key) == Some(false);
+    let (name, idle): (_, &dyn Fn(&str) -> bool) = match &group.traffic {
+        Traffic::Transport { protocol, .. } => {
+            (protocol.name, &|key| protocol.applies(key) == Some(false) || key.starts_with("quic."))
+        }
+        Traffic::Stack { stack, .. } => (stack.facts().name, &|key| {
+            let table = key.split('.').next().unwrap_or_default();
+            endpoint::keys().iter().any(|known| known.name == table)
+                && !stack::KEYS.contains(&table)
+        }),
+        Traffic::Datagrams { .. } => return None,
+    };
     let mut ignored = Vec::new();
     for key in group.section.keys() {
         // A protocol without a response to marks has a warning of its own.
-        if key == "ecn" && protocol.window.paces() {
+        if key == "ecn"
+            && matches!(&group.traffic, Traffic::Transport { protocol, .. } if protocol.window.paces())
+        {
             continue;
         }
         if idle(key) {
@@ -59,15 +88,43 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
         }
     }
     let (verb, it) = if ignored.len() == 1 { ("has", "it") } else { ("have", "them") };
+    let which = match &group.traffic {
+        Traffic::Stack { .. } => "docs/stacks.md for the keys".to_owned(),
+        _ => format!("`windward explain {name} --markdown` for the parameters"),
+    };
     (!ignored.is_empty()).then(|| {
         format!(
-            "flows `{}`: {} {verb} no effect on {name}; leave {it} out, or see `windward explain \
-             {name} --markdown` for the parameters that apply",
+            "flows `{}`: {} {verb} no effect on {name}; leave {it} out, or see {which} that apply",
             group.name,
             ignored.join(", "),
-            name = protocol.name
         )
     })
+}
+
+/// Runs that may differ though the seed is the same.
+fn unrepeatable(group: &Group<'_>) -> Option<String> {
+    let Traffic::Stack { stack, .. } = &group.traffic else { return None };
+    let Facts { name, unrepeatable, .. } = stack.facts();
+    unrepeatable.map(|why| format!("flows `{}`: runs of {name} may differ: {why}", group.name))
+}
+
+/// Connections of ours and of a stack side by side, with packets of different sizes because the file
+/// gives none.
+fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
+    let Traffic::Stack { stack, config, .. } = &group.traffic else { return None };
+    let other = groups.iter().find(|other| {
+        matches!(&other.traffic, Traffic::Transport { config: own, .. }
+            if own.packet_size != config.packet_size)
+    })?;
+    Some(format!(
+        "flows `{}` of {} have packets of {} bytes and flows `{}` of {}: compare them with \
+         `endpoint.packet_size` alike",
+        group.name,
+        stack.facts().name,
+        config.packet_size,
+        other.name,
+        other.packet_size()
+    ))
 }
 
 /// ECN that no queue answers is a plain TCP.
@@ -235,7 +292,13 @@ fn crowded_out(
 /// Does a plain connection send until the queue overflows? Not if it goes by delays, answers the
 /// marks of this queue, or has no window for more than the path holds.
 fn fills_queues(flow: &FlowSpec, links: &[LinkSpec], marks: bool) -> bool {
-    let Traffic::Transport { protocol, config, packets } = &flow.kind.traffic else { return false };
+    if let Traffic::Stack { config, bytes, .. } = &flow.kind.traffic {
+        return bytes.is_none() && !(marks && config.ecn);
+    }
+    let Traffic::Transport { protocol, config, packets, arrivals: None } = &flow.kind.traffic
+    else {
+        return false;
+    };
     let by_delay = matches!(protocol.window, WindowLaw::Vegas(_) | WindowLaw::Copa(_));
     if protocol.router != RouterKind::Any || by_delay || (marks && config.ecn) {
         return false;
@@ -252,7 +315,7 @@ fn fills_queues(flow: &FlowSpec, links: &[LinkSpec], marks: bool) -> bool {
 fn offered_bps(group: &Group<'_>) -> f64 {
     let Traffic::Datagrams { pattern, .. } = &group.traffic else { return 0.0 };
     let rate = match pattern {
-        Pattern::Constant { rate } => rate.as_bps() as f64,
+        Pattern::Constant { rate } | Pattern::Media(Media { rate, .. }) => rate.as_bps() as f64,
         Pattern::Exponential { rate, mean_on, mean_off } => {
             let (on, off) = (mean_on.as_secs_f64(), mean_off.as_secs_f64());
             rate.as_bps() as f64 * on / (on + off)

@@ -20,7 +20,10 @@ use super::group::{Group, MAX_FLOWS};
 use super::link::{Class, Classes, LinkPlan, NotifierChoice, RouterChoice};
 use super::section::{Field, Result, Section, Spot};
 use crate::name::{Names, NamesInMaking};
-use crate::scenario::{FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_DURATION, Scenario};
+use crate::scenario::{
+    FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
+    Scenario, Traffic,
+};
 
 /// Bounds that keep a file from asking for more memory than it can mean.
 const MAX_LINKS: usize = 2_000_000;
@@ -53,20 +56,41 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let mut links = Links::default();
     let routes = routes(root, &groups, &mut links)?;
     links.by_hash = HashMap::new(); // That was the last of them.
+    links.check_changes(duration)?;
     let kinds = links.kinds(&groups, &routes)?;
 
     let names = flow_names(&groups, &routes);
     let mut flows = Vec::with_capacity(names.len());
+    let mut transfers = 0.0;
     for (index, (group, routes)) in groups.iter().zip(routes).enumerate() {
-        let (traffic, start, stop) = (group.traffic.clone(), group.start, group.stop);
-        let kind = Arc::new(FlowKind { traffic, start, stop });
+        let at = |route: &Route| {
+            let named = |field| measured_at(&field, route, &links);
+            let named = group.section.read("bottleneck", named)?;
+            Ok(named.unwrap_or(route.bottleneck))
+        };
+        let mut kind =
+            FlowKind { traffic: group.traffic.clone(), start: group.start, stop: group.stop };
+        if let (Some(plan), Some(first)) = (&group.arrivals, routes.first()) {
+            let rate = links.wire(at(first)?).rate.mean();
+            let (of_each, expected) =
+                plan.resolve(group.count, rate, group.packet_size(), duration)?;
+            transfers += expected;
+            if transfers > MAX_TRANSFERS {
+                return Err(plan.error(format!(
+                    "more than {MAX_TRANSFERS} transfers are to be expected up to this group"
+                )));
+            }
+            kind.start = (of_each.from, of_each.from);
+            if let Traffic::Transport { arrivals, .. } = &mut kind.traffic {
+                *arrivals = Some(of_each);
+            }
+        }
+        let kind = Arc::new(kind);
         for route in routes {
-            let bottleneck =
-                group.section.read("bottleneck", |field| measured_at(&field, &route, &links))?;
             flows.push(FlowSpec {
                 name: names.get(flows.len()),
                 group: index,
-                bottleneck: bottleneck.unwrap_or(route.bottleneck),
+                bottleneck: at(&route)?,
                 forward: route.forward,
                 reverse: route.reverse,
                 kind: Arc::clone(&kind),
@@ -77,7 +101,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
     let links = links.finish(kinds);
     let sample = sample(root, duration, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
-        warnings: advice::warnings(&groups, &flows, &links, &loss_free),
+        warnings: advice::warnings(&groups, &flows, &links, &loss_free, duration),
         duration,
         warmup: warmup.unwrap_or(Duration::ZERO),
         seed: seed.unwrap_or(1),
@@ -171,6 +195,23 @@ impl Links {
         slowest.unwrap_or(0)
     }
 
+    /// Errors if a schedule changes more often in a run of that length than anybody means.
+    fn check_changes(&self, duration: Duration) -> Result<()> {
+        for (link, plan) in self.plans.iter().enumerate() {
+            let changes =
+                plan.rate.changes(duration).saturating_add(plan.impairments.changes(duration));
+            if changes > MAX_CHANGES {
+                let message = format!(
+                    "rate, delay and outages of link `{}` change {changes} times in {duration}, more \
+                     than {MAX_CHANGES}",
+                    self.name(link)
+                );
+                return Err(plan.spot.error(message).with_help("let it `repeat` after longer"));
+            }
+        }
+        Ok(())
+    }
+
     /// What every link is but for its name and its delay, and a check that queues and routers suit
     /// the flows. Most links are like one a little before.
     fn kinds(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<Arc<LinkKind>>> {
@@ -201,6 +242,7 @@ impl Links {
                     }
                     NotifierChoice::Auto => NotifierSpec::Off,
                 },
+                impairments: plan.impairments.clone(),
             };
             let equal = made.iter().rev().take(LOOK_BACK).find(|made| *made.2 == kind);
             let kind = equal.map_or_else(|| Arc::new(kind), |made| Arc::clone(&made.2));

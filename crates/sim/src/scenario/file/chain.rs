@@ -150,6 +150,9 @@ impl<'a> Chain<'a> {
             if shared {
                 section.forbid(&["delay_to"], "a shared hop has one delay")?;
             }
+            if there.delay_changes() {
+                section.forbid(&["delay_to"], "a delay that changes by itself is not spread")?;
+            }
         }
         Ok(Hop {
             name: key.replace('_', "-"),

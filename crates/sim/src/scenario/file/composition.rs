@@ -85,9 +85,10 @@ fn compose(field: &Field<'_>) -> Result<Protocol> {
 
 fn row(field: &Field<'_>) -> Result<Protocol> {
     let name = field.clone().text()?;
-    protocols::find(name)
-        .copied()
-        .ok_or_else(|| field.unknown("protocol", name, PROTOCOLS.iter().map(|p| p.name)))
+    let own = field.protocols();
+    let found = own.iter().find(|p| p.name == name).or_else(|| protocols::find(name));
+    let all = || own.iter().chain(PROTOCOLS).map(|p| p.name);
+    found.copied().ok_or_else(|| field.unknown("protocol", name, all()))
 }
 
 /// Puts the part that `section` names on an axis.

@@ -4,12 +4,13 @@
 use std::sync::OnceLock;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::part::{self, Setting};
+use windward_core::part::{self, Parameters, Setting};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::parameter;
 use super::schema::{self, Key};
 use super::section::{Result, Section};
+use crate::stack::StackConfig;
 
 /// The largest packet: an IPv6 jumbogram of 1 MiB.
 pub(super) const MAX_PACKET_SIZE: u32 = EndpointConfig::MAX_PACKET_SIZE;
@@ -106,6 +107,8 @@ pub(super) fn keys() -> &'static [Key] {
                 None => tables.push((table.name, table.about, table.settings)),
             }
         }
+        let quic = part::settings(&StackConfig::default());
+        tables.push((quic[0].table, StackConfig::TABLES[0].1, quic));
         keys.extend(tables.into_iter().map(|(name, about, settings)| {
             let inner = settings.iter().map(|s| parameter::key(s, "")).collect();
             schema::made_table(name, about, inner)

@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
-use windward_core::endpoint::EndpointConfig;
+use windward_core::endpoint::{Conduct, EndpointConfig};
 use windward_core::network::RouterKind;
 use windward_core::units::{Duration, Rate, Time};
 
+use super::arrivals::Plan;
 use super::composition;
 use super::endpoint::{self, MAX_PACKET_SIZE};
 use super::schema;
 use super::section::{Amount, Field, Result, Section};
-use crate::scenario::{MAX_DURATION, Pattern, Traffic};
+use super::stack;
+use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
 
 /// The most flows of all groups together. Four links for each reach the bound on links.
 pub(super) const MAX_FLOWS: usize = 500_000;
+
+/// How receivers behave.
+pub(super) const RECEIVERS: [&str; 5] =
+    ["honest", "optimistic", "divides", "duplicates", "hides-marks"];
 
 /// The most intervals of the schedules of all flows of a group together.
 const MAX_INTERVALS: usize = 1_000_000;
@@ -27,6 +33,8 @@ pub(super) struct Group<'a> {
     pub(super) traffic: Traffic,
     pub(super) start: (Time, Time),
     pub(super) stop: Option<Time>,
+    /// The process by which its connections come, if they do by themselves.
+    pub(super) arrivals: Option<Plan>,
 }
 
 impl<'a> Group<'a> {
@@ -40,7 +48,10 @@ impl<'a> Group<'a> {
         let name = section.require("group", "group = \"bulk\"", Field::name)?;
         let section = section.named(format!("flows.{name}"));
         let count = section.read("count", |field| field.integer(1..=MAX_FLOWS as u64))?;
-        let config = endpoint::read(*defaults, &section)?;
+        let mut config = endpoint::read(*defaults, &section)?;
+        if let Some(conduct) = section.read("receiver", |field| receiver(&field))? {
+            config.receiver = conduct;
+        }
         let start = section.read("start", start)?.unwrap_or_default();
         let stop = section.read("stop", |field| {
             let stop = Time::ZERO + field.clone().instant()?;
@@ -59,7 +70,23 @@ impl<'a> Group<'a> {
                 "the schedules of all flows have more than {MAX_INTERVALS} intervals"
             )));
         }
-        Ok(Group { traffic, count, section, name, start, stop })
+        if !matches!(traffic, Traffic::Transport { .. }) {
+            section.forbid(&["receiver"], "only protocols of the table have such receivers")?;
+        }
+        let arrivals = section.read("arrivals", |field| {
+            if !traffic.is_connection() {
+                return Err(field.error("datagrams make no transfers: give `protocol`"));
+            }
+            if let Traffic::Stack { stack, .. } = &traffic {
+                let message =
+                    format!("connections of {} do not come by themselves", stack.facts().name);
+                return Err(field.error(message).with_help("give `size` and `start`"));
+            }
+            let why = "`arrivals` says how much the flows transfer, and when";
+            section.forbid(&["size", "start", "stop"], why)?;
+            Plan::read(&field, config.packet_size)
+        })?;
+        Ok(Group { traffic, count, section, name, start, stop, arrivals })
     }
 
     /// What the flows ask of routers.
@@ -71,7 +98,7 @@ impl<'a> Group<'a> {
     pub(super) fn asks_for_notices(&self) -> bool {
         match &self.traffic {
             Traffic::Transport { protocol, .. } => protocol.feedback.notification().is_some(),
-            Traffic::Datagrams { .. } => false,
+            Traffic::Stack { .. } | Traffic::Datagrams { .. } => false,
         }
     }
 
@@ -79,14 +106,17 @@ impl<'a> Group<'a> {
     pub(super) fn packet_size(&self) -> u32 {
         match &self.traffic {
             Traffic::Transport { config, .. } => config.packet_size,
+            Traffic::Stack { config, .. } => config.packet_size,
             Traffic::Datagrams { packet_size, .. } => *packet_size,
         }
     }
 
-    /// Size of their acknowledgments, if they have any.
+    /// Size of the largest packets that go back, if there are any.
     pub(super) fn ack_size(&self) -> Option<u32> {
         match &self.traffic {
             Traffic::Transport { config, .. } => Some(config.ack_size),
+            // A handshake has large ones.
+            Traffic::Stack { config, .. } => Some(config.packet_size),
             Traffic::Datagrams { .. } => None,
         }
     }
@@ -120,14 +150,17 @@ fn traffic(
     let mut given = kinds.filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((kind, field)) = given.next() else {
         return Err(section.error("`protocol` is missing").with_help(
-            "write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off` or \
-                 `schedule` for datagrams",
+            "write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off`, \
+                 `media` or `schedule` for datagrams",
         ));
     };
     if let Some((_, second)) = given.next() {
         return Err(second.error(format!("the flows already have `{kind}`")));
     }
     if kind == "protocol" {
+        if let Some(stack) = stack::named(&field)? {
+            return stack::read(stack, section, common, &field);
+        }
         let preset = match (endpoint::preset(section)?, common) {
             (None, Some(common)) => endpoint::preset(common)?,
             (own, _) => own,
@@ -142,10 +175,49 @@ fn traffic(
         })?;
         let packets = section.read("size", |field| size(&field, config.packet_size))?;
         let (protocol, config) = (Arc::new(protocol), Arc::new(config));
-        return Ok(Traffic::Transport { protocol, config, packets });
+        return Ok(Traffic::Transport { protocol, config, packets, arrivals: None });
     }
     section.forbid(&["size"], "datagrams have no size: give `stop`")?;
     datagrams(kind, field, config.packet_size)
+}
+
+/// How the receivers behave.
+fn receiver(field: &Field<'_>) -> Result<Conduct> {
+    let (kind, section) = match field.is_table() {
+        false => (field.clone(), None),
+        true => {
+            let section = field.clone().section()?;
+            let kind = section.require("kind", "kind = \"optimistic\"", Ok)?;
+            (kind, Some(section))
+        }
+    };
+    let word = kind.word(&RECEIVERS)?;
+    let number = |key: &str, range| match &section {
+        Some(section) => section.read(key, |field| field.small(range)),
+        None => Ok(None),
+    };
+    let (conduct, own) = match word {
+        "optimistic" => {
+            let ahead = number("ahead", 0..=1 << 20)?.unwrap_or(0);
+            (Conduct::Optimistic { ahead }, "ahead")
+        }
+        "divides" => {
+            let pieces = number("pieces", 2..=1000)?.unwrap_or(4);
+            (Conduct::Divides { pieces }, "pieces")
+        }
+        "duplicates" => {
+            let copies = number("copies", 1..=1000)?.unwrap_or(3);
+            (Conduct::Duplicates { copies }, "copies")
+        }
+        "hides-marks" => (Conduct::HidesMarks, ""),
+        _ => (Conduct::Honest, ""),
+    };
+    for key in ["ahead", "pieces", "copies"].into_iter().filter(|key| *key != own) {
+        if let Some(field) = section.as_ref().and_then(|section| section.get(key)) {
+            return Err(field.error(format!("a receiver that is `{word}` has no such number")));
+        }
+    }
+    Ok(conduct)
 }
 
 /// A size in packets, rounded up.
@@ -171,6 +243,12 @@ fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic>
     let section = field.section()?;
     let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
     let rate = section.require("rate", "rate = \"1Mbit\"", Field::rate)?;
+    let packet_size = size.unwrap_or(default_size);
+    if kind == "media" {
+        let media = media(&section, rate)?;
+        media.validate(packet_size).map_err(|wrong| section.error(wrong))?;
+        return Ok(Traffic::Datagrams { packet_size, pattern: Pattern::Media(media) });
+    }
     let mean = |key, example| -> Result<Duration> {
         section.require(key, example, |field| field.positive(MAX_DURATION))
     };
@@ -183,7 +261,22 @@ fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic>
             mean_off: mean("mean_off", "mean_off = \"1s\"")?,
         }
     };
-    Ok(Traffic::Datagrams { packet_size: size.unwrap_or(default_size), pattern })
+    Ok(Traffic::Datagrams { packet_size, pattern })
+}
+
+fn media(section: &Section<'_>, rate: Rate) -> Result<Media> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    const SHORTEST_REPORT: Duration = Duration::from_millis(10);
+    let report = section.read("report_interval", |f| f.duration(SHORTEST_REPORT..=HOUR))?;
+    Ok(Media {
+        rate,
+        fps: section.read("fps", |field| field.above_zero(1000.0))?.unwrap_or(30.0),
+        variation: section.read("variation", |field| field.float(0.0..=1.0))?.unwrap_or(0.15),
+        deadline: section
+            .read("deadline", |field| field.duration(Duration::ZERO..=HOUR))?
+            .unwrap_or(Duration::from_millis(100)),
+        report_interval: report.unwrap_or(Duration::from_secs(1)),
+    })
 }
 
 fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {

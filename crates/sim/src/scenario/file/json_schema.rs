@@ -50,6 +50,8 @@ impl Tables {
             "links" => "graph_link",
             "flows" => "group",
             _ if has("shared") => "hop",
+            _ if has("at") => "step",
+            _ if has("attempts") => "arq",
             _ if has("delay") => "link",
             _ if has("weight") && has("router") => "class",
             _ => key,
@@ -77,6 +79,12 @@ impl Tables {
                 either(vec![json!({ "enum": names() }), self.reference(name, keys)])
             }
             Kind::ValueOrTable(keys) => either(vec![any_value(), self.reference(name, keys)]),
+            Kind::TableOrSchedule(keys) => {
+                let schedule = schema::find(keys, "schedule");
+                let list = schedule.map(|key| self.below(key.name, key.kind, &key.values));
+                let list = list.map(Value::Object);
+                either(list.into_iter().chain([self.reference(name, keys)]).collect())
+            }
             Kind::Tables(keys, _) => {
                 json!({ "type": "array", "items": self.reference(name, keys) })
             }

@@ -6,31 +6,38 @@ use std::hash::{Hash, Hasher};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, LinkRate, NotifierSpec, QueueLimit, RateTrace, RouterKind,
-    RouterSpec,
+    AqmSpec, ArqSpec, ChainClock, ChannelSpec, DelaySteps, During, Impairments, JitterSpec,
+    LinkRate, NotifierSpec, OutageSpec, QueueLimit, RateTrace, ReorderSpec, RouterKind, RouterSpec,
+    TraceError,
 };
 use windward_core::part::{self, Setting, Value};
 use windward_core::units::{Duration, Probability};
 
 use super::error::{Place, ScenarioError};
+use super::impairment::{self, Delay};
 use super::parameter;
-use super::section::{Amount, DAY, Field, Result, Section, Spot};
+use super::section::{Amount, Field, Result, Section, Spot};
 use crate::scenario::MAX_DURATION;
 
 /// What one or several tables say about a link; a later table goes over an earlier one.
 #[derive(Debug, Clone)]
 pub(super) struct LinkFields {
     rate: Option<LinkRate>,
-    delay: Option<Duration>,
+    delay: Option<Delay>,
     queue: Option<QueueLimit>,
     aqm: Option<AqmSpec>,
     router: Option<RouterChoice>,
     classes: Option<Classes>,
     channel: Option<ChannelSpec>,
     notifier: Option<NotifierChoice>,
+    /// That there is none may be said too.
+    jitter: Option<Option<JitterSpec>>,
+    reorder: Option<Option<ReorderSpec>>,
+    outages: Option<Option<OutageSpec>>,
+    arq: Option<Option<ArqSpec>>,
     spot: Spot,
 }
 
@@ -38,6 +45,7 @@ pub(super) struct LinkFields {
 #[derive(Debug, Clone)]
 pub(super) struct LinkPlan {
     pub(super) rate: LinkRate,
+    /// In the long run, if it changes.
     pub(super) delay: Duration,
     pub(super) limit: QueueLimit,
     pub(super) aqm: AqmSpec,
@@ -47,6 +55,7 @@ pub(super) struct LinkPlan {
     /// Does the file speak of losses here, if only to say that there are none?
     pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
+    pub(super) impairments: Impairments,
     pub(super) spot: Spot,
 }
 
@@ -105,6 +114,10 @@ impl LinkFields {
             classes: None,
             channel: None,
             notifier: None,
+            jitter: None,
+            reorder: None,
+            outages: None,
+            arq: None,
             spot,
         }
     }
@@ -112,13 +125,17 @@ impl LinkFields {
     pub(super) fn read(section: &Section<'_>) -> Result<Self> {
         Ok(LinkFields {
             rate: section.read("rate", rate)?,
-            delay: section.read("delay", |field| field.duration(Duration::ZERO..=DAY))?,
+            delay: section.read("delay", impairment::delay)?,
             queue: section.read("queue", |field| queue(&field))?,
             aqm: section.read("aqm", |field| aqm(&field))?,
             router: section.read("router", |field| router(&field))?,
             classes: section.read("classes", classes)?,
             channel: channel(section)?,
             notifier: section.read("notifier", notifier)?,
+            jitter: section.read("jitter", impairment::jitter)?,
+            reorder: section.read("reorder", impairment::reorder)?,
+            arq: section.read("arq", impairment::arq)?,
+            outages: section.read("outages", |field| impairment::outages(&field))?,
             spot: section.spot(),
         })
     }
@@ -143,14 +160,32 @@ impl LinkFields {
             classes: over.classes.or(base.classes),
             channel: over.channel.or(base.channel),
             notifier: over.notifier.or(base.notifier),
+            jitter: over.jitter.or(base.jitter),
+            reorder: over.reorder.or(base.reorder),
+            outages: over.outages.or(base.outages),
+            arq: over.arq.or(base.arq),
             spot: over.spot,
         }
     }
 
-    /// The way back: the same wire and queue, without losses and classes and with the router it
-    /// needs.
+    /// The way back: the same wire and queue, at the same times, without losses, jitter, reordering
+    /// and classes and with the router it needs.
     pub(super) fn mirrored(&self) -> Self {
-        LinkFields { router: None, classes: None, channel: None, notifier: None, ..self.clone() }
+        LinkFields {
+            router: None,
+            classes: None,
+            channel: None,
+            notifier: None,
+            jitter: None,
+            reorder: None,
+            arq: None,
+            ..self.clone()
+        }
+    }
+
+    /// Does the delay change by itself?
+    pub(super) fn delay_changes(&self) -> bool {
+        matches!(self.delay, Some(Delay::Changing(_)))
     }
 
     pub(super) fn finish(self) -> Result<Rc<LinkPlan>> {
@@ -159,9 +194,36 @@ impl LinkFields {
                 .error(format!("`{key}` is missing"))
                 .with_help(format!("write for instance `{example}`"))
         };
+        let rate = self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?;
+        let delay = self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?;
+        let outages = self.outages.flatten();
+        if let (LinkRate::Trace(_), Some(OutageSpec { during: During::Hold, .. })) =
+            (&rate, &outages)
+        {
+            let message = "a rate that is a trace says by itself when nothing is sent";
+            return Err(self.spot.error(message).with_help(
+                "leave the opportunities out of the trace, or destroy what is sent: \
+                 `outages.during = \"drop\"`",
+            ));
+        }
+        let arq = self.arq.flatten();
+        if let (LinkRate::Trace(_), Some(ArqSpec { air_time: true, .. })) = (&rate, &arq) {
+            let message = "the opportunities of a trace cannot be set aside for retransmissions";
+            return Err(self.spot.error(message).with_help("write `arq.air_time = false`"));
+        }
         Ok(Rc::new(LinkPlan {
-            rate: self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?,
-            delay: self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?,
+            rate,
+            delay: delay.mean(),
+            impairments: Impairments {
+                delay: match delay {
+                    Delay::Constant(_) => None,
+                    Delay::Changing(delay) => Some(delay),
+                },
+                jitter: self.jitter.flatten(),
+                reorder: self.reorder.flatten(),
+                outages,
+                arq,
+            },
             limit: self.queue.unwrap_or_default(),
             aqm: self.aqm.unwrap_or_default(),
             router: self.router.unwrap_or(RouterChoice::Auto),
@@ -180,6 +242,11 @@ fn rate(field: Field<'_>) -> Result<LinkRate> {
         return Ok(field.rate()?.into());
     }
     let section = field.section()?;
+    if let Some(field) = section.get("schedule") {
+        section.forbid(&["trace", "opportunities"], "the rate already has a `schedule`")?;
+        return impairment::scheduled_rate(&section, &field);
+    }
+    section.forbid(&["repeat"], "a trace starts over after its last opportunity")?;
     match (section.get("trace"), section.get("opportunities")) {
         (Some(field), None) => trace_file(&field),
         (None, Some(field)) => Ok(opportunities(&field)?.into()),
@@ -192,33 +259,68 @@ fn rate(field: Field<'_>) -> Result<LinkRate> {
 
 /// The trace files read so far, by path.
 #[derive(Debug, Default)]
-pub(super) struct Traces(Mutex<BTreeMap<PathBuf, LinkRate>>);
+pub(super) struct Traces {
+    rates: Mutex<BTreeMap<PathBuf, LinkRate>>,
+    delays: Mutex<BTreeMap<PathBuf, Arc<DelaySteps>>>,
+}
 
 impl Traces {
     /// Paths and contents, in the order of the paths.
     pub(super) fn hash(&self, state: &mut impl Hasher) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
+        self.delays.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
+    }
+
+    /// The trace of delays in the file that `field` names, whose text `parse` reads.
+    pub(super) fn delay(
+        &self,
+        field: &Field<'_>,
+        parse: impl Fn(&str, String) -> Result<Arc<DelaySteps>>,
+    ) -> Result<Arc<DelaySteps>> {
+        once(&self.delays, field, parse)
     }
 }
 
-/// A trace in the file that `field` names, as seen from the scenario's folder.
-fn trace_file(field: &Field<'_>) -> Result<LinkRate> {
+/// What is in the file that `field` names, as seen from the scenario's folder: read once.
+fn once<T: Clone>(
+    known: &Mutex<BTreeMap<PathBuf, T>>,
+    field: &Field<'_>,
+    parse: impl Fn(&str, String) -> Result<T>,
+) -> Result<T> {
     let name = field.clone().text()?;
     let path = field.folder().join(name);
     // What a thread that panicked left is complete: it is only added to.
-    let mut known = field.traces().0.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(rate) = known.get(&path) {
-        return Ok(rate.clone());
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(trace) = known.get(&path) {
+        return Ok(trace.clone());
     }
-    let rate: LinkRate = read_trace(field, &path)?.into();
-    known.insert(path, rate.clone());
-    Ok(rate)
+    let trace = parse(&read_trace(field, &path)?, path.display().to_string())?;
+    known.insert(path, trace.clone());
+    Ok(trace)
 }
 
-fn read_trace(field: &Field<'_>, path: &Path) -> Result<RateTrace> {
+/// A trace of opportunities in the file that `field` names.
+fn trace_file(field: &Field<'_>) -> Result<LinkRate> {
+    const HELP: &str = "a trace has one time stamp in whole milliseconds a line, in order, each \
+                        good for 1500 bytes";
+    once(&field.traces().rates, field, |text, file| {
+        RateTrace::parse(text).map(LinkRate::from).map_err(|error| trace_error(file, error, HELP))
+    })
+}
+
+/// What is wrong in the text of a trace.
+pub(super) fn trace_error(file: String, error: TraceError, help: &str) -> ScenarioError {
+    let place = match error.index {
+        Some(index) => Place::Line { file, line: index + 1 },
+        None => Place::File { file },
+    };
+    ScenarioError::new(place, error.reason).with_help(help)
+}
+
+fn read_trace(field: &Field<'_>, path: &Path) -> Result<String> {
     const LARGEST: u64 = 64 << 20;
     let shown = path.display().to_string();
-    let text = read_text(path, LARGEST).map_err(|error| match error.kind() {
+    read_text(path, LARGEST).map_err(|error| match error.kind() {
         ErrorKind::NotFound => field
             .error(format!("no such file: {shown}"))
             .with_help("the path is relative to the folder of the scenario file"),
@@ -228,16 +330,6 @@ fn read_trace(field: &Field<'_>, path: &Path) -> Result<RateTrace> {
         }
         ErrorKind::InvalidData => field.error(format!("{shown} is not a text")),
         _ => field.error(format!("{shown} cannot be read: {error}")),
-    })?;
-    RateTrace::parse(&text).map_err(|error| {
-        let place = match error.index {
-            Some(index) => Place::Line { file: shown, line: index + 1 },
-            None => Place::File { file: shown },
-        };
-        ScenarioError::new(place, error.reason).with_help(
-            "a trace has one time stamp in whole milliseconds a line, in order, each good for \
-             1500 bytes",
-        )
     })
 }
 

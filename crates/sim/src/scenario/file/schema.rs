@@ -13,7 +13,7 @@ use super::error::{ScenarioError, suggest};
 use super::parameter;
 use super::section::Result;
 use super::tree::{Node, Table, Value};
-use super::{endpoint, link};
+use super::{endpoint, group, link};
 
 /// A key and what may stand under it.
 #[derive(Debug)]
@@ -70,6 +70,8 @@ pub(super) enum Kind {
     ValueOrTable(Keys),
     /// An array of tables, each known by the value of one of its keys.
     Tables(Keys, &'static str),
+    /// A table, or an array of tables that says the same as a table with that `schedule`.
+    TableOrSchedule(Keys),
     /// Not ours to read.
     Foreign,
 }
@@ -127,10 +129,21 @@ pub(super) fn check(file: &str, path: &str, table: &Table, keys: Keys) -> Result
                 Kind::Table(keys)
                 | Kind::WordOrTable(keys, _)
                 | Kind::BaseOrTable(keys, _)
-                | Kind::ValueOrTable(keys),
+                | Kind::ValueOrTable(keys)
+                | Kind::TableOrSchedule(keys),
                 Value::Table(table),
             ) => {
                 check(file, &path, table, keys)?;
+            }
+            (Kind::TableOrSchedule(keys), Value::Array(items)) => {
+                let Some(Key { kind: Kind::Tables(keys, _), .. }) = find(keys, "schedule") else {
+                    continue;
+                };
+                for (index, item) in items.iter().enumerate() {
+                    if let Value::Table(table) = &item.value {
+                        check(file, &format!("{path}[{index}]"), table, keys)?;
+                    }
+                }
             }
             (Kind::Tables(keys, by), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
@@ -163,7 +176,8 @@ pub(super) fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
             Kind::Table(keys)
             | Kind::WordOrTable(keys, _)
             | Kind::BaseOrTable(keys, _)
-            | Kind::ValueOrTable(keys) => {
+            | Kind::ValueOrTable(keys)
+            | Kind::TableOrSchedule(keys) => {
                 describe(&format!("{path}."), keys, into);
             }
             Kind::Tables(keys, _) => describe(&format!("{path}.*."), keys, into),
@@ -275,8 +289,18 @@ const GRAPH_LINK: &[Key] = &[
 ];
 
 const LINK: &[Key] = &[
-    nested("rate", Kind::ValueOrTable(&[Fixed(RATE_TRACE)]), "", "1bit to 100Tbit, or a trace"),
-    key("delay", "", "propagation delay, 0 to 24h"),
+    nested(
+        "rate",
+        Kind::ValueOrTable(&[Fixed(RATE_TRACE)]),
+        "",
+        "1bit to 100Tbit, or a trace or a schedule",
+    ),
+    nested(
+        "delay",
+        Kind::ValueOrTable(&[Fixed(CHANGING_DELAY)]),
+        "",
+        "propagation delay, 0 to 24h, or a schedule or a trace",
+    ),
     key("queue", "50p", "what may wait, in packets (50p) or bytes (64kB)"),
     nested(
         "aqm",
@@ -311,7 +335,78 @@ const LINK: &[Key] = &[
         "auto",
         "what knows of corruption: auto (where asked for), off, configured or measured",
     ),
+    nested(
+        "jitter",
+        Kind::ValueOrTable(&[Fixed(JITTER)]),
+        "0s",
+        "delay at random beyond `delay`: the most that it is, or a distribution",
+    ),
+    nested("reorder", Kind::Table(&[Fixed(REORDER)]), "", "a share of the packets is late"),
+    nested(
+        "outages",
+        Kind::TableOrSchedule(&[Fixed(OUTAGES)]),
+        "[]",
+        "times without a signal: a list, or a table with one",
+    ),
+    nested("arq", Kind::Table(&[Fixed(ARQ)]), "", "link-layer retransmission of what is corrupted"),
 ];
+
+const REORDER: &[Key] = &[
+    key("share", "", "probability that a packet is late"),
+    key(
+        "by",
+        "",
+        "how late: a time, or packets (3p) that overtake it on a busy wire, 1 to 1000000",
+    ),
+];
+
+const ARQ: &[Key] = &[
+    key("attempts", "", "how often a frame is sent at most, 1 to 100"),
+    key("delay", "", "time from the end of an attempt to the next, 0 to 10s"),
+    key("in_order", "true", "does the far end hold back what comes after a missing frame?"),
+    key("air_time", "true", "do retransmissions take time on the wire?"),
+];
+
+const CHANGING_DELAY: &[Key] = &[
+    nested(
+        "schedule",
+        Kind::Tables(&[Fixed(DELAY_STEP)], ""),
+        "",
+        "delays, each from an instant on",
+    ),
+    key("repeat", "never", "schedule: time after which it starts over, after the last entry"),
+    key(
+        "trace",
+        "",
+        "file with a time and a delay a line, both in ms; the last time is the period",
+    ),
+    key("in_order", "false", "does what takes a shorter route wait for what left before?"),
+];
+
+const DELAY_STEP: &[Key] = &[
+    key("at", "", "instant from which on it holds; the first at 0s"),
+    key("delay", "", "propagation delay, 0 to 24h"),
+];
+
+const JITTER: &[Key] = &[
+    key("distribution", "uniform", "uniform, normal, exponential or pareto"),
+    key("amount", "", "uniform: the most, beginning at 0"),
+    key("mean", "", "all others: the mean"),
+    key("deviation", "mean / 4", "normal: standard deviation; below 0 is 0"),
+    key("shape", "3", "pareto: exponent of the tail, above 1, up to 100"),
+    key("correlation", "0", "of a draw with the one before, 0 to less than 1"),
+    key("interval", "0s", "how long a draw holds; 0s draws for each packet"),
+    key("in_order", "true", "does a packet wait for the one before it to arrive?"),
+];
+
+const OUTAGES: &[Key] = &[
+    nested("schedule", Kind::Tables(&[Fixed(OUTAGE)], ""), "", "outages, in order"),
+    key("repeat", "never", "time after which they start over, not before the last has ended"),
+    key("during", "hold", "hold: nothing is sent; drop: what is sent is destroyed"),
+];
+
+const OUTAGE: &[Key] =
+    &[key("at", "", "instant at which it begins"), key("length", "", "how long it lasts")];
 
 const NOTIFIER: &[Key] = &[
     key("kind", "", "auto, off, configured or measured"),
@@ -322,6 +417,13 @@ const NOTIFIER: &[Key] = &[
 const RATE_TRACE: &[Key] = &[
     key("trace", "", "file with a millisecond a line, each good for 1500 bytes (mahimahi)"),
     key("opportunities", "", "the same milliseconds as an array"),
+    nested("schedule", Kind::Tables(&[Fixed(RATE_STEP)], ""), "", "rates, each from an instant on"),
+    key("repeat", "never", "schedule: time after which it starts over, after the last entry"),
+];
+
+const RATE_STEP: &[Key] = &[
+    key("at", "", "instant from which on it holds; the first at 0s"),
+    key("rate", "", "1bit to 100Tbit"),
 ];
 
 fn notifier_names() -> Vec<&'static str> {
@@ -415,7 +517,7 @@ const GILBERT_ELLIOTT: &[Key] = &[
 ];
 
 /// The keys of `[[flows]]` that make a group one of datagrams.
-pub(super) const DATAGRAMS: [&str; 3] = ["cbr", "on_off", "schedule"];
+pub(super) const DATAGRAMS: [&str; 4] = ["cbr", "on_off", "media", "schedule"];
 
 const FLOW: &[Key] = &[
     key("group", "", "unique name of the group"),
@@ -424,10 +526,11 @@ const FLOW: &[Key] = &[
         "protocol",
         Kind::BaseOrTable(&[Fixed(COMPOSITION)], protocol_names),
         "",
-        "a name of the protocol table, or parts by name; or cbr, on_off, schedule",
+        "a name of the protocol table, or parts by name; or cbr, on_off, media, schedule",
     ),
     nested("cbr", Kind::Table(&[Fixed(CBR)]), "", "datagrams at a constant rate"),
     nested("on_off", Kind::Table(&[Fixed(ON_OFF)]), "", "datagrams, exponential on and off times"),
+    nested("media", Kind::Table(&[Fixed(MEDIA)]), "", "frames of live video (RFC 8593)"),
     nested(
         "schedule",
         Kind::Tables(&[Fixed(INTERVAL)], ""),
@@ -435,9 +538,51 @@ const FLOW: &[Key] = &[
         "datagrams during given intervals",
     ),
     key("size", "no end of data", "what to transfer, bytes (10MB) or packets (1000p)"),
+    nested(
+        "arrivals",
+        Kind::Table(&[Fixed(ARRIVALS)]),
+        "",
+        "transfers that come at random between `count` pairs of hosts, each a connection",
+    ),
+    nested(
+        "receiver",
+        Kind::WordOrTable(&[Fixed(RECEIVER)], receiver_names),
+        "honest",
+        "how the receivers behave: a kind, or a table",
+    ),
     key("start", "0s", "an instant, or a range [\"0s\", \"1s\"] drawn from per flow"),
     key("stop", "never", "no more data from here on; after start"),
     key("bottleneck", "slowest link", "link at which throughput is measured"),
+];
+
+const RECEIVER: &[Key] = &[
+    key("kind", "", "honest, optimistic, divides, duplicates or hides-marks"),
+    key("ahead", "0", "optimistic: packets acknowledged beyond the highest seen, 0 to 2^20"),
+    key("pieces", "4", "divides: acknowledgments of one packet, 2 to 1000"),
+    key("copies", "3", "duplicates: copies of each acknowledgment, 1 to 1000"),
+];
+
+fn receiver_names() -> Vec<&'static str> {
+    group::RECEIVERS.to_vec()
+}
+
+const ARRIVALS: &[Key] = &[
+    key("rate", "", "transfers per second of the whole group, on average; above 0, up to 10^9"),
+    key("load", "", "instead of rate: what they carry of the bottleneck's rate; above 0, up to 2"),
+    key("from", "0s", "when the first may begin"),
+    key("until", "end of the run", "none begins from here on; after from"),
+    nested("sizes", Kind::ValueOrTable(&[Fixed(SIZES)]), "", "a size, several, or a distribution"),
+];
+
+const SIZES: &[Key] = &[
+    key("distribution", "", "fixed, list, exponential, lognormal, pareto or cdf"),
+    key("mean", "", "fixed, exponential, lognormal, pareto: the mean, bytes or packets"),
+    key("sigma", "", "lognormal: standard deviation of the logarithm, 0 to 10"),
+    key("shape", "", "pareto: exponent of the tail, above 0, up to 100; above 1 without most"),
+    key("least", "what gives the mean", "pareto: instead of mean, the least size"),
+    key("most", "no bound", "pareto: the greatest size"),
+    key("values", "", "list: sizes of the same probability"),
+    key("points", "", "cdf: [[\"1kB\", 0.5], [\"1MB\", 1]]: sizes, and the share no larger"),
 ];
 
 const COMPOSITION: &[Key] = &[
@@ -498,6 +643,19 @@ const ON_OFF: &[Key] = &[
     key("mean_on", "", "mean on time, up to 2400h"),
     key("mean_off", "", "mean off time, up to 2400h"),
     key("packet_size", "that of the flow", "bytes on the wire"),
+];
+
+const MEDIA: &[Key] = &[
+    key("rate", "", "target rate on the wire"),
+    key("fps", "30", "frames per second, above 0, up to 1000"),
+    key("variation", "0.15", "scale of the Laplacian variation of frames, 0 to 1"),
+    key("packet_size", "that of the flow", "bytes on the wire"),
+    key(
+        "deadline",
+        "100ms",
+        "a frame that takes so much longer than on idle links is late, 0 to 1h",
+    ),
+    key("report_interval", "1s", "time between reports, for the circuit breaker; 10ms to 1h"),
 ];
 
 const INTERVAL: &[Key] = &[

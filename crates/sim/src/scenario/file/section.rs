@@ -4,12 +4,14 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, ParseUnitError, Probability, Rate, parse_bytes};
 
 use super::error::{Place, ScenarioError};
 use super::link::Traces;
 use super::tree::{Node, Origin, Table, Value};
 use crate::scenario::MAX_DURATION;
+use crate::stack::Stacks;
 
 /// A day: longer than any delay between two hosts.
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
@@ -17,11 +19,22 @@ pub(super) const DAY: Duration = Duration::from_secs(86_400);
 /// What nearly every reader returns.
 pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
 
+/// What a file is read with beside its text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    /// The trace files read so far.
+    pub(super) traces: &'a Traces,
+    /// The stacks that it may name.
+    pub(super) stacks: &'a Stacks,
+    /// Protocols that it may name beside the rows of the table.
+    pub(super) protocols: &'a [Protocol],
+}
+
 /// A table of the file, with the dotted key that leads to it.
 #[derive(Debug, Clone)]
 pub(super) struct Section<'a> {
     file: &'a str,
-    traces: &'a Traces,
+    given: Given<'a>,
     path: String,
     origin: &'a Origin,
     table: &'a Table,
@@ -31,16 +44,16 @@ pub(super) struct Section<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Field<'a> {
     file: &'a str,
-    traces: &'a Traces,
+    given: Given<'a>,
     path: String,
     node: &'a Node,
 }
 
 impl<'a> Section<'a> {
-    /// The whole file, and the traces read so far.
-    pub(super) fn root(file: &'a str, table: &'a Table, traces: &'a Traces) -> Self {
+    /// The whole file.
+    pub(super) fn root(file: &'a str, table: &'a Table, given: Given<'a>) -> Self {
         const FIRST: &Origin = &Origin::Line(1);
-        Section { file, traces, path: String::new(), origin: FIRST, table }
+        Section { file, given, path: String::new(), origin: FIRST, table }
     }
 
     /// The same table under the name people know it by.
@@ -51,8 +64,8 @@ impl<'a> Section<'a> {
 
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
         let path = || join(&self.path, key);
-        let Self { file, traces, .. } = *self;
-        self.table.get(key).map(|node| Field { file, traces, path: path(), node })
+        let Self { file, given, .. } = *self;
+        self.table.get(key).map(|node| Field { file, given, path: path(), node })
     }
 
     /// The keys that are there.
@@ -136,7 +149,17 @@ impl<'a> Field<'a> {
 
     /// The traces read so far.
     pub(super) fn traces(&self) -> &'a Traces {
-        self.traces
+        self.given.traces
+    }
+
+    /// Protocols that the file may name beside the rows of the table.
+    pub(super) fn protocols(&self) -> &'a [Protocol] {
+        self.given.protocols
+    }
+
+    /// The stacks that the file may name.
+    pub(super) fn stacks(&self) -> &'a Stacks {
+        self.given.stacks
     }
 
     /// The folder of the file, in which the paths of its values begin.
@@ -160,8 +183,8 @@ impl<'a> Field<'a> {
     pub(super) fn section(self) -> Result<Section<'a>> {
         match &self.node.value {
             Value::Table(table) => {
-                let Self { file, traces, path, node } = self;
-                Ok(Section { file, traces, path, origin: &node.origin, table })
+                let Self { file, given, path, node } = self;
+                Ok(Section { file, given, path, origin: &node.origin, table })
             }
             _ => Err(self.expected("a table")),
         }
@@ -174,7 +197,7 @@ impl<'a> Field<'a> {
         };
         let item = |(index, node)| Field {
             file: self.file,
-            traces: self.traces,
+            given: self.given,
             path: format!("{}[{index}]", self.path),
             node,
         };

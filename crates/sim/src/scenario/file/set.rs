@@ -70,6 +70,17 @@ impl Change<'_> {
                 }
                 self.in_node(node, keys, name, rest)
             }
+            Kind::TableOrSchedule(keys) => {
+                let node = table.entry(name, || self.empty_table());
+                // A list and { schedule = list } are the same.
+                if let Value::Array(_) = node.value {
+                    let list = std::mem::replace(node, self.empty_table());
+                    if let Value::Table(table) = &mut node.value {
+                        table.entries.push(("schedule".to_owned(), list));
+                    }
+                }
+                self.in_node(node, keys, name, rest)
+            }
             Kind::Tables(keys, by) => match table.entry(name, || self.empty_array()).value {
                 Value::Array(ref mut items) => self.in_items(items, keys, by, name, rest),
                 _ => Err(self.error(format!("`{name}` is no array of tables in the file"))),

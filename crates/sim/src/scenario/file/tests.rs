@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use windward_core::endpoint::feedback::{CongestionFlag, Feedback, Formula, XcpRConfig};
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, Gamma, LinkRate, NotifierSpec, QueueLimit, RouterKind,
-    RouterSpec, XcpSpec,
+    AqmSpec, ChainClock, ChannelSpec, Distribution, During, Gamma, Impairments, LinkRate,
+    NotifierSpec, QueueLimit, RouterKind, RouterSpec, XcpSpec,
 };
 use windward_core::part::Words;
 use windward_core::units::{Duration, Probability, Rate, Time};
@@ -198,7 +198,7 @@ fn datagrams_need_no_way_back() {
     let s = build(DATAGRAMS);
     let size = |name| match &flow(&s, name).kind.traffic {
         Traffic::Datagrams { packet_size, pattern } => (*packet_size, pattern.clone()),
-        Traffic::Transport { .. } => panic!("a transport"),
+        _ => panic!("a transport"),
     };
     assert!(matches!(size("voice-10"), (200, Pattern::Constant { .. })));
     assert!(matches!(size("web-1"), (1000, Pattern::Exponential { .. })));
@@ -257,7 +257,8 @@ fn keys_of_connections_for_all_flows_pass_over_datagrams() {
         ("flows.*.westwood.estimator", "ere"),
     ];
     let s = with(DATAGRAMS, &changes);
-    let Traffic::Transport { protocol, config, packets } = &flow(&s, "tcp-1").kind.traffic else {
+    let Traffic::Transport { protocol, config, packets, .. } = &flow(&s, "tcp-1").kind.traffic
+    else {
         panic!("no connection");
     };
     assert_eq!((protocol.name, config.rwnd, config.timestamps), ("tcpw-br+sack", 20, false));
@@ -451,10 +452,20 @@ fn a_link_has_one_router() {
 
 /// A folder with `s.toml`, whose bottleneck has that `rate`, and files beside it.
 fn with_files(test: &str, rate: &str, files: &[(&str, &[u8])]) -> Result<Scenario, ScenarioError> {
+    beside_files(test, "rate = \"5Mbit\"", &format!("rate = {rate}"), files)
+}
+
+/// A folder with `s.toml`, where `old` is `new` once, and files beside it.
+fn beside_files(
+    test: &str,
+    old: &str,
+    new: &str,
+    files: &[(&str, &[u8])],
+) -> Result<Scenario, ScenarioError> {
     let name = format!("windward-trace-{}-{test}", std::process::id());
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let text = FIRST.replacen("rate = \"5Mbit\"", &format!("rate = {rate}"), 1);
+    let text = FIRST.replacen(old, new, 1);
     assert_ne!(text, FIRST);
     let scenario = folder.join("s.toml");
     std::fs::write(&scenario, text).unwrap();
@@ -486,7 +497,7 @@ fn copies_of_a_file_share_a_trace() {
     let file = ScenarioFile::read(Path::new(path)).unwrap();
     let trace = |file: &ScenarioFile| match &link(&file.build().unwrap(), "bottleneck").kind.rate {
         LinkRate::Trace(trace) => trace.clone(),
-        LinkRate::Constant(rate) => panic!("constant: {rate}"),
+        other => panic!("no trace: {other:?}"),
     };
     let first = trace(&file);
     // 6.6 Mbit/s for 10 s are 5500 times 1500 bytes.
@@ -578,6 +589,191 @@ fn what_is_no_trace_says_where() {
         let message = inline(rate);
         assert!(message.contains(expected), "{rate}: {message}");
     }
+}
+
+#[test]
+fn what_changes_by_itself_is_read() {
+    let ms = Duration::from_millis;
+    let text = FIRST.replacen(
+        "delay = \"20ms\"",
+        r#"delay = { schedule = [{ at = "0s", delay = "20ms" }, { at = "15s", delay = "40ms" }],
+                     repeat = "20s" },
+           jitter = { distribution = "pareto", mean = "2ms", shape = 2.5, correlation = 0.3 },
+           outages = [{ at = "20s", length = "1s" }]"#,
+        1,
+    );
+    let scenario = build(&text);
+    let there = link(&scenario, "bottleneck");
+    // 15 s at 20 and 5 s at 40 ms.
+    assert_eq!(there.delay, ms(25));
+    let changing = there.kind.impairments.delay.as_ref().unwrap();
+    assert_eq!((changing.steps.first(), changing.in_order), (ms(20), false));
+    let jitter = there.kind.impairments.jitter.unwrap();
+    assert_eq!(jitter.distribution, Distribution::Pareto { mean: ms(2), shape: 2.5 });
+    assert!(jitter.in_order && jitter.correlation == 0.3 && jitter.interval.is_zero());
+    let outages = there.kind.impairments.outages.as_ref().unwrap();
+    assert_eq!(outages.during, During::Hold);
+    // The way back has them at the same times, and no jitter.
+    let back = &link(&scenario, "bottleneck-reverse").kind.impairments;
+    assert_eq!((&back.delay, &back.outages), (&Some(changing.clone()), &Some(outages.clone())));
+    assert_eq!(back.jitter, None);
+
+    let changes = [
+        ("dumbbell.bottleneck.outages.during", "drop"),
+        ("dumbbell.bottleneck.jitter", "0"),
+        ("dumbbell.bottleneck.delay", "5ms"),
+        ("dumbbell.bottleneck.rate.schedule", "[{ at = '0s', rate = '1Mbit' }]"),
+        ("flows.lossy.last_hop.outages", "[{ at = '1s', length = '1s' }]"),
+    ];
+    let scenario = with(&text, &changes);
+    let there = link(&scenario, "bottleneck");
+    let Impairments { delay, jitter, outages, .. } = &there.kind.impairments;
+    assert_eq!((there.delay, delay, jitter), (ms(5), &None, &None));
+    assert_eq!(outages.as_ref().unwrap().during, During::Drop);
+    assert_eq!(there.kind.rate.mean(), Rate::from_bps(1_000_000).unwrap());
+    assert!(link(&scenario, "lossy-1-last-hop").kind.impairments.outages.is_some());
+    assert!(link(&scenario, "clean-1-last-hop").kind.impairments.is_empty());
+}
+
+#[test]
+fn what_is_no_schedule_says_where() {
+    for (key, value, expected) in [
+        ("delay", "{ schedule = [] }", "delay.schedule = []: there is no entry at all"),
+        ("delay", "{}", "`schedule` is missing"),
+        ("delay", "{ schedule = [{ at = '0s' }] }", "schedule[0]: `delay` is missing"),
+        ("delay", "{ schedule = [{ at = '1s', delay = '1ms' }] }", "must be at 0s"),
+        ("delay", "{ schedule = [{ at = '-1s', delay = '1ms' }] }", "schedule[0].at = \"-1s\""),
+        ("delay", "{ schedule = [{ at = '0s', delay = '-1ms' }] }", "schedule[0].delay = \"-1ms\""),
+        ("delay", "{ schedule = [{ at = '0s', delay = '25h' }] }", "must lie between 0s and"),
+        ("delay", "{ schedule = [{ at = '0s', delay = nan }] }", "a time needs a unit"),
+        ("delay", "{ schedule = [{ at = '0s', delay = '1ms', rate = '1Mbit' }] }", "unknown key"),
+        ("delay", "{ schedule = 5 }", "expected an array"),
+        ("delay", "{ schedule = [{ at = '0s', delay = '1ms' }], trace = 'x' }", "give one of"),
+        ("delay", "{ trace = 'none.txt' }", "no such file"),
+        ("delay", "{ trace = 'x', repeat = '1s' }", "starts over at its last line"),
+        (
+            "delay",
+            "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' },
+                           { at = '3s', delay = '2ms' }] }",
+            "delay.schedule[2]",
+        ),
+        (
+            "delay",
+            "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' }],
+               repeat = '5s' }",
+            "delay.repeat = \"5s\": it repeats after 5s, and the last entry is at 5s only",
+        ),
+        (
+            "delay",
+            "{ schedule = [{ at = '0s', delay = '1ms' }], repeat = '1ps' }",
+            "change 100000000000000 times in 100s, more than 10000000",
+        ),
+        ("rate", "{ schedule = [{ at = '0s', rate = '0bit' }] }", "schedule[0].rate = \"0bit\""),
+        ("rate", "{ schedule = [{ at = '0s', rate = 5 }] }", "a rate needs a unit"),
+        ("rate", "{ schedule = [{ at = '0s', rate = '1Mbit' }], repeat = 0 }", "rate.repeat = 0"),
+        ("rate", "{ opportunities = [1], repeat = '5s' }", "starts over after its last"),
+        (
+            "rate",
+            "{ opportunities = [1], schedule = [{ at = '0s', rate = '1Mbit' }] }",
+            "already has a `schedule`",
+        ),
+        ("jitter", "'-5ms'", "jitter = \"-5ms\""),
+        ("jitter", "5", "a time needs a unit"),
+        ("jitter", "nan", "a time needs a unit"),
+        ("jitter", "'25h'", "must lie between 0s and"),
+        ("jitter", "{}", "`amount` is missing"),
+        ("jitter", "{ amount = '0s' }", "jitter.amount"),
+        ("jitter", "{ amount = '5ms', mean = '1ms' }", "jitter that is uniform has amount"),
+        ("jitter", "{ distribution = 'normal', amount = '5ms' }", "has mean and deviation"),
+        ("jitter", "{ distribution = 'pareto', mean = '5ms', shape = 1 }", "must be more than 1"),
+        ("jitter", "{ distribution = 'pareto', mean = '5ms', shape = nan }", "must lie between"),
+        ("jitter", "{ distribution = 'cauchy', mean = '5ms' }", "unknown word"),
+        ("jitter", "{ amount = '5ms', correlation = 1 }", "must be less than 1"),
+        ("jitter", "{ amount = '5ms', correlation = -0.1 }", "must lie between"),
+        ("reorder", "{ share = 0.1 }", "`by` is missing"),
+        ("reorder", "{ share = 1.5, by = '5ms' }", "a probability must lie between 0 and 1"),
+        ("reorder", "{ share = nan, by = '5ms' }", "a probability must lie between 0 and 1"),
+        ("reorder", "{ share = 0.1, by = '-5ms' }", "reorder.by = \"-5ms\""),
+        ("reorder", "{ share = 0.1, by = '0p' }", "must be more than zero"),
+        ("reorder", "{ share = 0.1, by = '2000000p' }", "1 and 1000000 packets"),
+        ("reorder", "{ share = 0.1, by = '1.5p' }", "not a whole number of packets"),
+        ("reorder", "'10ms'", "expected a table"),
+        ("arq", "{ attempts = 0, delay = '5ms' }", "arq.attempts = 0: must lie between 1 and 100"),
+        ("arq", "{ attempts = 4 }", "`delay` is missing"),
+        ("arq", "{ attempts = 4, delay = '11s' }", "must lie between 0s and 10s"),
+        ("arq", "{ attempts = 2.5, delay = '1s' }", "must be a whole number"),
+        ("arq", "{ attempts = 4, delay = '-1ms' }", "arq.delay = \"-1ms\""),
+        ("outages", "{}", "`schedule` is missing"),
+        ("outages", "5", "expected an array"),
+        ("outages", "[{ at = '1s' }]", "`length` is missing"),
+        ("outages", "[{ at = '1s', length = '0s' }]", "outages[0].length"),
+        ("outages", "[{ at = '1s', length = '1s', delay = '1s' }]", "unknown key"),
+        (
+            "outages",
+            "[{ at = '5s', length = '2s' }, { at = '6s', length = '1s' }]",
+            "outages[1] = ",
+        ),
+        (
+            "outages",
+            "{ schedule = [{ at = '0s', length = '2s' }], repeat = '2s' }",
+            "there is no time without an outage",
+        ),
+        (
+            "outages",
+            "{ schedule = [{ at = '1s', length = '2s' }], repeat = '2s', during = 'drop' }",
+            "the last outage ends at 3s",
+        ),
+        (
+            "outages",
+            "{ schedule = [{ at = '1s', length = '2s' }], during = 'wait' }",
+            "valid: hold, drop",
+        ),
+    ] {
+        let message = error_of_set(&format!("dumbbell.bottleneck.{key}"), value);
+        assert!(message.contains(expected), "{key} = {value}: {message}");
+        assert!(message.contains("dumbbell.bottleneck") || message.contains("link"), "{message}");
+    }
+    let silent = FIRST.replacen(
+        "rate = \"5Mbit\"",
+        "rate.opportunities = [1, 2], outages = [{ at = '1s', length = '1s' }]",
+        1,
+    );
+    assert!(error(&silent).contains("a rate that is a trace says by itself"), "{}", error(&silent));
+    let taken = FIRST.replacen(
+        "rate = \"5Mbit\"",
+        "rate.opportunities = [1, 2], loss = 0.1, arq = { attempts = 2, delay = '5ms' }",
+        1,
+    );
+    assert!(error(&taken).contains("write `arq.air_time = false`"), "{}", error(&taken));
+    let spread = "{ delay.schedule = [{ at = '0s', delay = '1ms' }], delay_to = '5ms' }";
+    let message = error_of_set("flows.lossy.last_hop", spread);
+    assert!(message.contains("delay_to = \"5ms\": a delay that changes"), "{message}");
+}
+
+#[test]
+fn traces_of_delays_are_read_or_refused_with_the_line() {
+    let with_trace = |test: &str, bytes: &[u8]| {
+        let new = "delay = { trace = \"path.txt\" }";
+        beside_files(test, "delay = \"20ms\"", new, &[("path.txt", bytes)])
+    };
+    let scenario = with_trace("delays", b"0 20\n1000 60.5\n2000 20\n").unwrap();
+    let delay = link(&scenario, "bottleneck").kind.impairments.delay.clone().unwrap();
+    assert_eq!(delay.steps.repeat(), Some(Duration::from_secs(2)));
+    assert_eq!(link(&scenario, "bottleneck").delay, Duration::from_micros(40_250));
+    for (test, bytes, expected) in [
+        ("cut", b"0 20\n1000 30\n20" as &[u8], "path.txt:3: `20` is not a time and a delay"),
+        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is no number of milliseconds"),
+        ("back", b"0 20\n1000 5\n999 5\n", "path.txt:3:"),
+        ("none", b"", "path.txt: there must be two lines"),
+        ("binary", b"\xff\xfe", "path.txt is not a text"),
+        ("fast", b"0 20\n0.000001 5\n0.000002 5\n", "change 100000000000 times"),
+    ] {
+        let message = with_trace(test, bytes).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    // A million entries.
+    let long: String = (0..1_000_000).map(|i| format!("{i} {}\n", i % 90)).collect();
+    assert!(with_trace("long", long.as_bytes()).is_ok());
 }
 
 /// Ten flows with ESTCP over a bottleneck of 100 packets; RTT 60 ms.
@@ -811,6 +1007,12 @@ fn parameters_of_protocols_are_read_and_refused() {
         (
             "jtcp",
             vec![
+                "reno.beta_ecn = none",
+                "start_up.kind = slow-start",
+                "start_up.min_rtt_thresh = 4ms",
+                "start_up.max_rtt_thresh = 16ms",
+                "start_up.css_growth_divisor = 4",
+                "start_up.css_rounds = 5",
                 "jtcp.threshold = 1",
                 "jtcp.jitter = signed",
                 "jtcp.span = window",
@@ -819,7 +1021,7 @@ fn parameters_of_protocols_are_read_and_refused() {
         ),
         ("new-jersey", vec!["new_jersey.on_warning = true", "new_jersey.rtt = latest"]),
         ("estcp-ecn", vec!["estcp.prior = 10"]),
-        ("newreno", vec![]),
+        ("vegas", vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1"]),
     ] {
         file.set("flows.*.protocol", protocol).unwrap();
         file.set("dumbbell.bottleneck.router", "auto").unwrap();
@@ -870,7 +1072,7 @@ fn a_preset_gives_way_to_keys_beside_it() {
     let changes = [("endpoint.preset", "linux"), ("endpoint.rto_floor", "300ms")];
     let of = |scenario: &Scenario, name| match &flow(scenario, name).kind.traffic {
         Traffic::Transport { config, protocol, .. } => (**config, **protocol),
-        Traffic::Datagrams { .. } => panic!("{name} is a transport"),
+        _ => panic!("{name} is a transport"),
     };
     let scenario = with(FIRST, &changes);
     let (config, protocol) = of(&scenario, "clean-1");
@@ -1009,7 +1211,7 @@ fn parameters_of_xcp_r() {
                 Feedback::XcpR(config) => config,
                 _ => panic!("not xcp-r"),
             },
-            Traffic::Datagrams { .. } => panic!("no connection"),
+            _ => panic!("no connection"),
         }
     };
     assert_eq!(config(&[]), XcpRConfig::DEFAULT);
@@ -1161,7 +1363,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
 fn composed(value: &str) -> windward_core::protocols::Protocol {
     match &flow(&with(FIRST, &[("flows.clean.protocol", value)]), "clean-1").kind.traffic {
         Traffic::Transport { protocol, .. } => **protocol,
-        Traffic::Datagrams { .. } => panic!("no connection"),
+        _ => panic!("no connection"),
     }
 }
 

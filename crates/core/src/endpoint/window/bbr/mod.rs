@@ -375,6 +375,17 @@ impl CongestionControl for Bbr {
     fn pacing_rate(&self) -> Option<f64> {
         Some(self.pacing_rate)
     }
+    fn phase(&self) -> Option<&'static str> {
+        Some(match self.state {
+            State::Startup => "startup",
+            State::Drain => "drain",
+            State::ProbeBwDown => "probe_bw_down",
+            State::ProbeBwCruise => "probe_bw_cruise",
+            State::ProbeBwRefill => "probe_bw_refill",
+            State::ProbeBwUp => "probe_bw_up",
+            State::ProbeRtt => "probe_rtt",
+        })
+    }
 
     /// UpdateOnACK. Returns whether what is sent now counts as limited by the application.
     fn on_rate_sample(&mut self, rs: &RateSample) -> bool {

@@ -1,0 +1,73 @@
+//! A window that never moves: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn of,
+//! as a competitor for others.
+//!
+//! Losses, marks and timeouts change nothing about the window; recovery sends again what is missing,
+//! so that the connection is reliable. It answers ECN only in that it may negotiate it: marks have
+//! no effect.
+
+use super::{CongestionControl, Law, Setup};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::part::{Form, Kind, Part, Words};
+
+/// The window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FixedConfig {
+    /// Packets, 1 to 10^6.
+    pub window: f64,
+}
+
+crate::parameters! {
+    FixedConfig in "fixed_window", "parameters of fixed-window";
+    window: Kind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
+}
+
+/// Its state is none.
+#[derive(Debug)]
+pub struct Fixed(f64);
+
+impl Part for Fixed {
+    type Config = FixedConfig;
+    const FORMS: &'static [Form<FixedConfig>] = &[Form {
+        words: Words {
+            name: "fixed-window",
+            what: "keeps the window that it is given, whatever happens",
+            source: "RFC 2914 section 3.2",
+        },
+        config: FixedConfig { window: 20.0 },
+    }];
+}
+
+impl Law for Fixed {
+    fn new(config: &FixedConfig, _: Setup<'_>) -> Self {
+        Fixed(config.window)
+    }
+}
+
+impl CongestionControl for Fixed {
+    fn cwnd(&self) -> f64 {
+        self.0
+    }
+    fn on_ack(&mut self, _: &AckEvent) {}
+    fn on_congestion(&mut self, _: &CongestionEvent) {}
+    fn on_reset(&mut self, _: &ResetEvent) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::event::Path;
+
+    #[test]
+    fn nothing_moves_it() {
+        let mut law = Fixed(20.0);
+        law.on_congestion(&CongestionEvent::certain(Path::default()));
+        law.on_reset(&ResetEvent::timeout(Path::default()));
+        law.on_ack(&AckEvent {
+            newly_acked: 1,
+            growth: 1.0,
+            cwnd_limited: true,
+            ..AckEvent::default()
+        });
+        assert_eq!((law.cwnd(), law.ssthresh()), (20.0, f64::INFINITY));
+    }
+}

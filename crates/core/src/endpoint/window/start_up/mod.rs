@@ -1,0 +1,241 @@
+//! How a window opens before anything is known of the path: the choice of laws that begin with slow
+//! start (`start_up.kind`).
+//!
+//! A start-up ends with the first congestion, with the first timeout or by itself; from then on the
+//! law goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no state:
+//! the law does it.
+
+mod hystart;
+mod rapid_start;
+
+use super::super::EndpointConfig;
+use crate::endpoint::event::{AckEvent, CongestionEvent};
+use crate::units::Duration;
+use hystart::Hystart;
+use rapid_start::RapidStart;
+
+/// The start-ups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartUpKind {
+    /// Slow start (RFC 5681 section 3.1): twice the window a round trip until something is lost.
+    SlowStart,
+    /// HyStart++ (RFC 9406): slow start that is left when the RTT rises.
+    Hystart,
+    /// Rapid Start (draft-kazuho-ccwg-rapid-start): three times the window while no queue builds, and
+    /// a first recovery that finds the path's own window.
+    RapidStart,
+}
+
+crate::words!(StartUpKind {
+    SlowStart = "slow-start",
+    Hystart = "hystart++",
+    RapidStart = "rapid-start",
+});
+
+/// Parameters of start-ups.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StartUpConfig {
+    /// Which.
+    pub kind: StartUpKind,
+    /// HyStart++'s MIN_RTT_THRESH: the least rise of the RTT that counts; 4 ms (RFC 9406
+    /// section 4.3).
+    pub min_rtt_thresh: Duration,
+    /// MAX_RTT_THRESH: the greatest rise that is asked for, not below the least; 16 ms.
+    pub max_rtt_thresh: Duration,
+    /// CSS_GROWTH_DIVISOR: how much slower growth is in conservative slow start, 1 to 1000; 4.
+    pub css_growth_divisor: f64,
+    /// CSS_ROUNDS: the rounds of conservative slow start, 1 to 1000; 5.
+    pub css_rounds: u32,
+}
+
+impl StartUpConfig {
+    /// Slow start, and the constants of the RFC for those who take HyStart++.
+    pub const SLOW_START: StartUpConfig = StartUpConfig {
+        kind: StartUpKind::SlowStart,
+        min_rtt_thresh: Duration::from_millis(4),
+        max_rtt_thresh: Duration::from_millis(16),
+        css_growth_divisor: 4.0,
+        css_rounds: 5,
+    };
+    /// HyStart++ as RFC 9406 recommends it.
+    pub const HYSTART: StartUpConfig =
+        StartUpConfig { kind: StartUpKind::Hystart, ..StartUpConfig::SLOW_START };
+    /// Rapid Start.
+    pub const RAPID_START: StartUpConfig =
+        StartUpConfig { kind: StartUpKind::RapidStart, ..StartUpConfig::SLOW_START };
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.min_rtt_thresh > self.max_rtt_thresh {
+            return Err(format!(
+                "start_up.min_rtt_thresh ({}) is longer than start_up.max_rtt_thresh ({})",
+                self.min_rtt_thresh, self.max_rtt_thresh
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_hystart(&self) -> bool {
+        self.kind == StartUpKind::Hystart
+    }
+}
+
+/// Writes the parameters of a law that takes start-ups: its tables, its keys, and the table
+/// `start_up`, which all of them share. `[cubic.]` says that they are those of its field `cubic`.
+macro_rules! parameters_with_start_up {
+    ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
+        impl $crate::part::Parameters for $config {
+            const TABLES: &'static [(&'static str, &'static str)] =
+                &[$($table,)* ("start_up", "of reno, cubic, cuback and abba: how a window opens")];
+            const KEYS: &'static [$crate::part::Parameter<Self>] = &[
+                $($key,)*
+                $crate::parameter!(
+                    "start_up", kind, $($at.)* start_up.kind,
+                    $crate::part::Kind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
+                    "until the first congestion"
+                ),
+                $crate::parameter!(
+                    "start_up", min_rtt_thresh, $($at.)* start_up.min_rtt_thresh,
+                    $crate::endpoint::window::start_up::THRESH, "",
+                    "hystart++: the least rise of the RTT that ends slow start",
+                    when = |config| config.$($at.)* start_up.is_hystart()
+                ),
+                $crate::parameter!(
+                    "start_up", max_rtt_thresh, $($at.)* start_up.max_rtt_thresh,
+                    $crate::endpoint::window::start_up::THRESH, "",
+                    "hystart++: the greatest rise of the RTT that it asks for",
+                    when = |config| config.$($at.)* start_up.is_hystart()
+                ),
+                $crate::parameter!(
+                    "start_up", css_growth_divisor, $($at.)* start_up.css_growth_divisor,
+                    $crate::part::Kind::Number { least: 1.0, most: 1000.0 }, "",
+                    "hystart++: how much slower growth is in conservative slow start",
+                    when = |config| config.$($at.)* start_up.is_hystart()
+                ),
+                $crate::parameter!(
+                    "start_up", css_rounds, $($at.)* start_up.css_rounds,
+                    $crate::part::Kind::Integer { least: 1, most: 1000 }, "round trips",
+                    "hystart++: how long conservative slow start lasts",
+                    when = |config| config.$($at.)* start_up.is_hystart()
+                ),
+            ];
+            fn check(&self) -> Result<(), String> {
+                self.$($at.)* start_up.check()
+            }
+        }
+    };
+}
+pub(super) use parameters_with_start_up;
+
+/// What thresholds on RTTs may be.
+pub(super) const THRESH: crate::part::Kind =
+    crate::part::Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
+
+/// The start-up of one connection; empty once it is over, and where there is slow start alone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StartUp(Option<Box<State>>);
+
+#[derive(Debug, Clone)]
+enum State {
+    Hystart(Hystart),
+    RapidStart(RapidStart),
+}
+
+/// What a start-up made of an acknowledgment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    /// Nothing: the law goes on as it does.
+    Law,
+    /// All there was to do.
+    Done,
+    /// It has come to its end with the window that the path holds, queue included, packets.
+    Found { full_bdp: f64 },
+}
+
+/// The window that a start-up opens.
+pub(super) struct Opening<'a> {
+    pub(super) cwnd: &'a mut f64,
+    pub(super) ssthresh: &'a mut f64,
+}
+
+impl StartUp {
+    pub(super) fn new(config: &StartUpConfig, endpoint: &EndpointConfig) -> Self {
+        StartUp(match config.kind {
+            StartUpKind::SlowStart => None,
+            StartUpKind::Hystart => {
+                Some(Box::new(State::Hystart(Hystart::new(config, endpoint.pacing))))
+            }
+            StartUpKind::RapidStart => {
+                Some(Box::new(State::RapidStart(RapidStart::new(endpoint.initial_window))))
+            }
+        })
+    }
+
+    /// An acknowledgment arrived; before the law itself grows on it.
+    #[inline]
+    pub(super) fn on_ack(&mut self, ack: &AckEvent, window: Opening<'_>) -> Step {
+        if self.0.is_none() { Step::Law } else { self.open(ack, window) }
+    }
+
+    #[inline(never)]
+    fn open(&mut self, ack: &AckEvent, mut window: Opening<'_>) -> Step {
+        let Some(state) = &mut self.0 else { return Step::Law };
+        let (step, over) = match &mut **state {
+            State::Hystart(hystart) => hystart.on_ack(ack, &mut window),
+            State::RapidStart(rapid) => rapid.on_ack(ack, &mut window),
+        };
+        if over {
+            self.0 = None;
+        }
+        step
+    }
+
+    /// Congestion was noticed, of which the law keeps `beta`: the window to go on with, where the
+    /// start-up answers in its place.
+    pub(super) fn on_congestion(
+        &mut self,
+        event: &CongestionEvent,
+        beta: f64,
+        cwnd: f64,
+    ) -> Option<f64> {
+        if let Some(State::RapidStart(rapid)) = self.0.as_deref_mut()
+            && let Some(cwnd) = rapid.on_congestion(event, beta, cwnd)
+        {
+            return Some(cwnd);
+        }
+        self.0 = None;
+        None
+    }
+
+    /// The connection starts again, in slow start.
+    pub(super) fn on_reset(&mut self) {
+        self.0 = None;
+    }
+
+    /// The pace that it asks for where packets are paced, packets per second.
+    #[inline]
+    pub(super) fn pacing_rate(&self, cwnd: f64) -> Option<f64> {
+        match self.0.as_deref()? {
+            State::Hystart(_) => None,
+            State::RapidStart(rapid) => rapid.pacing_rate(cwnd),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::window::{AbbaConfig, CubicConfig};
+    use crate::part::Parameters;
+
+    #[test]
+    fn thresholds_in_the_wrong_order_are_refused_wherever_they_stand() {
+        let start_up =
+            StartUpConfig { min_rtt_thresh: Duration::from_millis(20), ..StartUpConfig::HYSTART };
+        let cubic = CubicConfig::starting(start_up);
+        let abba = AbbaConfig { cubic, ..AbbaConfig::DEFAULT };
+        let wrong = "start_up.min_rtt_thresh (20ms) is longer than start_up.max_rtt_thresh (16ms)";
+        assert_eq!(cubic.validate(), Err(wrong.to_owned()));
+        assert_eq!(abba.validate(), Err(wrong.to_owned()));
+        assert_eq!(AbbaConfig::DEFAULT.validate(), Ok(()));
+    }
+}

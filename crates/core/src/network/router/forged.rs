@@ -1,0 +1,140 @@
+//! A router that lies (RFC 9743 section 7.6): whatever its queue is like, what it writes is the same.
+//!
+//! XCP's demand becomes the same grant in every packet; marks, ECN's and XTCP's congestion flag,
+//! are on every packet that can carry them, on none (those of routers before it are erased), or
+//! as others left them. A router behind it that is honest lowers grants and adds marks as it should.
+
+use super::{Feedback, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, Place};
+use crate::packet::{CongestionHeader, Flags, Packet};
+use crate::parameters;
+use crate::part::{Form, Kind, Part, Words};
+use crate::units::Time;
+
+/// What a router that lies writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ForgedSpec {
+    /// Delta_Throughput of every XCP packet, bytes per second; below zero takes away.
+    pub grant: f64,
+    /// Which packets are marked.
+    pub marks: ForgedMarks,
+}
+
+/// Which packets carry a mark that a forging router has let through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ForgedMarks {
+    /// None.
+    #[default]
+    None,
+    /// All that can.
+    All,
+    /// Those marked before.
+    Others,
+}
+crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
+
+parameters! {
+    ForgedSpec in "", "parameters of forged";
+    grant: Kind::Number { least: -1e12, most: 1e12 }, "bytes per second",
+        "what every XCP packet is granted";
+    marks: Kind::Word(ForgedMarks::WORDS), "",
+        "packets with ECN and XTCP marks: none, all that can carry one, or those of others";
+}
+
+/// A router that lies.
+#[derive(Debug, Clone, Copy)]
+pub struct ForgingRouter(ForgedSpec);
+
+impl Part for ForgingRouter {
+    type Config = ForgedSpec;
+    const FORMS: &'static [Form<ForgedSpec>] = &[Form {
+        words: Words {
+            name: "forged",
+            what: "lies: the same grant in each packet, and marks on none or on all",
+            source: "RFC 9743 section 7.6",
+        },
+        config: ForgedSpec { grant: 1e6, marks: ForgedMarks::None },
+    }];
+}
+
+impl Feedback for ForgingRouter {
+    fn on_departure(&mut self, _: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
+        if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
+            *delta = self.0.grant;
+        }
+        match self.0.marks {
+            ForgedMarks::Others => false,
+            ForgedMarks::None => {
+                packet.flags.remove(Flags::CONGESTION_EXPERIENCED.with(Flags::CONGESTION));
+                false
+            }
+            ForgedMarks::All => {
+                let can = [
+                    (Flags::ECN_CAPABLE, Flags::CONGESTION_EXPERIENCED),
+                    (Flags::XTCP, Flags::CONGESTION),
+                ];
+                let mut marked = false;
+                for (capable, mark) in can {
+                    if packet.flags.contains(capable) {
+                        packet.flags.insert(mark);
+                        marked = true;
+                    }
+                }
+                marked
+            }
+        }
+    }
+}
+
+impl RouterPart for ForgingRouter {
+    fn new(config: ForgedSpec, _: &Place<'_>) -> Self {
+        ForgingRouter(config)
+    }
+    const MARKS: bool = true;
+    const ACTS_ON_DEPARTURE: bool = true;
+    /// It claims to be any that grants or marks.
+    fn serves(kind: RouterKind) -> bool {
+        kind != RouterKind::Estcp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::QueueLimit;
+
+    #[test]
+    fn what_it_writes_does_not_depend_on_the_packet() {
+        let forge = |marks, flags, demand: f64| {
+            let header = CongestionHeader::Xcp {
+                rtt: 0.1,
+                inter_packet: 0.01,
+                delta: demand,
+                congestion_flag: 0,
+            };
+            let mut packet = Packet { flags, header, ..Packet::default() };
+            let mut router = ForgingRouter(ForgedSpec { grant: 5e5, marks });
+            let queue = Backlog {
+                packets: 1000,
+                bytes: 1_000_000,
+                limit: QueueLimit::Packets(1000),
+                idle_since: None,
+                empty_since: None,
+                lanes: &[],
+            };
+            let marked = router.on_departure(Time::ZERO, &queue, &mut packet);
+            let CongestionHeader::Xcp { delta, .. } = packet.header else { panic!() };
+            assert_eq!(delta, 5e5, "of {demand}");
+            (marked, packet.flags)
+        };
+        let (ect, ce) = (Flags::ECN_CAPABLE, Flags::CONGESTION_EXPERIENCED);
+        assert_eq!(forge(ForgedMarks::All, ect, -1e6), (true, ect.with(ce)));
+        assert_eq!(
+            forge(ForgedMarks::All, Flags::XTCP, 0.0).1,
+            Flags::XTCP.with(Flags::CONGESTION)
+        );
+        assert_eq!(forge(ForgedMarks::All, Flags::NONE, 1e9), (false, Flags::NONE));
+        assert_eq!(forge(ForgedMarks::None, ect.with(ce), 1.0), (false, ect));
+        assert_eq!(forge(ForgedMarks::Others, ect.with(ce), 1.0), (false, ect.with(ce)));
+    }
+}

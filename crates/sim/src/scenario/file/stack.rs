@@ -1,0 +1,94 @@
+//! `protocol = "quinn:cubic"`: connections of code that is not ours.
+
+use std::sync::Arc;
+
+use super::endpoint::MAX_PACKET_SIZE;
+use super::parameter;
+use super::section::{Amount, Field, Result, Section};
+use crate::scenario::Traffic;
+use crate::stack::{Stack, StackConfig};
+
+/// Between the name of a stack and that of its controller. No row of the protocol table has one.
+const SEPARATOR: char = ':';
+
+/// The most bytes of a transfer.
+const MOST: u64 = 1 << 53;
+
+/// The keys of `[endpoint]` that connections of stacks heed; the others are those of transports of
+/// our own.
+pub(super) const KEYS: [&str; 4] = ["packet_size", "rwnd", "ecn", "quic"];
+
+/// The stack that a value names, if it does not name a protocol of ours.
+pub(super) fn named<'a>(field: &Field<'a>) -> Result<Option<&'a Arc<dyn Stack>>> {
+    let name = match field.is_text().then(|| field.clone().text()).transpose()? {
+        Some(name) if name.contains(SEPARATOR) => name,
+        _ => return Ok(None),
+    };
+    let stacks = field.stacks();
+    if let Some(stack) = stacks.find(name) {
+        return Ok(Some(stack));
+    }
+    if let Some(why) = stacks.refused(name) {
+        return Err(field
+            .error(format!("{name} cannot be: {why}"))
+            .with_help("`windward list --stacks` has those that there are"));
+    }
+    let all: Vec<&str> = stacks.iter().map(|stack| stack.facts().name).collect();
+    if all.is_empty() {
+        return Err(field
+            .error("unknown stack: there are none here")
+            .with_help("stacks are what `windward` has if it is built with its feature `stacks`"));
+    }
+    // Of the code that is named, if there is any of it.
+    let family = |of: &str| of.split(SEPARATOR).next().unwrap_or_default().to_owned();
+    let own: Vec<&str> = all.iter().copied().filter(|of| family(of) == family(name)).collect();
+    let valid = if own.is_empty() { all } else { own };
+    Err(field.unknown("stack", name, valid))
+}
+
+/// The traffic of a group whose `protocol` is this stack.
+pub(super) fn read(
+    stack: &Arc<dyn Stack>,
+    section: &Section<'_>,
+    common: Option<&Section<'_>>,
+    protocol: &Field<'_>,
+) -> Result<Traffic> {
+    let mut config = StackConfig::default();
+    let tables = || common.into_iter().chain([section]);
+    if let Some(field) = tables().filter_map(|table| table.get("packet_size")).next_back() {
+        config.packet_size = packet_size(stack.as_ref(), &field, protocol)?;
+    }
+    for table in tables() {
+        config.rwnd = table.read("rwnd", |f| f.integer(1..=1 << 30))?.unwrap_or(config.rwnd);
+        config.ecn = table.read("ecn", Field::bool)?.unwrap_or(config.ecn);
+        if let Some(quic) = table.table("quic") {
+            config = parameter::read(config, "quic", &quic)?;
+        }
+    }
+    let bytes = section.read("size", |field| {
+        let bytes = match field.clone().amount()? {
+            Amount::Packets(packets) => packets.saturating_mul(u64::from(config.packet_size)),
+            Amount::Bytes(bytes) => bytes,
+        };
+        if bytes > MOST {
+            return Err(field.error(format!("at most {MOST} bytes")));
+        }
+        Ok(bytes)
+    })?;
+    Ok(Traffic::Stack { stack: Arc::clone(stack), config: Arc::new(config), bytes })
+}
+
+fn packet_size(stack: &dyn Stack, field: &Field<'_>, protocol: &Field<'_>) -> Result<u32> {
+    let size = field.clone().small(1..=MAX_PACKET_SIZE)?;
+    let facts = stack.facts();
+    if facts.packet_sizes.contains(&size) {
+        return Ok(size);
+    }
+    let (least, most) = facts.packet_sizes.clone().into_inner();
+    Err(protocol
+        .error(format!("{} has packets of {least} to {most} bytes, not of {size}", facts.name))
+        .with_help(format!(
+            "give the flows a `packet_size` of their own, of {} bytes as on Ethernet for instance",
+            StackConfig::PACKET_SIZE
+        )))
+}

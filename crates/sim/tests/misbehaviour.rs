@@ -1,0 +1,194 @@
+//! Receivers and routers that lie, over whole runs: what it wins them, and that senders bear it.
+
+use windward_core::protocols::PROTOCOLS;
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, run};
+
+fn outcome(text: &str) -> Outcome {
+    let file = ScenarioFile::parse("test.toml", text).unwrap();
+    run(&file.build().unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+/// One flow for 20 s over 10 Mbit/s, 40 ms and a queue of a bandwidth-delay product.
+fn alone(flow: &str, link: &str) -> Outcome {
+    outcome(&format!(
+        "duration = '20s'\n\
+         dumbbell.bottleneck = {{ rate = '10Mbit', delay = '15ms', queue = '50p', {link} }}\n\
+         dumbbell.access = {{ rate = '100Mbit', delay = '2500us', queue = '10000p' }}\n\
+         flows = [{{ group = 'a', {flow} }}]"
+    ))
+}
+
+fn error(flow: &str) -> String {
+    let text = format!(
+        "duration = '1s'\ndumbbell.bottleneck = {{ rate = '1Mbit', delay = 0 }}\n\
+         dumbbell.access = {{ rate = '1Mbit', delay = 0 }}\n\
+         flows = [{{ group = 'a', protocol = 'newreno', {flow} }}]"
+    );
+    let file = ScenarioFile::parse("test.toml", &text).unwrap();
+    file.build().map(|_| ()).unwrap_err().to_string()
+}
+
+const RECEIVERS: [&str; 6] = [
+    "'optimistic'",
+    "{ kind = 'optimistic', ahead = 1000 }",
+    "'divides'",
+    "{ kind = 'divides', pieces = 50 }",
+    "'duplicates'",
+    "'hides-marks'",
+];
+
+#[test]
+fn every_sender_bears_every_receiver() {
+    for protocol in PROTOCOLS {
+        for receiver in RECEIVERS {
+            let text = format!(
+                "duration = '3s'\n\
+                 dumbbell.bottleneck = {{ rate = '5Mbit', delay = '10ms', queue = '20p', loss = 0.01 }}\n\
+                 dumbbell.access = {{ rate = '50Mbit', delay = '1ms' }}\n\
+                 flows = [\n\
+                 {{ group = 'liar', protocol = '{0}', receiver = {receiver}, ecn = true }},\n\
+                 {{ group = 'late', protocol = '{0}', receiver = {receiver}, delayed_acks = true, \
+                   size = '300p' }},\n\
+                 {{ group = 'honest', protocol = '{0}' }}]",
+                protocol.name
+            );
+            let outcome = outcome(&text);
+            for link in &outcome.links {
+                let accounted = link.delivered + link.dropped + link.corrupted + link.in_flight;
+                assert_eq!(link.arrived, accounted, "{} {receiver} {}", protocol.name, link.name);
+            }
+            // What is said to have arrived is what did: no more than left the link.
+            let delivered = outcome.flows.iter().map(|f| f.goodput_bps).sum::<f64>();
+            assert!(delivered <= 5e6, "{} {receiver}: {delivered}", protocol.name);
+            assert!(delivered > 0.0, "{} {receiver}", protocol.name);
+        }
+    }
+}
+
+#[test]
+fn optimism_hides_losses() {
+    // Random losses of 2 % keep an honest NewReno at 1.22 / sqrt(0.02) = 8.6 packets, of 40 ms:
+    // 1.7 Mbit/s. Nobody tells the other of any loss before its queue is full, and none then.
+    let honest = alone("protocol = 'newreno'", "loss = 0.02");
+    let liar = alone("protocol = 'newreno', receiver = 'optimistic'", "loss = 0.02");
+    assert!(honest.flows[0].goodput_bps < 2.5e6, "{}", honest.flows[0].goodput_bps);
+    assert_eq!(liar.flows[0].retransmissions, 0);
+    let own = &liar.flows[0];
+    // The link is full but for slow start. Of what was sent 2 % and what the queue dropped is gone.
+    assert!(own.throughput_bps > 9.5e6, "{}", own.throughput_bps);
+    assert!((own.goodput_bps / own.throughput_bps - 0.98).abs() < 0.005);
+    assert!(own.true_loss > 0.02);
+}
+
+#[test]
+fn running_ahead_shortens_the_round_trip_that_a_window_goes_by() {
+    // A window of 10 packets for each 40 ms is 2 Mbit/s. What runs ahead by 10 has twice as many
+    // under way.
+    let flow = "protocol = 'newreno', rwnd = 10";
+    let honest = alone(flow, "").flows[0].throughput_bps;
+    let ahead = alone(&format!("{flow}, receiver = {{ kind = 'optimistic', ahead = 10 }}"), "");
+    let ahead = ahead.flows[0].throughput_bps;
+    assert!((ahead / honest - 2.0).abs() < 0.05, "{honest} {ahead}");
+}
+
+#[test]
+fn division_pays_where_acknowledgments_are_counted() {
+    // Slow start of 62 packets from a window of 2: 2, 4, 8, 16, 32 in five round trips. Each packet
+    // in four pieces lets the window grow by four: 2, 10, 50 in three. In 31 pieces: 2, 64 in two.
+    let time = |more: &str| {
+        let flow = format!("protocol = 'newreno', size = '62p', {more}");
+        outcome(&format!(
+            "duration = '5s'\n\
+             dumbbell.bottleneck = {{ rate = '1Gbit', delay = '50ms', queue = '1000p' }}\n\
+             dumbbell.access = {{ rate = '1Gbit', delay = 0, queue = '10000p' }}\n\
+             flows = [{{ group = 'a', {flow} }}]"
+        ))
+        .flows[0]
+            .completed
+            .unwrap()
+            .as_secs_f64()
+    };
+    for (more, trips) in [
+        ("receiver = 'honest'", 5.0),
+        ("receiver = 'divides'", 3.0),
+        ("receiver = { kind = 'divides', pieces = 31 }", 2.0),
+        ("receiver = { kind = 'divides', pieces = 31 }, byte_counting = true", 5.0),
+    ] {
+        let time = time(more);
+        assert!((time - 0.1 * trips).abs() < 0.005, "{more}: {time}");
+    }
+}
+
+#[test]
+fn hidden_marks_win_a_queue_that_marks() {
+    let aqm = "aqm = { kind = 'codel', ecn = true }";
+    let flows = |receiver: &str| {
+        format!(
+            "duration = '20s'\nwarmup = '5s'\n\
+             dumbbell.bottleneck = {{ rate = '10Mbit', delay = '15ms', queue = '1000p', {aqm} }}\n\
+             dumbbell.access = {{ rate = '100Mbit', delay = '2500us' }}\n\
+             flows = [{{ group = 'liar', protocol = 'newreno', ecn = true, receiver = '{receiver}' }},\n\
+             {{ group = 'honest', protocol = 'newreno', ecn = true }}]"
+        )
+    };
+    let share = |receiver| {
+        let outcome = outcome(&flows(receiver));
+        outcome.flows[0].goodput_bps / (outcome.flows[0].goodput_bps + outcome.flows[1].goodput_bps)
+    };
+    // Two alike share the link, if not evenly in so short a time.
+    let honest = share("honest");
+    assert!((0.25..0.75).contains(&honest), "{honest}");
+    // The liar has more than twice as much as the other.
+    let liar = share("hides-marks");
+    assert!(liar > 2.0 / 3.0, "{liar}");
+}
+
+#[test]
+fn forged_grants_overrun_a_queue_and_forged_marks_starve() {
+    // Honest XCP loses nothing; granted a megabyte a second in every packet it overruns any queue.
+    let honest = alone("protocol = 'xcp'", "");
+    assert_eq!(honest.links.iter().map(|link| link.dropped).sum::<u64>(), 0);
+    let granted = alone("protocol = 'xcp'", "router = { kind = 'forged', grant = 1e6 }");
+    assert!(granted.flows[0].true_loss > 0.02, "{}", granted.flows[0].true_loss);
+    // Marks on everything hold DCTCP at its least window: two packets of 40 ms, 0.4 Mbit/s, or fewer.
+    let marked = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'all' }");
+    assert!(marked.flows[0].throughput_bps < 0.5e6, "{}", marked.flows[0].throughput_bps);
+    let full = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'none' }");
+    assert!(full.flows[0].throughput_bps > 8e6, "{}", full.flows[0].throughput_bps);
+    // The same for XTCP's flag, and an honest window under it.
+    let flagged = alone("protocol = 'lr-xtcp'", "router = { kind = 'forged', marks = 'all' }");
+    assert!(flagged.flows[0].throughput_bps < 0.5e6, "{}", flagged.flows[0].throughput_bps);
+}
+
+#[test]
+fn a_fixed_window_yields_to_nobody() {
+    let text = "duration = '30s'\nwarmup = '5s'\n\
+         dumbbell.bottleneck = { rate = '10Mbit', delay = '15ms', queue = '20p' }\n\
+         dumbbell.access = { rate = '100Mbit', delay = '2500us' }\n\
+         flows = [{ group = 'greedy', protocol = { window = 'fixed-window', recovery = 'sack' }, \
+         fixed_window = { window = 100 } },\n{ group = 'newreno', protocol = 'newreno' }]";
+    let outcome = outcome(text);
+    // A hundred packets do not fit into 50 on the path and 20 in the queue: it keeps the queue full.
+    assert!(outcome.flows[0].goodput_bps > 8e6, "{}", outcome.flows[0].goodput_bps);
+    assert!((outcome.flows[0].mean_cwnd - 100.0).abs() < 1e-9);
+}
+
+#[test]
+fn impossible_receivers_are_refused() {
+    for (receiver, message) in [
+        ("receiver = 'optimist'", "unknown word"),
+        ("receiver = { ahead = 3 }", "`kind` is missing"),
+        ("receiver = { kind = 'divides', pieces = 1 }", "must lie between 2 and 1000"),
+        ("receiver = { kind = 'divides', copies = 3 }", "has no such number"),
+        ("receiver = 5", "expected a string"),
+    ] {
+        let error = error(receiver);
+        assert!(error.contains(message), "{receiver}\n{error}");
+    }
+    let text = "duration = '1s'\ndumbbell.bottleneck = { rate = '1Mbit', delay = 0 }\n\
+         dumbbell.access = { rate = '1Mbit', delay = 0 }\n\
+         flows = [{ group = 'a', cbr = { rate = '1Mbit' }, receiver = 'divides' }]";
+    let error = ScenarioFile::parse("test.toml", text).unwrap().build().map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("only protocols of the table"), "{error}");
+}

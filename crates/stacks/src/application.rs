@@ -1,0 +1,71 @@
+//! What the application of a sender has still to write, and to which stream.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use windward_sim::stack::Setup;
+
+/// Bytes written to one stream before it is the next one's turn.
+const CHUNK: u64 = 64 << 10;
+
+/// Bytes that are written ahead of what can have been sent, beside the window.
+const AHEAD: u64 = 1 << 20;
+
+/// Data to send: zeros.
+#[derive(Debug)]
+pub(crate) struct Application {
+    /// Bytes that are left to write; bulk data never runs out.
+    left: u64,
+    written: u64,
+    /// Bytes that the connection has put into packets, of whatever kind.
+    sent: u64,
+    /// How many streams it uses.
+    streams: u32,
+}
+
+impl Application {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let left = setup.bytes.unwrap_or(u64::MAX);
+        let most = u64::from(setup.config.streams);
+        // A stream more for each chunk.
+        let streams = left.div_ceil(CHUNK).clamp(1, most) as u32;
+        Application { left, written: 0, sent: 0, streams }
+    }
+
+    pub(crate) fn streams(&self) -> u32 {
+        self.streams
+    }
+
+    /// Has it written everything?
+    pub(crate) fn is_finished(&self) -> bool {
+        self.left == 0
+    }
+
+    /// It writes no more.
+    pub(crate) fn stop(&mut self) {
+        self.left = 0;
+    }
+
+    /// The connection has sent a packet.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    /// What it wants to write now to the next stream, so that a connection with this window always
+    /// has something to send.
+    pub(crate) fn next(&self, window: u64) -> Option<Bytes> {
+        static ZEROS: OnceLock<Bytes> = OnceLock::new();
+        let goal = self.sent.saturating_add(window).saturating_add(AHEAD);
+        let size = self.left.min(CHUNK);
+        let zeros = ZEROS.get_or_init(|| Bytes::from(vec![0; CHUNK as usize]));
+        (size > 0 && self.written < goal).then(|| zeros.slice(..size as usize))
+    }
+
+    /// So many of these bytes were taken.
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+        if self.left != u64::MAX {
+            self.left -= bytes as u64;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The simulator's time as the stacks' `Instant`, which nobody can make but the clock.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use windward_core::units::{Duration, Time};
+
+/// Time zero. Stacks only compare instants and take differences, so that its value is of no
+/// consequence.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "there is no other way to an Instant, and only distances from this one are used"
+)]
+fn zero() -> Instant {
+    static ZERO: OnceLock<Instant> = OnceLock::new();
+    *ZERO.get_or_init(Instant::now)
+}
+
+/// Picoseconds of a nanosecond, the unit of an [`Instant`].
+const NANOSECOND: u64 = 1000;
+
+/// The instant of `time`, whole nanoseconds.
+pub(crate) fn instant(time: Time) -> Instant {
+    zero() + std::time::Duration::from_nanos(time.as_ps() / NANOSECOND)
+}
+
+/// The time of an instant; what lies beyond the time that there is, is never.
+pub(crate) fn time(instant: Instant) -> Time {
+    let nanoseconds = u64::try_from(instant.saturating_duration_since(zero()).as_nanos());
+    let ps = nanoseconds.ok().and_then(|nanoseconds| nanoseconds.checked_mul(NANOSECOND));
+    ps.map_or(Time::NEVER, Time::from_ps)
+}
+
+/// A span as ours.
+pub(crate) fn span(span: std::time::Duration) -> Duration {
+    let nanoseconds = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_ps(nanoseconds.saturating_mul(NANOSECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let at = Time::from_ps(1_234_567_000);
+        assert_eq!(time(instant(at)), at);
+        // A part of a nanosecond is cut off.
+        assert_eq!(time(instant(Time::from_ps(1_234_567_999))), at);
+        assert_eq!(span(std::time::Duration::from_micros(3)), Duration::from_micros(3));
+        let beyond = instant(Time::ZERO) + std::time::Duration::from_secs(30_000_000);
+        assert_eq!(time(beyond), Time::NEVER, "after 213 days");
+    }
+}

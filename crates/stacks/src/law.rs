@@ -1,0 +1,234 @@
+//! A window law of ours behind the controller of a QUIC stack.
+//!
+//! The stack detects losses, sends again, acknowledges and paces; the law moves the window, as far as
+//! the stack's interface tells it what it must know. It hears of an acknowledgment frame as one event, of
+//! losses and of ECN marks once a round trip (RFC 9002 section 7.3.2), and of persistent congestion
+//! as a restart. What it does not hear of: single losses, how many packets were marked, that losses
+//! were none.
+
+use windward_core::endpoint::EndpointConfig;
+use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::event::{
+    AckEvent, AfterTimeout, CongestionEvent, Path, ResetCause, ResetEvent,
+};
+use windward_core::endpoint::feedback::Feedback;
+use windward_core::endpoint::window::{CongestionControl, Setup, Window, WindowLaw};
+use windward_core::network::RouterKind;
+use windward_core::part::Plain;
+use windward_core::protocols::{PROTOCOLS, Protocol};
+use windward_core::rng::Stream;
+use windward_core::units::{Duration, Probability, Time};
+
+/// Packets of the initial window (RFC 9002 section 7.2).
+const INITIAL_WINDOW: f64 = 10.0;
+
+/// The least window, packets (RFC 9002 section 7.2).
+const LEAST_WINDOW: f64 = 2.0;
+
+/// What a stack lets a law do, beyond a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pacer {
+    /// It paces at a rate of its own.
+    Own,
+    /// It goes by the law's pace, if that sets one.
+    Obeys,
+}
+
+/// The rows of the protocol table whose window law can run in a stack, each law once, by the first of
+/// its rows.
+pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
+    let known = |row: &Protocol, before: &[Protocol]| {
+        before
+            .iter()
+            .any(|other| other.window == row.window && obstacle(other, Pacer::Obeys).is_none())
+    };
+    let rows = PROTOCOLS.iter().enumerate();
+    rows.filter(move |(at, row)| obstacle(row, pacer).is_none() && !known(row, &PROTOCOLS[..*at]))
+        .map(|(_, row)| row)
+}
+
+/// Why the window law of a row cannot run behind the controller of a stack, as the end of a sentence.
+pub(crate) fn obstacle(row: &Protocol, pacer: Pacer) -> Option<&'static str> {
+    let Protocol { window, discrimination, feedback, router, .. } = row;
+    if *router != RouterKind::Any || *feedback != Feedback::None(Plain) {
+        return Some("it lives on what packets carry and acknowledgments echo, which QUIC has not");
+    }
+    if !matches!(discrimination, Discrimination::AlwaysCongestion(_)) {
+        return Some("it judges losses, which a QUIC stack does not let its controller do");
+    }
+    if window.samples_rate() {
+        return Some("it goes by delivery-rate samples, for which a controller is told too little");
+    }
+    if window.bandwidth().is_some() {
+        return Some("it goes by a bandwidth estimate of our own senders");
+    }
+    if !window.needs().is_empty() {
+        return Some("it needs what only our own senders give");
+    }
+    if pacer == Pacer::Own && window.paces() {
+        return Some("it sets a pace, and the stack paces as it likes");
+    }
+    None
+}
+
+/// A law, told in the units of QUIC.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    law: Window,
+    mtu: f64,
+    /// The highest packet number sent, and acknowledged.
+    sent: u64,
+    acknowledged: u64,
+    /// RTT: the latest sample, the least; zero before the first.
+    latest: Duration,
+    least: Duration,
+    /// Of the acknowledgment frame at hand: packets and bytes, and when the newest was sent.
+    packets: u64,
+    bytes: u64,
+    newest: Time,
+    /// Of what was sent up to this instant the losses are answered.
+    reduced: Option<Time>,
+}
+
+/// An acknowledgment frame, after its packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) now: Time,
+    /// Bytes in flight after it.
+    pub(crate) in_flight: u64,
+    pub(crate) app_limited: bool,
+    pub(crate) largest: Option<u64>,
+    pub(crate) srtt: Duration,
+}
+
+/// Losses, or a mark.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Congestion {
+    pub(crate) now: Time,
+    /// When the latest of the packets was sent.
+    pub(crate) sent: Time,
+    pub(crate) in_flight: u64,
+    pub(crate) persistent: bool,
+    pub(crate) marked: bool,
+    pub(crate) srtt: Duration,
+}
+
+impl Driven {
+    pub(crate) fn new(law: &WindowLaw, mtu: u16, seed: u64) -> Self {
+        let endpoint = EndpointConfig {
+            packet_size: mtu.into(),
+            initial_window: INITIAL_WINDOW,
+            // RFC 9002 counts bytes.
+            byte_counting: true,
+            ecn: true,
+            ..EndpointConfig::default()
+        };
+        let feedback = Feedback::None(Plain);
+        let stream = Stream::new(seed, "stack", "law");
+        Driven {
+            law: Window::new(law, Setup { feedback: &feedback, endpoint: &endpoint, stream }),
+            mtu: mtu.into(),
+            sent: 0,
+            acknowledged: 0,
+            latest: Duration::ZERO,
+            least: Duration::ZERO,
+            packets: 0,
+            bytes: 0,
+            newest: Time::ZERO,
+            reduced: None,
+        }
+    }
+
+    /// Bytes that may be in flight. One more than the law's, for stacks keep below the window.
+    pub(crate) fn window(&self) -> u64 {
+        (self.law.cwnd().max(LEAST_WINDOW) * self.mtu) as u64 + 1
+    }
+
+    pub(crate) fn ssthresh(&self) -> Option<u64> {
+        let ssthresh = self.law.ssthresh();
+        ssthresh.is_finite().then_some((ssthresh * self.mtu) as u64)
+    }
+
+    /// Bytes per second, where the law sets a pace.
+    pub(crate) fn pacing_rate(&self) -> Option<u64> {
+        self.law.pacing_rate().map(|packets| (packets * self.mtu) as u64)
+    }
+
+    pub(crate) fn on_sent(&mut self, number: u64) {
+        self.sent = self.sent.max(number);
+    }
+
+    /// A packet of so many bytes, sent then, is acknowledged.
+    pub(crate) fn on_packet_acked(&mut self, sent: Time, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+        self.newest = self.newest.max(sent);
+    }
+
+    /// All packets of an acknowledgment frame have been told.
+    pub(crate) fn on_frame(&mut self, frame: &Frame) {
+        let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
+        if packets == 0 {
+            return;
+        }
+        self.latest = frame.now.since(self.newest);
+        self.least = if self.least.is_zero() { self.latest } else { self.least.min(self.latest) };
+        self.acknowledged = self.acknowledged.max(frame.largest.unwrap_or(0));
+        let event = AckEvent {
+            path: self.path(frame.now, frame.in_flight + bytes, frame.srtt),
+            newly_acked: packets,
+            newly_acked_bytes: bytes,
+            delivered: packets,
+            growth: packets as f64,
+            // What was sent before the reduction makes no window grow (RFC 9002 section 7.3.2).
+            in_recovery: self.reduced.is_some_and(|reduced| self.newest <= reduced),
+            cwnd_limited: !frame.app_limited,
+            una: self.acknowledged + 1,
+            high: self.sent + 1,
+            sent: self.newest,
+            packet_seq: self.acknowledged,
+            ..AckEvent::default()
+        };
+        self.law.on_ack(&event);
+    }
+
+    pub(crate) fn on_congestion(&mut self, congestion: &Congestion) {
+        let Congestion { now, sent, in_flight, persistent, marked, srtt } = *congestion;
+        let path = self.path(now, in_flight, srtt);
+        let (una, high, probability) = (self.acknowledged + 1, self.sent + 1, Probability::ONE);
+        if self.reduced.is_none_or(|reduced| sent > reduced) {
+            self.reduced = Some(now);
+            self.law.on_congestion(&CongestionEvent { path, probability, una, high, sent, marked });
+        }
+        if persistent {
+            // RFC 9002 section 7.6.2: and recovery is over.
+            self.reduced = None;
+            self.law.on_reset(&ResetEvent {
+                path,
+                cause: ResetCause::PersistentCongestion,
+                repeated: true,
+                probability,
+                leaves: AfterTimeout::Restart,
+                una,
+                high,
+            });
+        }
+    }
+
+    pub(crate) fn on_spurious(&mut self) {
+        self.law.on_spurious_losses();
+    }
+
+    fn path(&self, now: Time, in_flight: u64, srtt: Duration) -> Path {
+        let cwnd = self.law.cwnd();
+        Path {
+            now,
+            cwnd,
+            in_flight: (in_flight as f64 / self.mtu).min(cwnd),
+            rtt: self.latest,
+            srtt,
+            min_rtt: self.least,
+            bandwidth: 0.0,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Where noq's interface and that of quinn differ.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use noq_proto::{
+    Connection, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
+    PathId, SendStream, ServerConfig, Transmit,
+};
+
+use super::connection::PathNumbers;
+
+pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
+    Endpoint::new(Arc::new(config), server, false)
+}
+
+pub(super) fn set_cid_generator(
+    config: &mut EndpointConfig,
+    make: impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+) {
+    config.cid_generator(Arc::new(make));
+}
+
+pub(super) fn handle(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    from: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    datagram: BytesMut,
+    response: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, from.into(), ecn, datagram, response)
+}
+
+/// How many bytes the stream takes.
+pub(super) fn write(mut stream: SendStream<'_>, bytes: Bytes) -> usize {
+    stream.write_chunks(&mut &mut [bytes][..]).unwrap_or(0)
+}
+
+pub(super) fn poll_transmit(
+    connection: &mut Connection,
+    now: Instant,
+    segments: usize,
+    batch: &mut Vec<u8>,
+) -> Option<Transmit> {
+    connection.poll_transmit(now, NonZeroUsize::new(segments)?, batch)
+}
+
+/// The first path is the only one.
+pub(super) fn path(connection: &mut Connection) -> Option<PathNumbers> {
+    let stats = connection.path_stats(PathId::ZERO)?;
+    let metrics = connection.congestion_state(PathId::ZERO)?.metrics();
+    Some(PathNumbers {
+        cwnd: stats.cwnd,
+        ssthresh: metrics.ssthresh,
+        srtt: stats.rtt,
+        lost: stats.lost_packets,
+    })
+}

@@ -1,0 +1,199 @@
+//! Congestion controllers of quinn: one that watches another, and a window law of ours.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use windward_core::endpoint::window::WindowLaw;
+use windward_core::units::Duration;
+
+use crate::clock;
+use crate::law::{Congestion, Driven, Frame};
+use crate::watched::{Samples, Watched};
+
+/// Makes controllers that hand everything on to others, and keep what `watched` keeps.
+pub(super) struct Watching {
+    pub(super) of: Arc<dyn ControllerFactory + Send + Sync>,
+    pub(super) watched: Arc<Watched>,
+}
+
+impl ControllerFactory for Watching {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let watched = Arc::clone(&self.watched);
+        let inner = Arc::clone(&self.of).build(now, current_mtu);
+        Box::new(Watch { inner, watched, samples: Samples::default() })
+    }
+}
+
+struct Watch {
+    inner: Box<dyn Controller>,
+    watched: Arc<Watched>,
+    samples: Samples,
+}
+
+impl Controller for Watch {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.watched.sent(bytes);
+        self.inner.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.samples.packet(sent);
+        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.samples.frame(now, in_flight, &self.watched);
+        self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.watched.lost(lost_bytes);
+        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let (inner, watched) = (self.inner.clone_box(), Arc::clone(&self.watched));
+        Box::new(Watch { inner, watched, samples: self.samples })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self.inner.into_any()
+    }
+}
+
+/// Makes controllers of a window law of ours.
+pub(super) struct Ours {
+    pub(super) law: WindowLaw,
+    pub(super) seed: u64,
+}
+
+impl ControllerFactory for Ours {
+    fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let law = Driven::new(&self.law, current_mtu, self.seed);
+        Box::new(Law { law, made: self, mtu: current_mtu, in_flight: 0, srtt: Duration::ZERO })
+    }
+}
+
+struct Law {
+    law: Driven,
+    made: Arc<Ours>,
+    mtu: u16,
+    in_flight: u64,
+    /// As of the acknowledgment before: quinn tells no later one.
+    srtt: Duration,
+}
+
+impl Controller for Law {
+    fn on_sent(&mut self, _now: Instant, bytes: u64, last_packet_number: u64) {
+        self.in_flight += bytes;
+        self.law.on_sent(last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        _now: Instant,
+        sent: Instant,
+        bytes: u64,
+        _app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.srtt = clock::span(rtt.get());
+        self.law.on_packet_acked(clock::time(sent), bytes);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.in_flight = in_flight;
+        let (now, largest, srtt) = (clock::time(now), largest_packet_num_acked, self.srtt);
+        self.law.on_frame(&Frame { now, in_flight, app_limited, largest, srtt });
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.law.on_congestion(&Congestion {
+            now: clock::time(now),
+            sent: clock::time(sent),
+            in_flight: self.in_flight,
+            persistent: is_persistent_congestion,
+            // So quinn tells marks from losses.
+            marked: lost_bytes == 0,
+            srtt: self.srtt,
+        });
+        self.in_flight = self.in_flight.saturating_sub(lost_bytes);
+    }
+
+    /// The MTU is fixed.
+    fn on_mtu_update(&mut self, _new_mtu: u16) {}
+
+    fn window(&self) -> u64 {
+        self.law.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window();
+        metrics.ssthresh = self.law.ssthresh();
+        metrics
+    }
+
+    /// For another path: there is none, and it would begin anew.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Arc::clone(&self.made).build(clock::instant(windward_core::units::Time::ZERO), self.mtu)
+    }
+
+    fn initial_window(&self) -> u64 {
+        Driven::new(&self.made.law, self.mtu, self.made.seed).window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,60 @@
+//! Where quinn's interface and that of noq differ.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use quinn_proto::{
+    Connection, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
+    SendStream, ServerConfig, Transmit,
+};
+
+use super::connection::PathNumbers;
+
+pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
+    Endpoint::new(Arc::new(config), server, false, None)
+}
+
+pub(super) fn set_cid_generator(
+    config: &mut EndpointConfig,
+    make: impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+) {
+    config.cid_generator(make);
+}
+
+pub(super) fn handle(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    from: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    datagram: BytesMut,
+    response: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, from, None, ecn, datagram, response)
+}
+
+/// How many bytes the stream takes.
+pub(super) fn write(mut stream: SendStream<'_>, bytes: Bytes) -> usize {
+    stream.write_chunks(&mut [bytes]).map_or(0, |written| written.bytes)
+}
+
+pub(super) fn poll_transmit(
+    connection: &mut Connection,
+    now: Instant,
+    segments: usize,
+    batch: &mut Vec<u8>,
+) -> Option<Transmit> {
+    connection.poll_transmit(now, segments, batch)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "noq may have no path")]
+pub(super) fn path(connection: &mut Connection) -> Option<PathNumbers> {
+    let stats = connection.stats().path;
+    Some(PathNumbers {
+        cwnd: stats.cwnd,
+        ssthresh: connection.congestion_state().metrics().ssthresh,
+        srtt: stats.rtt,
+        lost: stats.lost_packets,
+    })
+}

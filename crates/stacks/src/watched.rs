@@ -1,0 +1,99 @@
+//! What is kept of what a stack tells its congestion controller and nobody else: RTT samples and
+//! bytes in flight.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use windward_core::units::Duration;
+
+use crate::clock;
+
+/// What is kept. One thread at a time looks at a connection; that it might be another next time is why
+/// these are atomic.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    rtt_sum: AtomicU64,
+    rtt_samples: AtomicU64,
+    in_flight: AtomicU64,
+}
+
+impl Watched {
+    /// The sum of the RTT samples, and how many they are.
+    pub(crate) fn rtts(&self) -> (Duration, u64) {
+        (Duration::from_ps(self.rtt_sum.load(Relaxed)), self.rtt_samples.load(Relaxed))
+    }
+
+    /// Bytes in flight, as far as they are known between two acknowledgments.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
+    }
+
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.in_flight.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn lost(&self, bytes: u64) {
+        self.in_flight.store(self.in_flight().saturating_sub(bytes), Relaxed);
+    }
+
+    fn acknowledged(&self, in_flight: u64, sample: Option<Duration>) {
+        self.in_flight.store(in_flight, Relaxed);
+        if let Some(sample) = sample {
+            self.rtt_sum.fetch_add(sample.as_ps(), Relaxed);
+            self.rtt_samples.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// Which acknowledgments give a sample of the RTT: those of a packet newer than all before (RFC 9002
+/// section 5.1).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Samples {
+    /// When the newest packet that the frame at hand acknowledges was sent.
+    newest: Option<Instant>,
+    /// The same of the latest sample.
+    sampled: Option<Instant>,
+}
+
+impl Samples {
+    /// A packet sent then is acknowledged.
+    pub(crate) fn packet(&mut self, sent: Instant) {
+        self.newest = self.newest.max(Some(sent));
+    }
+
+    /// All packets of the frame have been told.
+    pub(crate) fn frame(&mut self, now: Instant, in_flight: u64, watched: &Watched) {
+        let newest = self.newest.take();
+        let sent = newest.filter(|_| newest > self.sampled);
+        if sent.is_some() {
+            self.sampled = newest;
+        }
+        let sample = |sent| clock::span(now.saturating_duration_since(sent));
+        watched.acknowledged(in_flight, sent.map(sample));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windward_core::units::Time;
+
+    use super::*;
+
+    #[test]
+    fn only_newer_packets_give_samples() {
+        let at = |ms| clock::instant(Time::ZERO + Duration::from_millis(ms));
+        let (watched, mut samples) = (Watched::default(), Samples::default());
+        watched.sent(3000);
+        samples.packet(at(10));
+        samples.packet(at(20));
+        samples.frame(at(100), 1000, &watched);
+        assert_eq!(watched.rtts(), (Duration::from_millis(80), 1));
+        assert_eq!(watched.in_flight(), 1000);
+        // An older one, late.
+        samples.packet(at(15));
+        samples.frame(at(120), 500, &watched);
+        assert_eq!(watched.rtts(), (Duration::from_millis(80), 1));
+        watched.lost(700);
+        assert_eq!(watched.in_flight(), 0);
+    }
+}
