@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use crate::clock::CpuStopwatch;
 use crate::failure::Failure;
 use crate::output::{self, Table, si};
-use crate::run::simulate;
+use crate::run::{Observers, simulate};
 use crate::scenario_args::Changes;
 
 mod counters;
@@ -75,13 +75,15 @@ pub(crate) fn bench(args: &Args, quiet: bool) -> Result<(), Failure> {
 
 fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
     if let Some(path) = &args.file {
-        let scenario = args.changes.apply(ScenarioFile::read(path)?)?;
+        let scenario =
+            args.changes.apply(ScenarioFile::read(path)?.with_stacks(&crate::stacks()))?;
         return Ok(vec![(path.display().to_string(), scenario)]);
     }
     REFERENCE_FLOWS
         .into_iter()
         .map(|n| {
-            let mut file = ScenarioFile::parse("experiments/speed/dumbbell.toml", REFERENCE)?;
+            let mut file = ScenarioFile::parse("experiments/speed/dumbbell.toml", REFERENCE)?
+                .with_stacks(&crate::stacks());
             file.set("flows.*.count", n)?;
             Ok((format!("dumbbell, N = {n}"), args.changes.apply(file)?))
         })
@@ -100,7 +102,7 @@ fn measure(
     for _ in 0..runs {
         let instructions = Instructions::start();
         let cpu = CpuStopwatch::start();
-        let (outcome, _) = simulate(scenario, None, None, quiet)?;
+        let (outcome, _) = simulate(scenario, Observers::default(), quiet)?;
         let run = (cpu.seconds(), instructions.and_then(Instructions::stop));
         if best.is_none_or(|(fastest, _)| run.0 < fastest) {
             best = Some(run);

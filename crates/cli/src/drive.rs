@@ -4,6 +4,7 @@ use std::time::Duration as WallTime;
 
 use windward_core::units::{Duration, Time};
 use windward_sim::Simulation;
+use windward_sim::qlog::QlogFiles;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -35,13 +36,19 @@ impl Driver {
         }
     }
 
-    /// Handles every event up to and including `until`.
-    pub(crate) fn advance(&mut self, sim: &mut Simulation, until: Time) -> Result<(), Failure> {
+    /// Handles every event up to and including `until`, as long as what is logged can be written.
+    pub(crate) fn advance(
+        &mut self,
+        sim: &mut Simulation,
+        until: Time,
+        logs: Option<&QlogFiles>,
+    ) -> Result<(), Failure> {
         while self.now < until {
             signals::check()?;
             let slice = Stopwatch::start();
             self.now = until.min(self.now + self.slice);
             sim.advance(self.now);
+            logs.map_or(Ok(()), QlogFiles::check)?;
             let took = slice.elapsed();
             if took > LONG {
                 self.slice = Duration::from_ps((self.slice.as_ps() / 2).max(1));

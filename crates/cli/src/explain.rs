@@ -2,6 +2,7 @@
 
 use windward_core::protocols::{self, PROTOCOLS};
 use windward_lab::{explain, pages};
+use windward_sim::stack::{Facts, Stack};
 use windward_sim::suggest::near;
 
 use crate::failure::Failure;
@@ -18,9 +19,28 @@ pub(crate) struct Args {
     markdown: bool,
 }
 
+/// What a stack is, what of it is modelled and what is not.
+fn explain_stack(stack: &dyn Stack) -> Result<(), Failure> {
+    let Facts { name, summary, source, notes, packet_sizes, unrepeatable } = stack.facts();
+    let mut text = format!("{name} ({source})\n{summary}\n");
+    let may_differ = unrepeatable.map(|why| format!("Runs with one seed may differ: {why}"));
+    let sizes =
+        format!("Packets of {} to {} bytes on the wire.", packet_sizes.start(), packet_sizes.end());
+    for note in notes.iter().copied().chain(may_differ.as_deref()).chain([sizes.as_str()]) {
+        text += &format!("\n{note}\n");
+    }
+    output::print(&text)
+}
+
 pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
+    let stacks = crate::stacks();
+    if let Some(stack) = stacks.find(&args.name) {
+        return explain_stack(stack.as_ref());
+    }
     let protocol = protocols::find(&args.name).ok_or_else(|| {
-        let suggestion = near(&args.name, PROTOCOLS.iter().map(|p| p.name));
+        let rows = PROTOCOLS.iter().map(|p| p.name);
+        let names = rows.chain(stacks.iter().map(|stack| stack.facts().name));
+        let suggestion = near(&args.name, names);
         let suggestion = suggestion.map(|name| format!(" (did you mean `{name}`?)"));
         Failure::Input(format!(
             "there is no protocol `{}`{}; `windward list` shows all",

@@ -4,6 +4,7 @@ use std::io;
 
 use windward_lab::LabError;
 use windward_sim::output::OutputError;
+use windward_sim::qlog::QlogError;
 use windward_sim::scenario::file::ScenarioError;
 use windward_sim::text::printable;
 use windward_sim::trace::TraceError;
@@ -55,6 +56,18 @@ impl From<TraceError> for Failure {
         match error {
             TraceError::Interval(error) => Failure::Input(format!("--trace-interval: {error}")),
             TraceError::Output(error) => error.into(),
+        }
+    }
+}
+
+impl From<QlogError> for Failure {
+    fn from(error: QlogError) -> Self {
+        match error {
+            QlogError::Output(error) => error.into(),
+            QlogError::Nothing | QlogError::TooManyFlows { .. } | QlogError::Unknown { .. } => {
+                Failure::Input(format!("--qlog-flows: {error}"))
+            }
+            QlogError::TooLarge { .. } => Failure::Failed(format!("--qlog-limit: {error}")),
         }
     }
 }

@@ -2,29 +2,34 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `bench`, `pages`); what they share stands beside them: `failure` (exit codes), `output`
-//! (standard output and tables), `effort` (sweeps), `drive` and `trace`
-//! (runs), `progress`, `signals`.
+//! `evaluate`, `compare_logs`, `script`, `bench`, `pages`); what they share stands beside them: `failure` (exit
+//! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
+//! `progress`, `signals`.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use windward_sim::stack::Stacks;
 use windward_sim::text;
 
 mod bench;
 mod clock;
+mod compare_logs;
 mod drive;
 mod effort;
+mod evaluate;
 mod explain;
 mod failure;
 mod list;
 mod output;
 mod pages;
 mod progress;
+mod qlog;
 mod reproduce;
 mod run;
 mod scenario_args;
+mod script;
 mod signals;
 mod sweep;
 mod trace;
@@ -51,6 +56,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   windward reproduce                     every figure of the papers, with a verdict per claim
+  windward evaluate cubic bbr            what RFC 9743 asks, answered by each of them
   windward explain lr-lmxcp              what that protocol is made of
   windward run experiments/examples/first.toml
   windward run experiments/examples/first.toml --set 'flows.lossy.protocol=lr-lmxtcp'
@@ -64,10 +70,21 @@ enum Command {
     Run(run::Args),
     Sweep(sweep::Args),
     Reproduce(reproduce::Args),
+    Evaluate(evaluate::Args),
+    CompareLogs(compare_logs::Args),
+    Script(script::Args),
     Bench(bench::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
+}
+
+/// The stacks that scenario files may name; none without the feature `stacks`.
+pub fn stacks() -> Stacks {
+    #[cfg(feature = "stacks")]
+    return windward_stacks::all();
+    #[cfg(not(feature = "stacks"))]
+    Stacks::none()
 }
 
 /// Does what the arguments say, of which the first is the name of the program, and gives the exit
@@ -102,6 +119,9 @@ fn dispatch(cli: Cli, python: &Path) -> Result<(), Failure> {
         Some(Command::Run(args)) => run::run(&args, quiet),
         Some(Command::Sweep(args)) => sweep::sweep(&args, quiet, python),
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args, quiet),
+        Some(Command::Evaluate(args)) => evaluate::evaluate(&args, quiet),
+        Some(Command::CompareLogs(args)) => compare_logs::compare_logs(&args, quiet),
+        Some(Command::Script(args)) => script::script(&args),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),

@@ -16,6 +16,10 @@ pub(crate) struct Args {
     #[arg(long)]
     markdown: bool,
 
+    /// The QUIC stacks that flows can have for a protocol
+    #[arg(long, conflicts_with_all = ["markdown", "parts"])]
+    stacks: bool,
+
     /// The parts that protocols and queues are composed of, axis by axis, with their parameters
     #[arg(long, conflicts_with = "markdown")]
     parts: bool,
@@ -40,7 +44,31 @@ fn list_parts(json: bool) -> Result<(), Failure> {
     ))
 }
 
+/// The stacks as a table, if there are any.
+fn stacks() -> Option<Table> {
+    let mut table = Table::new(["name", "what it is", "code that runs"]);
+    let stacks = crate::stacks();
+    for stack in stacks.iter() {
+        let facts = stack.facts();
+        table.row([facts.name, facts.summary, facts.source].map(str::to_owned));
+    }
+    stacks.iter().next().map(|_| table)
+}
+
+fn list_stacks(json: bool) -> Result<(), Failure> {
+    if json {
+        return output::print_json(&catalogue::stacks(&crate::stacks()));
+    }
+    match stacks() {
+        Some(table) => output::print(&table.text()),
+        None => output::print("none: this program was built without its feature `stacks`\n"),
+    }
+}
+
 pub(crate) fn list(args: &Args) -> Result<(), Failure> {
+    if args.stacks {
+        return list_stacks(args.json);
+    }
     if args.parts {
         return list_parts(args.json);
     }
@@ -67,8 +95,12 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
     if args.markdown {
         return output::print(&table.markdown());
     }
+    let stacks = stacks().map(|stacks| {
+        format!("\nQUIC stacks, with their own code in virtual time:\n\n{}", stacks.text())
+    });
     output::print(&format!(
-        "{}\n`windward explain NAME` says what the parts of one do.\n",
-        table.text()
+        "{}{}\n`windward explain NAME` says what the parts of one do.\n",
+        table.text(),
+        stacks.unwrap_or_default()
     ))
 }

@@ -39,7 +39,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
-    let mut experiments = builtin::select(&args.ids)?;
+    let stacks = crate::stacks();
+    let selected = builtin::select(&args.ids)?.into_iter();
+    let mut experiments: Vec<_> = selected.map(|e| e.with_stacks(&stacks)).collect();
     if args.list && args.json {
         return output::print_json(&catalogue::collections(&experiments));
     }
@@ -53,8 +55,11 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     if args.effort.dry_run {
         return effort::forecast(&experiments, &effort, &args.effort);
     }
-    let report =
-        ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: false };
+    let report = ReportOptions {
+        about: effort::about(),
+        resume: args.effort.resume,
+        ..ReportOptions::default()
+    };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
         windward_lab::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;

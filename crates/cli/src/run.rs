@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use windward_core::units::Time;
 use windward_lab::plot::RunChart;
 use windward_sim::output::OutputDir;
+use windward_sim::qlog::QlogFiles;
 use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
 use windward_sim::trace::TraceFiles;
 use windward_sim::{Outcome, Scenario, Simulation};
@@ -15,6 +16,7 @@ use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds, si};
+use crate::qlog::QlogArgs;
 use crate::scenario_args::ScenarioArgs;
 use crate::signals;
 use crate::trace::TraceArgs;
@@ -40,9 +42,12 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     trace: TraceArgs,
+
+    #[command(flatten)]
+    qlog: QlogArgs,
 }
 
-fn parse_plot(text: &str) -> Result<PathBuf, String> {
+pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension() {
         Some(extension) if extension.eq_ignore_ascii_case("svg") => Ok(path),
@@ -87,6 +92,7 @@ const MAX_LINK_ROWS: usize = 16;
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
+    let logs = args.qlog.create(&scenario)?;
     // Folders that cannot be had shall not cost minutes first.
     let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
     let mut out = None;
@@ -96,7 +102,8 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let cpu = CpuStopwatch::start();
     let chart = plot.as_mut().map(|plot| &mut plot.chart);
-    let (outcome, trace) = simulate(&scenario, trace, chart, quiet)?;
+    let observers = Observers { trace, chart, logs: logs.as_ref() };
+    let (outcome, trace) = simulate(&scenario, observers, quiet)?;
     let cpu_s = cpu.seconds();
     if let Some(mut out) = out {
         RunRecord::new(&outcome).write_files(&mut out)?;
@@ -114,30 +121,46 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("trace: {} and {}", flows.display(), links.display()));
         }
     }
+    if let Some(logs) = logs {
+        let files = logs.commit()?;
+        if let (false, Some(first)) = (quiet, files.first()) {
+            let more = files.len() - 1;
+            output::note(&format!("qlog: {} and {more} more", first.display()));
+        }
+    }
     if args.json {
         return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
     }
     output::print(&summary(&scenario, &outcome, cpu_s))
 }
 
-/// Runs to the end; a trace and a chart are sampled on the way.
+/// Who looks at a run on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Observers<'a> {
+    pub(crate) trace: Option<TraceFiles>,
+    pub(crate) chart: Option<&'a mut RunChart>,
+    pub(crate) logs: Option<&'a QlogFiles>,
+}
+
+/// Runs to the end; a trace and a chart are sampled on the way, logs are written.
 pub(crate) fn simulate(
     scenario: &Scenario,
-    mut trace: Option<TraceFiles>,
-    mut chart: Option<&mut RunChart>,
+    observers: Observers<'_>,
     quiet: bool,
 ) -> Result<(Outcome, Option<TraceFiles>), Failure> {
+    let Observers { mut trace, mut chart, logs } = observers;
     let end = Time::ZERO + scenario.duration;
     let mut driver = Driver::new(scenario.duration, quiet);
-    let mut sim = match trace.is_some() || chart.is_some() {
-        true => Simulation::traced(scenario),
-        false => Simulation::new(scenario),
+    let mut sim = match logs {
+        Some(logs) => Simulation::observed(scenario, logs.observer()),
+        None if trace.is_some() || chart.is_some() => Simulation::traced(scenario),
+        None => Simulation::new(scenario),
     };
     loop {
         let of_trace = trace.as_ref().and_then(TraceFiles::next_sample);
         let of_chart = chart.as_ref().and_then(|chart| chart.next_sample());
         let Some(instant) = of_trace.into_iter().chain(of_chart).min() else { break };
-        driver.advance(&mut sim, instant)?;
+        driver.advance(&mut sim, instant, logs)?;
         if let Some(trace) = trace.as_mut().filter(|_| of_trace == Some(instant)) {
             trace.sample(&mut sim)?;
         }
@@ -145,7 +168,7 @@ pub(crate) fn simulate(
             chart.sample(&mut sim);
         }
     }
-    driver.advance(&mut sim, end)?;
+    driver.advance(&mut sim, end, logs)?;
     Ok((sim.finish(), trace))
 }
 

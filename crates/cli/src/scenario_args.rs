@@ -41,7 +41,7 @@ pub(crate) struct ScenarioArgs {
 impl ScenarioArgs {
     /// Reads, changes and checks the scenario.
     pub(crate) fn load(&self) -> Result<Scenario, Failure> {
-        self.changes.apply(ScenarioFile::read(&self.file)?)
+        self.changes.apply(ScenarioFile::read(&self.file)?.with_stacks(&crate::stacks()))
     }
 }
 

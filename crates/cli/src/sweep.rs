@@ -64,7 +64,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
     if let Some(executor) = args.executor() {
         return elsewhere(args, quiet, &executor, python);
     }
-    let mut experiment = Experiment::read(&args.file)?;
+    let mut experiment = Experiment::read(&args.file)?.with_stacks(&crate::stacks());
     args.effort.change(&mut experiment)?;
     let mut effort = args.effort.effort();
     if let Some(repetitions) = args.repetitions {
@@ -79,8 +79,12 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
         return effort::forecast(std::slice::from_ref(&experiment), &effort, &args.effort);
     }
     signals::check()?;
-    let report =
-        ReportOptions { about: effort::about(), resume: args.effort.resume, every_table: true };
+    let report = ReportOptions {
+        about: effort::about(),
+        resume: args.effort.resume,
+        every_table: true,
+        ..ReportOptions::default()
+    };
     let experiments = [experiment];
     let summary = effort::with_progress(quiet, &args.effort, &out, |options| {
         windward_lab::reproduce(&experiments, &effort, options, &report, &out)

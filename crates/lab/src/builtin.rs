@@ -5,6 +5,7 @@
 
 use crate::LabError;
 use crate::error::nearest;
+use crate::evaluate::Suite;
 use crate::experiment::Experiment;
 
 mod estcp2010;
@@ -12,6 +13,7 @@ mod eten2004;
 mod field;
 mod lr2008;
 mod matrix;
+mod suites;
 mod tcpwbr2003;
 mod xcpr2005;
 
@@ -107,6 +109,19 @@ impl Collection {
             None => self.files.iter().any(|(name, _)| *name == experiment.file),
         }
     }
+}
+
+/// The suite of that name, if it comes with the program.
+pub fn suite(id: &str) -> Option<Suite> {
+    suites::find(id)?.ok()
+}
+
+/// The suites that come with the program, each with its name.
+///
+/// # Errors
+/// None, as long as the tests pass.
+pub fn suites() -> Result<Vec<Suite>, LabError> {
+    suites::all()
 }
 
 /// The collection that an experiment belongs to, unless it is somebody's own.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use windward_core::network::{AqmSpec, RouterSpec};
 use windward_core::part::Setting;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
+use windward_sim::stack::{Facts, Stacks};
 
 use crate::builtin;
 use crate::experiment::Experiment;
@@ -29,6 +30,25 @@ pub struct ProtocolRow {
     pub feedback: &'static str,
     /// What it asks of routers.
     pub router: &'static str,
+}
+
+/// A stack that flows can have for a protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StackRow {
+    /// What scenario files call it.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Package, version and type of the code that runs.
+    pub source: &'static str,
+    /// What runs as it is, what is modelled and what is not, a paragraph each.
+    pub notes: Vec<&'static str>,
+    /// The smallest full packets that it can have, bytes on the wire.
+    pub least_packet_size: u32,
+    /// The largest.
+    pub most_packet_size: u32,
+    /// Why a run may differ from the next with the same seed, if it may.
+    pub unrepeatable: Option<&'static str>,
 }
 
 /// A part of an axis.
@@ -115,6 +135,20 @@ pub fn collections(experiments: &[Experiment]) -> Vec<CollectionRow> {
 /// The protocol table.
 pub fn protocols() -> Vec<ProtocolRow> {
     PROTOCOLS.iter().map(ProtocolRow::new).collect()
+}
+
+/// The stacks, in order.
+pub fn stacks(stacks: &Stacks) -> Vec<StackRow> {
+    let row = |facts: &Facts| StackRow {
+        name: facts.name,
+        summary: facts.summary,
+        source: facts.source,
+        notes: facts.notes.clone(),
+        least_packet_size: *facts.packet_sizes.start(),
+        most_packet_size: *facts.packet_sizes.end(),
+        unrepeatable: facts.unrepeatable,
+    };
+    stacks.iter().map(|stack| row(stack.facts())).collect()
 }
 
 /// Every part of every axis, in the order of the documentation.

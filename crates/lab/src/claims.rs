@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LabError;
-use crate::experiment::{Check, Claim, Deviation, Experiment, Margin, Reading};
+use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, Margin, Reading};
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
@@ -62,6 +62,8 @@ pub struct ClaimResult {
     pub expected: String,
     /// In which edition of the list of claims that was fixed.
     pub edition: u32,
+    /// Of which subject of a suite it is asked, and by what.
+    pub asked: Option<Asked>,
     /// Why it does not hold, or not everywhere, if the file says so.
     pub explanation: Option<String>,
     /// Id of the experiment it stands in.
@@ -444,6 +446,7 @@ impl ClaimResult {
             claim: claim.claim.clone(),
             expected: claim.expected.clone(),
             edition: claim.edition,
+            asked: claim.asked.clone(),
             explanation: claim.explanation.clone(),
             figure: figure.to_owned(),
             verdict: Verdict::Inconclusive,
@@ -734,6 +737,7 @@ mod tests {
             checks: Vec::new(),
             explanation: Some("why".into()),
             edition: 1,
+            asked: None,
         }
     }
 

@@ -6,8 +6,10 @@
 
 use std::path::Path;
 
+use windward_core::protocols::Protocol;
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::Stacks;
 use windward_sim::text::shell_word;
 
 use crate::LabError;
@@ -15,10 +17,12 @@ use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
 use crate::theory::{self, Law};
 
+mod cast;
 mod reader;
 mod reading;
 mod schema;
 
+pub use cast::{Cast, Subject};
 pub(crate) use reader::fnv1a;
 pub use reading::{Basis, Deviation, Reading, ReadingValue};
 
@@ -33,6 +37,8 @@ pub struct Experiment {
     pub paper: Option<String>,
     /// The paper's figure, as `Figure 3`.
     pub figure: Option<String>,
+    /// The page of the report that it stands on, if its suite has one for it.
+    pub chapter: Option<String>,
     /// What it shows.
     pub title: String,
     /// Topology and parameters in one sentence, shown under the chart.
@@ -376,6 +382,19 @@ pub struct Claim {
     /// In which edition of the list of claims its bound was fixed: 1 was before anything was
     /// measured.
     pub edition: u32,
+    /// Where it is asked of the subjects of a suite, one by one: of which, and by what.
+    pub asked: Option<Asked>,
+}
+
+/// Of whom a suite asks something.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Asked {
+    /// The id of the claim in the file, without the subject.
+    pub of_all: String,
+    /// The name of the subject.
+    pub subject: String,
+    /// The id of the criterion that asks it.
+    pub criterion: String,
 }
 
 /// A number of the paper's text about a result.
@@ -460,7 +479,34 @@ impl Experiment {
         text: &str,
         beside: &dyn Fn(&str) -> Result<String, LabError>,
     ) -> Result<Self, LabError> {
-        reader::parse(name, text, beside)
+        reader::parse(name, text, beside, None)
+    }
+
+    /// Parses a file of a suite with these in its parts: each claim that names a criterion becomes
+    /// one of each subject.
+    ///
+    /// # Errors
+    /// As [`Experiment::parse_beside`].
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        beside: &dyn Fn(&str) -> Result<String, LabError>,
+        cast: &Cast,
+    ) -> Result<Self, LabError> {
+        reader::parse(name, text, beside, Some(cast))
+    }
+
+    /// The same experiment, whose scenarios may name these stacks as protocols of flows instead of any
+    /// before. A file knows none as it is read.
+    #[must_use]
+    pub fn with_stacks(self, stacks: &Stacks) -> Self {
+        Experiment { scenario: self.scenario.with_stacks(stacks), ..self }
+    }
+
+    /// The same experiment, whose scenarios may name these protocols beside the rows of the table.
+    #[must_use]
+    pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
+        Experiment { scenario: self.scenario.with_protocols(protocols), ..self }
     }
 
     /// Changes the scenario of every cell, as `--set` does: it goes over the file, its `quick` and

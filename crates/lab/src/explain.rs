@@ -63,6 +63,29 @@ const TITLES: &[(&str, &str)] = &[
         "N. Cardwell, I. Swett, J. Beshay (eds.), \"BBR Congestion Control\", Internet-Draft, 2026",
     ),
     (
+        "draft-kazuho-ccwg-cuback-00",
+        "K. Oku, \"CUBACK: CUBIC Driven by the ACK Clock\", Internet-Draft, 2026",
+    ),
+    (
+        "draft-kazuho-ccwg-abba",
+        "K. Oku, \"Accelerated Bottleneck Bandwidth Adaptation (ABBA)\", Internet-Draft, editor's \
+         copy, 2026",
+    ),
+    (
+        "draft-kazuho-ccwg-rapid-start",
+        "K. Oku, M. Welzl, \"Rapid Startup of Congestion Control\", Internet-Draft, editor's copy, \
+         2026",
+    ),
+    (
+        "h2o/quicly#687",
+        "K. Oku, \"Adding random-loss resilience to loss-based congestion controllers\", GitHub, 2026",
+    ),
+    ("h2o/quicly#445", "J. Iyengar, \"Makes Reno CC slightly loss tolerant\", GitHub, 2021"),
+    (
+        "private-octopus/picoquic#1222",
+        "C. Huitema, \"Let Cubic ignore isolated losses\", GitHub, 2021",
+    ),
+    (
         "Casetti 2001",
         "C. Casetti, M. Gerla, S. Mascolo, M. Y. Sanadidi, R. Wang, \"TCP Westwood: bandwidth \
          estimation for enhanced transport over wireless links\", MobiCom 2001",

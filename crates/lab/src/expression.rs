@@ -383,6 +383,13 @@ pub enum Relation {
     AtMost,
 }
 
+impl Relation {
+    /// Does it bound the left side from below?
+    pub(crate) fn is_lower(self) -> bool {
+        matches!(self, Relation::Above | Relation::AtLeast)
+    }
+}
+
 /// `left >= right`, and the like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {

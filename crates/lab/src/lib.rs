@@ -6,10 +6,14 @@
 //! write themselves as tables. [`reproduce()`] does this for a list of experiments and writes
 //! a report with a chart per figure and a verdict per claim.
 //!
+//! [`evaluate`] asks all that of controllers which a [`evaluate::Suite`] asks, as RFC 9743, and puts what
+//! comes out on one page.
+//!
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;
 //! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
 //! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; [`theory`] has curves to compare with; [`builtin`] holds the
 //! experiments that come with the program. [`explain`] says in words what a protocol is made of,
+//! [`script`] holds one sender against the text of an RFC, packet by packet.
 //! [`catalogue`] lists protocols and parts, and [`pages`] writes the part of its page that the protocol table and the experiments decide.
 //!
 //! Nothing here looks at a clock: whoever shows progress brings one.
@@ -20,6 +24,7 @@ pub mod catalogue;
 pub mod claims;
 mod dataset;
 mod error;
+pub mod evaluate;
 pub mod experiment;
 pub mod explain;
 pub mod expression;
@@ -29,9 +34,11 @@ mod journal;
 pub mod pages;
 mod palette;
 pub mod plot;
+pub mod qlog;
 pub mod report;
 mod reproduce;
 pub mod rows;
+pub mod script;
 pub mod statistics;
 mod strict_toml;
 pub mod sweep;

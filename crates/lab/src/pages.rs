@@ -7,10 +7,11 @@
 use std::fmt::Write;
 
 use windward_core::network::RouterKind;
-use windward_core::part::Setting;
+use windward_core::part::{Parameters, Setting};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::{KeyDoc, ScenarioFile};
+use windward_sim::stack::StackConfig;
 
 use crate::LabError;
 use crate::builtin::{self, MATRIX};
@@ -213,10 +214,14 @@ fn row_of(name: &'static str) -> &'static str {
     rows.max_by_key(|row| row.len()).unwrap_or(name)
 }
 
-/// The keys of `[endpoint]`, without that prefix.
+/// The keys of `[endpoint]`, without that prefix, but for those of stacks, which are no protocols of
+/// the table.
 fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
-    let key = |doc: &'_ KeyDoc| doc.key.strip_prefix("endpoint.").map(str::len);
-    keys.iter().filter_map(move |doc| key(doc).map(|n| (&doc.key[doc.key.len() - n..], doc)))
+    let of_stacks = |key: &&str| key.split('.').next() == Some(StackConfig::TABLES[0].0);
+    let own = move |doc: &'_ KeyDoc| {
+        doc.key.strip_prefix("endpoint.").filter(|key| !of_stacks(key)).map(str::len)
+    };
+    keys.iter().filter_map(move |doc| own(doc).map(|n| (&doc.key[doc.key.len() - n..], doc)))
 }
 
 #[cfg(test)]

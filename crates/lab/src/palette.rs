@@ -128,8 +128,8 @@ pub(crate) fn style(n: usize, all: usize) -> Style {
 }
 
 /// Protocols whose looks were given out by hand: number `n` of this list has the look [`given`] to
-/// `n`. It is closed. Who is not in it gets a look by its name alone, so that no new row of the
-/// table changes anybody's colour.
+/// `n`. It is closed. Who is not in it gets a look by its name, or the next one that is free, so that
+/// a new row at the end of the table changes nobody's colour.
 const BY_HAND: [&str; 36] = [
     "reno",
     "newreno",
@@ -187,13 +187,23 @@ pub(crate) fn protocol_of(label: &str) -> Option<usize> {
 
 /// The look of a protocol; `None` for what is no row of the table.
 pub(crate) fn protocol_style(label: &str) -> Option<Style> {
-    let name = PROTOCOLS[protocol_of(label)?].name;
-    let by_hand = BY_HAND.iter().position(|known| *known == name);
-    Some(by_hand.map_or_else(|| style_of_name(name), given))
+    let row = protocol_of(label)?;
+    let by_hand = BY_HAND.iter().position(|known| *known == PROTOCOLS[row].name);
+    Some(by_hand.map_or_else(|| style_of_row(row), given))
 }
 
-/// One of all looks that nobody has by hand, chosen by a hash of the name (FNV-1a).
-fn style_of_name(name: &str) -> Style {
+/// The look of a row that has none by hand. Rows before it choose first, so that one more at the end
+/// of the table changes nobody's.
+fn style_of_row(row: usize) -> Style {
+    let mut chosen: Vec<Style> = Vec::new();
+    for protocol in PROTOCOLS[..=row].iter().filter(|p| !BY_HAND.contains(&p.name)) {
+        chosen.push(style_of_name(protocol.name, &chosen));
+    }
+    chosen.pop().unwrap_or_else(|| given(row))
+}
+
+/// One of all looks that nobody has by hand, nor among the `chosen`, by a hash of the name (FNV-1a).
+fn style_of_name(name: &str, chosen: &[Style]) -> Style {
     let hash = name
         .bytes()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -204,11 +214,11 @@ fn style_of_name(name: &str) -> Style {
         marker: MARKERS[n / (COLORS.len() * DASHES.len()) % MARKERS.len()],
     };
     // A dash alone tells no points apart.
-    let taken = |look: &Style, n: usize| {
-        let by_hand = given(n);
-        (by_hand.color, by_hand.marker) == (look.color, look.marker)
+    let alike = |a: &Style, b: &Style| (a.color, a.marker) == (b.color, b.marker);
+    let free = |look: &Style| {
+        !(0..BY_HAND.len()).any(|n| alike(&given(n), look))
+            && !chosen.iter().any(|other| alike(other, look))
     };
-    let free = |look: &Style| !(0..BY_HAND.len()).any(|n| taken(look, n));
     let mut looks = (0..all).map(|step| look(hash as usize % all + step));
     looks.find(free).unwrap_or_else(|| look(0))
 }

@@ -17,9 +17,11 @@ use crate::statistics::{Estimate, estimate};
 use crate::sweep::Results;
 use crate::theory;
 
+mod logs;
 mod panel;
 mod run;
 
+pub use logs::compared;
 pub(crate) use panel::escape;
 use panel::{Guide, GuideLine, Mark, Panel, Reported, Scale, Series, Word};
 pub use run::RunChart;
@@ -354,7 +356,7 @@ fn protocol_of_traced(scenario: &Scenario, what: Traced, index: usize) -> Option
 fn shared_protocol(scenario: &Scenario, flows: &[usize]) -> Option<usize> {
     let mut rows = flows.iter().map(|flow| match &scenario.flows[*flow].kind.traffic {
         Traffic::Transport { protocol, .. } => protocol_of(protocol.name),
-        Traffic::Datagrams { .. } => None,
+        Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
     });
     let first = rows.next()??;
     rows.all(|row| row == Some(first)).then_some(first)

@@ -11,8 +11,10 @@
 use std::fmt::Write;
 
 use crate::claims::Verdict;
+use crate::evaluate::{Evaluation, Inquiry};
 use crate::table::Table;
 
+mod evaluation;
 mod figure;
 mod front;
 mod group;
@@ -59,7 +61,7 @@ pub(crate) fn pages(
     let mut pages = Vec::new();
     for group in &groups {
         let mut html = head(group.title, standing);
-        figure::part(&mut html, group, &groups);
+        figure::part(&mut html, group, &groups, "All claims");
         foot(&mut html, about);
         pages.push((group.page(), html));
     }
@@ -67,6 +69,36 @@ pub(crate) fn pages(
     front::header(&mut html, &groups, about, standing);
     front::claims(&mut html, &groups);
     front::contents(&mut html, &groups);
+    foot(&mut html, about);
+    pages.push(("index.html".to_owned(), html));
+    pages
+}
+
+/// The pages of an evaluation: criteria and subjects first, then a page a chapter.
+pub(crate) fn pages_of_evaluation(
+    inquiry: &Inquiry,
+    evaluation: &Evaluation,
+    sections: &[Section],
+    about: &Provenance,
+    standing: Standing,
+) -> Vec<(String, String)> {
+    let chapters = &inquiry.question.suite.chapters;
+    let mut groups = groups(sections);
+    groups.sort_by_key(|g| chapters.iter().position(|c| c.key == g.key));
+    for group in &mut groups {
+        if let Some(chapter) = chapters.iter().find(|c| c.key == group.key) {
+            group.title = &chapter.title;
+        }
+    }
+    let mut pages = Vec::new();
+    for group in &groups {
+        let mut html = head(group.title, standing);
+        figure::part(&mut html, group, &groups, "Evaluation");
+        foot(&mut html, about);
+        pages.push((group.page(), html));
+    }
+    let mut html = head(&inquiry.question.suite.title, standing);
+    evaluation::front(&mut html, inquiry, evaluation, &groups, about, standing);
     foot(&mut html, about);
     pages.push(("index.html".to_owned(), html));
     pages

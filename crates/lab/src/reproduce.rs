@@ -11,6 +11,7 @@ use windward_sim::{Outcome, Scenario};
 use crate::LabError;
 use crate::campaign::{self, Event, Observer, Record};
 use crate::claims::{self, ClaimResult, Verdict};
+use crate::evaluate::{Evaluation, Inquiry};
 use crate::experiment::{Effort, Experiment};
 use crate::folder::Folder;
 use crate::plot;
@@ -34,6 +35,8 @@ pub struct ReproductionSummary {
     pub resumed: usize,
     /// The page to look at.
     pub index: PathBuf,
+    /// What came out of an evaluation, if it was one.
+    pub evaluation: Option<Evaluation>,
 }
 
 /// What an experiment came to.
@@ -62,6 +65,8 @@ pub struct ReportOptions {
     pub resume: bool,
     /// Also tables as Parquet, and a row per flow.
     pub every_table: bool,
+    /// What the experiments are to answer, if they are those of an evaluation.
+    pub inquiry: Option<Inquiry>,
 }
 
 /// How much a reproduction would run.
@@ -244,6 +249,16 @@ impl Writer<'_> {
         self.folder.remove_stale(&others.collect::<Vec<String>>())?;
         let mut section = Section::new(&results, charts);
         section.manifest = manifest_entry(&results).to_string();
+        if let Some(inquiry) = &self.report.inquiry {
+            section.command = inquiry.command(&id, &results.plan.effort);
+            if let Some(text) = inquiry.scenario_text(&results.plan.experiment) {
+                let mut dir = self.folder.output()?;
+                let name = format!("{id}.toml");
+                dir.write(&name, |out| out.write_all(text.as_bytes()))?;
+                dir.commit()?;
+                section.scenario = Some(name);
+            }
+        }
         match self.sections.iter_mut().find(|s| s.id == id) {
             Some(earlier) => *earlier = section,
             None => self.sections.push(section),
@@ -254,6 +269,7 @@ impl Writer<'_> {
         for run in &mut results.runs {
             run.outcome.samples = None;
             run.outcome.flows = Vec::new();
+            run.outcome.transfers = Vec::new();
             run.outcome.groups = Vec::new();
             run.outcome.links = Vec::new();
         }
@@ -284,14 +300,36 @@ impl Writer<'_> {
         self.stale.retain(|index| self.results[*index].is_none());
         let to_come = self.results.iter().filter(|r| r.is_none()).count();
         let standing = Standing { to_come, running };
-        let pages = report::pages(&self.sections, &self.report.about, standing);
-        let claims = self.sections.iter().flat_map(|s| &s.claims).map(ClaimResult::to_json);
+        let own: Vec<Section>;
+        let sections = match &self.report.inquiry {
+            None => &self.sections[..],
+            // Of an evaluation only what it asked is shown.
+            Some(_) => {
+                own = self.own_sections();
+                &own
+            }
+        };
+        let pages = match &self.report.inquiry {
+            None => report::pages(sections, &self.report.about, standing),
+            Some(inquiry) => {
+                let evaluation = inquiry.answers(sections);
+                let about = &self.report.about;
+                let mut dir = self.folder.output()?;
+                let json = evaluation.to_json(inquiry, about);
+                dir.write("evaluation.json", |out| write_json(out, &json))?;
+                let text = evaluation.to_markdown(inquiry, about);
+                dir.write("evaluation.md", |out| out.write_all(text.as_bytes()))?;
+                dir.commit()?;
+                report::pages_of_evaluation(inquiry, &evaluation, sections, about, standing)
+            }
+        };
+        let claims = sections.iter().flat_map(|s| &s.claims).map(ClaimResult::to_json);
         let claims = claims.collect();
-        let manifest = report::manifest(&self.sections);
+        let manifest = report::manifest(sections);
         let mut dir = self.folder.output()?;
         dir.write("claims.json", |out| write_json(out, &claims))?;
         dir.write("manifest.json", |out| write_json(out, &manifest))?;
-        if let Some(properties) = report::properties(&self.sections) {
+        if let Some(properties) = report::properties(sections) {
             dir.write("matrix.csv", |out| properties.write_csv(out))?;
         }
         dir.commit()?;
@@ -313,13 +351,18 @@ impl Writer<'_> {
         Ok(dir.commit()?)
     }
 
+    /// The sections of this run, without those of earlier ones.
+    fn own_sections(&self) -> Vec<Section> {
+        let find = |p: &Plan| self.sections.iter().find(|s| s.id == p.experiment.id);
+        self.plans.iter().filter_map(find).cloned().collect()
+    }
+
     fn finish(mut self, runs: usize) -> Result<ReproductionSummary, LabError> {
         // What was known before these experiments were measured may be more now.
         self.stale = (0..self.plans.len()).collect();
         self.write_beyond()?;
         self.write(false)?;
-        let ours = |s: &&Section| self.plans.iter().any(|p| p.experiment.id == s.id);
-        let own: Vec<Section> = self.sections.iter().filter(ours).cloned().collect();
+        let own = self.own_sections();
         let index = self.folder.path().join("index.html");
         self.folder.finish()?;
         Ok(ReproductionSummary {
@@ -329,6 +372,7 @@ impl Writer<'_> {
             runs,
             resumed: self.resumed,
             index,
+            evaluation: self.report.inquiry.as_ref().map(|inquiry| inquiry.answers(&own)),
         })
     }
 }

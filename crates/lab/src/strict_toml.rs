@@ -73,6 +73,7 @@ pub(crate) struct At<T> {
 }
 
 /// One table: `[a]`, `{ .. }` or one element of `[[a]]`.
+#[derive(Clone)]
 pub(crate) struct Section<'a> {
     source: Source<'a>,
     /// How errors call it.

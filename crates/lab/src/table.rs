@@ -7,10 +7,10 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use windward_core::units::Time;
-use windward_sim::Samples;
+use windward_core::units::{Duration, Time};
 use windward_sim::output::{OutputDir, StagedFile};
 use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
+use windward_sim::{Samples, TransferOutcome};
 
 use crate::LabError;
 use crate::campaign::Record;
@@ -144,7 +144,41 @@ impl Results {
         table.push("flow.timeouts", count(&|f| f.timeouts));
         table.push("flow.mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
         table.push("flow.mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
+        table.push("flow.start_s", reals(&|f| Some(f.start.as_secs_f64())));
         table.push("flow.completed_s", reals(&|f| f.completed.map(Time::as_secs_f64)));
+        table
+    }
+
+    /// One row per transfer that came by itself, of each run.
+    pub fn transfer_table(&self) -> Table {
+        let rows = self.runs.iter();
+        let rows = rows.flat_map(|r| r.outcome.transfers.iter().map(move |t| (r, t)));
+        let rows: Vec<(&Run, &TransferOutcome)> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let name = rows.iter().map(|(r, t)| {
+            let flow = r.outcome.flows.get(t.flow);
+            flow.map_or_else(String::new, |f| f.name.to_string())
+        });
+        table.push("transfer.flow", Values::Text(name.collect()));
+        let group = rows.iter().map(|(r, t)| {
+            let group = r.outcome.flows.get(t.flow).and_then(|f| r.outcome.groups.get(f.group));
+            group.map_or_else(String::new, |g| g.name.clone())
+        });
+        table.push("transfer.group", Values::Text(group.collect()));
+        let count = |read: fn(&TransferOutcome) -> u64| {
+            Values::Count(rows.iter().map(|(_, t)| Some(read(t))).collect())
+        };
+        let reals = |read: fn(&TransferOutcome) -> Option<f64>| {
+            Values::Real(rows.iter().map(|(_, t)| read(t)).collect())
+        };
+        table.push("transfer.start_s", reals(|t| Some(t.start.as_secs_f64())));
+        table.push("transfer.bytes", count(|t| t.bytes));
+        table.push("transfer.packets", count(|t| t.packets));
+        let time = |t: &TransferOutcome| t.completion_time().map(Duration::as_secs_f64);
+        table.push("transfer.completion_time_s", reals(time));
+        table.push("transfer.packets_sent", count(|t| t.packets_sent));
+        table.push("transfer.retransmissions", count(|t| t.retransmissions));
+        table.push("transfer.timeouts", count(|t| t.timeouts));
         table
     }
 
@@ -284,6 +318,11 @@ impl Results {
             stage(".parquet", &|out| runs.write_parquet(out))?;
             stage("-flows.csv", &|out| flows.write_csv(out))?;
             stage("-flows.parquet", &|out| flows.write_parquet(out))?;
+            let transfers = self.transfer_table();
+            if transfers.rows() > 0 {
+                stage("-transfers.csv", &|out| transfers.write_csv(out))?;
+                stage("-transfers.parquet", &|out| transfers.write_parquet(out))?;
+            }
         }
         let traced = experiment.plots.iter().filter_map(|p| match p.kind {
             PlotKind::Time { what, .. } => Some(what.is_sampled()),
@@ -310,6 +349,8 @@ pub(crate) fn tables_of(id: &str) -> Vec<String> {
         ".parquet",
         "-flows.csv",
         "-flows.parquet",
+        "-transfers.csv",
+        "-transfers.parquet",
         "-series.csv",
         "-samples.csv",
         "-readings.csv",

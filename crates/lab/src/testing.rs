@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use windward_core::units::{Duration, Rate};
+use windward_core::units::{Duration, Rate, Time};
 use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
 use crate::campaign;
@@ -89,6 +89,8 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
             retransmissions: 1,
             timeouts: 0,
             mean_cwnd: 4.0,
+            delays: None,
+            datagrams_lost: 0,
             throughput_bins: vec![bps; 10],
             first_bin: 0,
         }
@@ -107,12 +109,15 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         timeouts: 0,
         refused_windows: 0,
         mean_rtt: Duration::from_millis(120),
+        datagrams: None,
         mean_cwnd: 4.0,
+        start: Time::ZERO,
         completed: None,
         idle: Duration::from_millis(500),
         longest_idle: Duration::from_millis(300),
         idle_periods: 2,
         throughput_bins: Vec::new(),
+        failure: None,
     };
     let flows = scenario.flows.iter().map(flow).collect();
     let link = |spec: &windward_sim::scenario::LinkSpec| LinkOutcome {
@@ -123,6 +128,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         corrupted: 0,
         delivered: 1,
         in_flight: 0,
+        reordered: 0,
         marked: 0,
         mean_queue_packets: 2.0,
         max_queue_packets: 3,
@@ -134,6 +140,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         warmup: scenario.warmup,
         links: scenario.links.iter().map(link).collect(),
         flows,
+        transfers: Vec::new(),
         groups,
         jain: 1.0,
         samples: None,

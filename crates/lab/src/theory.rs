@@ -22,6 +22,7 @@
 use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::{FlowSpec, LinkId, Traffic};
+use windward_sim::stack::UDP_OVERHEAD;
 
 /// Which curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,15 +59,20 @@ pub(crate) fn expected(
     group: Option<&str>,
     link: Option<&str>,
 ) -> Result<f64, String> {
-    let connection = |f: &&FlowSpec| matches!(f.kind.traffic, Traffic::Transport { .. });
+    let connection = |f: &&FlowSpec| !matches!(f.kind.traffic, Traffic::Datagrams { .. });
     let named = |f: &&FlowSpec| group.is_none_or(|name| scenario.groups[f.group] == name);
     let flow = scenario.flows.iter().filter(connection).find(named);
     let flow = flow.ok_or_else(|| match group {
         Some(name) => format!("no group `{name}` of connections"),
         None => "no connection".to_owned(),
     })?;
-    let Traffic::Transport { config, .. } = &flow.kind.traffic else {
-        return Err("no connection".to_owned());
+    let (packet_size, ack_size, delays_acks) = match &flow.kind.traffic {
+        Traffic::Transport { config, .. } => {
+            (config.packet_size, config.ack_size, config.delayed_acks.is_some())
+        }
+        // RFC 9000 section 13.2.2: an acknowledgment for two packets, whose size hardly matters.
+        Traffic::Stack { config, .. } => (config.packet_size, UDP_OVERHEAD, true),
+        Traffic::Datagrams { .. } => return Err("no connection".to_owned()),
     };
     let at = match link {
         None => flow.bottleneck,
@@ -75,12 +81,12 @@ pub(crate) fn expected(
             *found.ok_or_else(|| format!("no link `{name}` on the way of `{}`", flow.name))?
         }
     };
-    let p = path_loss(scenario, &flow.forward, config.packet_size);
+    let p = path_loss(scenario, &flow.forward, packet_size);
     let capacity = scenario.links[at].kind.rate.mean().as_bps() as f64 * (1.0 - p);
-    let rtt = one_way(scenario, &flow.forward, config.packet_size)
-        + one_way(scenario, &flow.reverse, config.ack_size);
+    let rtt =
+        one_way(scenario, &flow.forward, packet_size) + one_way(scenario, &flow.reverse, ack_size);
     let rtt = rtt.as_secs_f64();
-    let acked_together = if config.delayed_acks.is_some() { 2.0 } else { 1.0 };
+    let acked_together = if delays_acks { 2.0 } else { 1.0 };
     let mathis = libm::sqrt(1.5 / (acked_together * p));
     let window = match law {
         Law::Capacity => return Ok(capacity),
@@ -92,12 +98,12 @@ pub(crate) fn expected(
         }
     };
     let flows = scenario.flows.iter().filter(|f| f.group == flow.group).count() as f64;
-    let alone = window * f64::from(config.packet_size) * 8.0 / rtt;
+    let alone = window * f64::from(packet_size) * 8.0 / rtt;
     Ok((flows * alone).min(capacity))
 }
 
 fn path_loss(scenario: &Scenario, route: &[LinkId], packet_size: u32) -> f64 {
-    let survival = |link: &LinkId| 1.0 - scenario.links[*link].kind.channel.loss_rate(packet_size);
+    let survival = |link: &LinkId| 1.0 - scenario.links[*link].kind.loss_rate(packet_size);
     1.0 - route.iter().map(survival).product::<f64>()
 }
 

@@ -147,6 +147,7 @@ fn bad_options_are_refused() {
     run(&["--duration", "-3s"], &["-3s"]);
     run(&["--duration", "3"], &["3"]);
     run(&["--trace-interval", "1s"], &["--trace"]);
+    run(&["--qlog-limit", "1MB"], &["--qlog"]);
     run(&["--sed", "1"], &["--seed"]);
     refused(&["swep"], &["sweep", "swep"]);
     refused(&["run"], &["FILE"]);

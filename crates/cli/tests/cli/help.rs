@@ -2,8 +2,20 @@
 
 use crate::{Sandbox, repository, stderr, success, windward};
 
-const COMMANDS: [&str; 9] =
-    ["list", "explain", "run", "sweep", "reproduce", "bench", "completions", "man", "schema"];
+const COMMANDS: [&str; 12] = [
+    "list",
+    "explain",
+    "run",
+    "sweep",
+    "reproduce",
+    "evaluate",
+    "script",
+    "bench",
+    "completions",
+    "man",
+    "schema",
+    "compare-logs",
+];
 
 #[test]
 fn alone_it_says_what_it_can_do() {

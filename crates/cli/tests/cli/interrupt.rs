@@ -39,6 +39,17 @@ fn in_a_run_with_a_trace() {
 }
 
 #[test]
+fn in_a_run_with_logs() {
+    let sandbox = Sandbox::new(SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let logs = sandbox.path("made/for/logs").display().to_string();
+    let args = ["run", &scenario, "--duration", "250h", "--qlog", &logs];
+    let mut child = quietly(args).spawn().unwrap();
+    assert_eq!(interrupt(&mut child).code(), Some(130));
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
+
+#[test]
 fn what_a_killed_run_leaves_the_next_one_removes() {
     let sandbox = Sandbox::new(SMALL);
     let scenario = sandbox.scenario().display().to_string();

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 mod bad_input;
+mod compare_logs;
+mod evaluate;
 mod extremes;
 mod help;
 mod interrupt;
 mod outputs;
+mod qlog;
 mod readme;
 mod run;
+mod script;
 mod sweep;
 mod trace;
 

@@ -15,6 +15,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("field/cellular"),
         file!("field/ack-loss"),
         file!("field/many-connections"),
+        file!("field/today"),
     ],
     beside: &[],
     terms: &[],

@@ -7,9 +7,10 @@ use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::is_formula;
 
+use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS};
 use super::{
-    Axis, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point, Reference,
-    ReferenceLine, Reported, RunLength, Traced, Unit,
+    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point,
+    Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
 };
 use crate::LabError;
 use crate::error::nearest;
@@ -27,7 +28,12 @@ const TABLE: &str = "experiment";
 /// More points than this on one axis are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-pub(super) fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Experiment, LabError> {
+pub(super) fn parse(
+    name: &str,
+    text: &str,
+    beside: Beside<'_>,
+    cast: Option<&Cast>,
+) -> Result<Experiment, LabError> {
     let source = Source { name, text };
     let document =
         Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
@@ -52,8 +58,12 @@ pub(super) fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Experi
         *hash = fnv1a_on(fnv1a_on(*hash, b"\0"), text.as_bytes());
         Ok(text)
     };
-    let mut experiment = read(source, &section, scenario, &hashing)?;
+    let mut experiment = read(source, &section, scenario, &hashing, cast)?;
     experiment.configuration_hash = all.into_inner();
+    if let Some(cast) = cast {
+        let parts = format!("\0{cast:?}");
+        experiment.configuration_hash = fnv1a_on(experiment.configuration_hash, parts.as_bytes());
+    }
     section.finish()?;
     check_cells(source, &experiment)?;
     Ok(experiment)
@@ -64,6 +74,7 @@ fn read(
     section: &Section<'_>,
     scenario: ScenarioFile,
     beside: Beside<'_>,
+    cast: Option<&Cast>,
 ) -> Result<Experiment, LabError> {
     let id = section.needed_text("id")?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -74,13 +85,14 @@ fn read(
     }
     let optional = |key| Ok::<_, LabError>(section.text(key)?.map(|t| t.value));
     let texts = section.texts("choices")?;
-    let axes = axes(source, section)?;
+    let axes = axes(source, section, cast)?;
     let metrics = metrics(source, section, &axes)?;
     let plots = section.sections("plots")?;
     let plots = plots.into_iter().map(|s| plot(source, s, &axes, &metrics));
     let plots = plots.collect::<Result<_, _>>()?;
     let claims = section.sections("claims")?;
-    let claims = claims.into_iter().map(|s| claim(source, s, &axes));
+    let claims = claims.into_iter().map(|s| claims_of(source, s, &axes, cast));
+    let claims = claims.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let reported = section.sections("reported")?;
     let reported = reported.into_iter().map(|s| self::reported(source, s));
     Ok(Experiment {
@@ -88,6 +100,7 @@ fn read(
         id: id.value,
         paper: optional("paper")?,
         figure: optional("figure")?,
+        chapter: None,
         title: section.needed_text("title")?.value,
         setting: optional("setting")?.unwrap_or_default(),
         choices: texts.into_iter().map(|t| t.value).collect(),
@@ -95,7 +108,7 @@ fn read(
         full: run_length(section, "full", 30, FULL_FACTOR)?,
         readings: readings::read(source, section, beside)?,
         reported: reported.collect::<Result<_, _>>()?,
-        claims: claims.collect::<Result<_, _>>()?,
+        claims,
         axes,
         metrics,
         plots,
@@ -163,7 +176,11 @@ fn reported(source: Source<'_>, table: Section<'_>) -> Result<Reported, LabError
     Ok(reported)
 }
 
-fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError> {
+fn axes(
+    source: Source<'_>,
+    section: &Section<'_>,
+    cast: Option<&Cast>,
+) -> Result<Vec<Axis>, LabError> {
     let mut axes: Vec<Axis> = Vec::new();
     for table in section.sections("axes")? {
         let name = table.needed_text("name")?;
@@ -174,7 +191,7 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
             return Err(source.error(name.line, message));
         }
         let title = table.text("title")?.map_or_else(|| name.value.clone(), |t| t.value);
-        let mut points = swept_values(source, &table)?;
+        let mut points = swept_values(source, &table, cast)?;
         for point in table.sections("points")? {
             let label = point.needed_text("label")?.value;
             let set = match point.section("set")? {
@@ -219,7 +236,13 @@ fn axes(source: Source<'_>, section: &Section<'_>) -> Result<Vec<Axis>, LabError
                 return Err(table.error(message));
             }
         }
-        let skip_impossible = table.flag("skip_impossible")?.is_some_and(|s| s.value);
+        // What cannot be asked of a subject is not asked of it.
+        let of_subjects = matches!(
+            table.values("values")?[..],
+            [Value::String(word)] if word.value() == SUBJECTS
+        );
+        let skips = table.flag("skip_impossible")?.is_some_and(|s| s.value);
+        let skip_impossible = skips || of_subjects;
         table.finish()?;
         let skipped = Vec::new();
         axes.push(Axis { name: name.value, title, points, skip_impossible, skipped });
@@ -290,8 +313,12 @@ fn queues() -> (Vec<String>, Vec<Value>) {
 
 /// `key = ".."` or several of them, `values = [..]` and, if they shall be called otherwise,
 /// `labels = [..]`. `values = "protocols"` stands for the names of all protocols, `"queues"` for
-/// every kind of queue management.
-fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, LabError> {
+/// every kind of queue management, `"subjects"`, `"standards"` and `"against"` for those of a suite.
+fn swept_values(
+    source: Source<'_>,
+    table: &Section<'_>,
+    cast: Option<&Cast>,
+) -> Result<Vec<Point>, LabError> {
     let keys = table.texts("key")?;
     let labels = table.texts("labels")?;
     let values = table.values("values")?;
@@ -300,6 +327,18 @@ fn swept_values(source: Source<'_>, table: &Section<'_>) -> Result<Vec<Point>, L
             (Vec::new(), PROTOCOLS.iter().map(|p| Value::from(p.name)).collect())
         }
         [Value::String(word)] if word.value() == ALL_QUEUES => queues(),
+        [Value::String(word)] if [SUBJECTS, STANDARDS, AGAINST].contains(&&**word.value()) => {
+            let Some(those) = cast.and_then(|cast| cast.of(word.value())) else {
+                let line = table.key_line("values");
+                let message = format!(
+                    "`{}` are those of a suite, which `windward evaluate` runs; give the names here",
+                    word.value()
+                );
+                return Err(source.error(line, message));
+            };
+            let name = |s: &&Subject| (s.name.clone(), Value::from(s.protocol.as_str()));
+            those.iter().map(name).unzip()
+        }
         _ => (Vec::new(), Vec::new()),
     };
     let values = if names.is_empty() { values } else { names.iter().collect() };
@@ -569,12 +608,34 @@ fn only(
     Ok(only)
 }
 
-fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim, LabError> {
+/// The claim of a table; where it is a criterion's, one of each subject.
+fn claims_of(
+    source: Source<'_>,
+    table: Section<'_>,
+    axes: &[Axis],
+    cast: Option<&Cast>,
+) -> Result<Vec<Claim>, LabError> {
+    let Some(cast) = cast else { return Ok(vec![claim(source, table, axes, None)?]) };
+    let of = |subject: &Subject| claim(source, table.clone(), axes, Some((cast, subject)));
+    cast.subjects.iter().map(of).collect()
+}
+
+/// Who a claim is about, and who else there is.
+type About<'a> = Option<(&'a Cast, &'a Subject)>;
+
+fn claim(
+    source: Source<'_>,
+    table: Section<'_>,
+    axes: &[Axis],
+    about: About<'_>,
+) -> Result<Claim, LabError> {
     let mut checks: Vec<Check> = Vec::new();
     for value in table.values("checks")? {
         let line = source.line(value.span());
         match value {
-            Value::String(text) => checks.extend(expand(source, line, text.value(), None, axes)?),
+            Value::String(text) => {
+                checks.extend(expand(source, line, text.value(), None, axes, about)?);
+            }
             Value::InlineTable(_) => {
                 let item = Item::Value(value.clone());
                 let inner = Section::new(source, "experiment.claims.checks", &item)?;
@@ -585,9 +646,9 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
                     let starred = inner.has("at");
                     let at = inner.texts("at")?;
                     let at: Vec<String> = at.into_iter().map(|t| t.value).collect();
-                    expand(source, line, &text, starred.then_some(&at[..]), axes)?
+                    expand(source, line, &text, starred.then_some(&at[..]), axes, about)?
                 } else {
-                    vec![alternatives(source, line, any)?]
+                    vec![alternatives(source, line, any, about)?]
                 };
                 for check in &mut of_table {
                     check.tie = tie;
@@ -605,16 +666,59 @@ fn claim(source: Source<'_>, table: Section<'_>, axes: &[Axis]) -> Result<Claim,
     if checks.is_empty() {
         return Err(table.missing("checks"));
     }
+    contradictions(source, &checks)?;
+    let id = table.needed_text("id")?.value;
+    let asked = match about {
+        None => None,
+        Some((_, subject)) => Some(Asked {
+            of_all: id.clone(),
+            subject: subject.name.clone(),
+            criterion: table.needed_text("criterion")?.value,
+        }),
+    };
     let claim = Claim {
-        id: table.needed_text("id")?.value,
+        id: match &asked {
+            Some(asked) => format!("{id}@{}", asked.subject),
+            None => id,
+        },
         claim: table.needed_text("claim")?.value,
         expected: table.needed_text("expected")?.value,
         checks,
         explanation: table.text("explanation")?.map(|t| t.value),
         edition: table.count("edition", 1)?.map_or(1, |e| e.value),
+        asked,
     };
     table.finish()?;
     Ok(claim)
+}
+
+/// Two bounds of the same thing between which there is nothing: no measurement could meet both.
+fn contradictions(source: Source<'_>, checks: &[Check]) -> Result<(), LabError> {
+    let single = |check: &'_ Check| match &check.any[..] {
+        [(text, comparison)] => Some((text.clone(), comparison.clone(), check.line)),
+        _ => None,
+    };
+    let bounds: Vec<_> = checks.iter().filter_map(single).collect();
+    for (i, (text, comparison, line)) in bounds.iter().enumerate() {
+        let Some(bound) = comparison.right.constant() else { continue };
+        for (other_text, other, _) in &bounds[..i] {
+            let Some(other_bound) = other.right.constant() else { continue };
+            if other.left != comparison.left {
+                continue;
+            }
+            let empty = match (comparison.relation.is_lower(), other.relation.is_lower()) {
+                (true, false) => bound > other_bound,
+                (false, true) => bound < other_bound,
+                _ => false,
+            };
+            if empty {
+                let message =
+                    format!("`{text}` and `{other_text}` contradict each other: nothing is both");
+                return Err(source.error(*line, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `tie = 0.02`, in the unit of the metric, or `tie = "5%"` of the larger side.
@@ -639,9 +743,11 @@ fn expand(
     text: &str,
     at: Option<&[String]>,
     axes: &[Axis],
+    about: About<'_>,
 ) -> Result<Vec<Check>, LabError> {
     let error = |message: String| source.error(line, format!("`{text}`: {message}"));
-    let mut pattern = Comparison::parse(text).map_err(&error)?;
+    let (text, mut pattern) = comparison(text, about).map_err(&error)?;
+    let text = &*text;
     let instead = |cell: &Cell, at: usize, label: &String| {
         let mut cell = cell.clone();
         cell.labels[at].clone_from(label);
@@ -681,7 +787,7 @@ fn expand(
             Some(at) => instead(cell, at, &label),
             None => cell.clone(),
         });
-        Check { any: vec![(with_label(text, &label), comparison)], tie: None, line }
+        Check { any: vec![(with_label(text, "*", &label), comparison)], tie: None, line }
     });
     Ok(checks.collect())
 }
@@ -691,20 +797,47 @@ fn alternatives(
     source: Source<'_>,
     line: usize,
     texts: Vec<At<String>>,
+    about: About<'_>,
 ) -> Result<Check, LabError> {
-    let parse = |text: At<String>| match Comparison::parse(&text.value) {
-        Ok(comparison) => Ok((text.value, comparison)),
+    let parse = |text: At<String>| match comparison(&text.value, about) {
+        Ok(read) => Ok(read),
         Err(e) => Err(source.error(text.line, format!("`{}`: {e}", text.value))),
     };
     let any = texts.into_iter().map(parse).collect::<Result<_, _>>()?;
     Ok(Check { any, tie: None, line })
 }
 
-/// The text with every `*` that stands as a label replaced.
-fn with_label(text: &str, label: &str) -> String {
-    let word = |word: &str| match word.trim() == "*" {
-        true => word.replace('*', label),
-        false => word.to_owned(),
+/// A check as read, with whom it is about in the place of `subject`, and with all standards in that of
+/// `standards` inside `min`, `max` and `mean`.
+fn comparison(text: &str, about: About<'_>) -> Result<(String, Comparison), String> {
+    let read = Comparison::parse(text)?;
+    let Some((cast, subject)) = about else { return Ok((text.to_owned(), read)) };
+    let instead = |cell: &Cell, word: &str, name: &str| {
+        let mut cell = cell.clone();
+        for label in cell.labels.iter_mut().filter(|label| *label == word) {
+            name.clone_into(label);
+        }
+        cell
+    };
+    let read = read.map(&|cell| instead(cell, SUBJECT, &subject.name));
+    let all: Vec<_> = cast
+        .standards
+        .iter()
+        .map(|standard| move |cell: &Cell| instead(cell, STANDARDS, &standard.name))
+        .collect();
+    let concerned = |cell: &Cell| cell.labels.iter().any(|label| label == STANDARDS);
+    let read = read.spread(&concerned, &all);
+    if read.cells().into_iter().any(concerned) {
+        return Err(format!("`{STANDARDS}` stands inside `min(..)`, `max(..)` or `mean(..)`"));
+    }
+    Ok((with_label(text, SUBJECT, &subject.name), read))
+}
+
+/// The text with every such `word` that stands as a label replaced.
+fn with_label(text: &str, word: &str, label: &str) -> String {
+    let word = |piece: &str| match piece.trim() == word {
+        true => piece.replace(word, label),
+        false => piece.to_owned(),
     };
     let mut pieces = text.split('[');
     let mut out = pieces.next().unwrap_or_default().to_owned();

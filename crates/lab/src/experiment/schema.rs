@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use windward_sim::scenario::file::ScenarioFile;
 
+use super::cast::{AGAINST, STANDARDS, SUBJECTS};
 use super::reader::{ALL_PROTOCOLS, ALL_QUEUES, PLOT_KINDS};
 use super::reading::Basis;
 use super::{Experiment, Unit};
@@ -145,6 +146,7 @@ const REFERENCE: &[Key] = &[
 ];
 
 const CLAIM: &[Key] = &[
+    ("criterion", Text, "of an experiment of a suite: the criterion that asks it"),
     ("checks", Checks(CHECK), "the same as comparisons: all must hold"),
     ("id", Text, "its name, as L3"),
     ("claim", Text, "what the paper says"),
@@ -207,7 +209,10 @@ fn below(form: Form) -> Value {
             "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2,
         }),
         Texts => json!({ "anyOf": [text(), list(text())] }),
-        Values => json!({ "anyOf": [{ "enum": [ALL_PROTOCOLS, ALL_QUEUES] }, list(json!({}))] }),
+        Values => {
+            let words = [ALL_PROTOCOLS, ALL_QUEUES, SUBJECTS, STANDARDS, AGAINST];
+            json!({ "anyOf": [{ "enum": words }, list(json!({}))] })
+        }
         Word(words) => json!({ "enum": words() }),
         Expressions => free(text()),
         Settings => free(json!({})),
@@ -224,7 +229,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use windward_sim::stack::Stacks;
+
     use crate::builtin;
+    use crate::experiment::Effort;
     use crate::strict_toml::asked_for;
 
     /// Every key below a table, with the name that the reader has for the table.
@@ -243,11 +251,17 @@ mod tests {
     fn the_schema_has_the_keys_that_the_reader_asks_for() {
         let (_, asked) = asked_for(|| {
             builtin::all().unwrap();
+            for suite in builtin::suites().unwrap() {
+                let (subjects, stacks) = (&suite.standards, &Stacks::none());
+                suite.experiments(subjects, None, stacks, &Effort::Full).unwrap();
+            }
         });
         let mut known = BTreeSet::new();
         keys("experiment", EXPERIMENT, &mut known);
         keys("the file", READINGS_FILE, &mut known);
-        let asked: BTreeSet<_> = asked.into_iter().collect();
+        // What a suite's own file has is not of experiments.
+        let of_suite = |(table, _): &(String, _)| table.starts_with("suite");
+        let asked: BTreeSet<_> = asked.into_iter().filter(|key| !of_suite(key)).collect();
         assert_eq!(known, asked);
     }
 }

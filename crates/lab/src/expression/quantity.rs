@@ -3,10 +3,11 @@
 
 use std::fmt;
 
-use windward_core::units::Time;
-use windward_sim::scenario::{LinkSpec, Traffic};
+use windward_core::units::{Duration, Time};
+use windward_sim::scenario::{FlowSpec, LinkSpec, Pattern, Traffic};
 use windward_sim::{
-    FlowOutcome, GroupOutcome, LinkOutcome, Outcome, PhaseOutcome, Samples, Scenario, jain,
+    Delays, FlowOutcome, GroupOutcome, LinkOutcome, MediaOutcome, Outcome, PhaseOutcome, Samples,
+    Scenario, TransferOutcome, jain,
 };
 
 use super::{Cursor, Leaf};
@@ -47,6 +48,8 @@ enum Takes {
     Link,
     /// Zero or more, with the word for it.
     Number(&'static str),
+    /// From zero to one, with the word for it.
+    Share(&'static str),
 }
 
 /// What the size of a number says by itself.
@@ -85,6 +88,35 @@ static QUANTITIES: &[Quantity] = &[
     group("completion", |of| {
         mean(of.flows(0).map(|f| f.completed.map_or(f64::NAN, Time::as_secs_f64)))
     }),
+    datagrams(group("mean_delay", |of| of.delays(Delays::mean))),
+    datagrams(quantity("delay_quantile", &[Takes::Group, QUANTILE], |of| {
+        of.delays(|delays| delays.quantile(of.number(1)))
+    })),
+    share(datagrams(group("datagram_loss", |of| {
+        of.group(0).datagrams_lost as f64 / of.group(0).packets_sent as f64
+    }))),
+    share(media(group("late_frames", |of| {
+        let frames: u64 = of.media().map(|m| m.frames).sum();
+        of.media().map(|m| m.late as f64).sum::<f64>() / frames as f64
+    }))),
+    media(group("circuit_breaker", |of| of.media().map(|m| m.trips as f64).sum())),
+    arrivals(group("transfers", |of| of.transfers().count() as f64)),
+    share(arrivals(group("finished", |of| {
+        mean(of.transfers().map(|t| f64::from(u8::from(t.time.is_some()))))
+    }))),
+    arrivals(group("fct", |of| mean(of.transfers().map(Transfer::seconds)))),
+    arrivals(quantity("fct_between", SIZES, |of| {
+        mean(of.transfers_between(1).map(Transfer::seconds))
+    })),
+    arrivals(quantity("fct_quantile", &[Takes::Group, QUANTILE], |of| {
+        quantile(of.transfers().map(Transfer::at_most), of.number(1))
+    })),
+    arrivals(quantity("fct_quantile_between", SIZES_AND_QUANTILE, |of| {
+        quantile(of.transfers_between(1).map(Transfer::at_most), of.number(3))
+    })),
+    arrivals(quantity("slowdown", &[Takes::Group, QUANTILE], |of| {
+        quantile(of.transfers().map(|t| t.at_most() / t.least), of.number(1))
+    })),
     group("idle", |of| mean(of.flows(0).map(|f| f.idle.as_secs_f64()))),
     group("longest_idle", |of| {
         of.flows(0).map(|f| f.longest_idle.as_secs_f64()).fold(0.0, f64::max)
@@ -103,6 +135,7 @@ static QUANTITIES: &[Quantity] = &[
         let LinkOutcome { corrupted, delivered, .. } = *of.link(0);
         corrupted as f64 / (corrupted + delivered) as f64
     })),
+    share(link("reordered", |of| of.link(0).reordered as f64 / of.link(0).delivered as f64)),
     link("marks", |of| of.link(0).marked as f64),
     link("phases", |of| of.phase(|p| p.count as f64)),
     link("phase_length", |of| of.phase(|p| p.mean_length)),
@@ -158,6 +191,26 @@ const fn ratio(of: Quantity) -> Quantity {
     Quantity { scale: Scale::Ratio, ..of }
 }
 
+/// Completion times are those of transfers.
+const fn arrivals(of: Quantity) -> Quantity {
+    Quantity { check: transfers_check, ..of }
+}
+
+/// Only datagrams are seen both as they leave and as they arrive.
+const fn datagrams(of: Quantity) -> Quantity {
+    Quantity { check: datagrams_check, ..of }
+}
+
+/// Only media has frames.
+const fn media(of: Quantity) -> Quantity {
+    Quantity { check: media_check, ..of }
+}
+
+const QUANTILE: Takes = Takes::Share("quantile");
+const SIZES: &[Takes] = &[Takes::Group, Takes::Number("from bytes"), Takes::Number("below bytes")];
+const SIZES_AND_QUANTILE: &[Takes] =
+    &[Takes::Group, Takes::Number("from bytes"), Takes::Number("below bytes"), QUANTILE];
+
 /// An argument with its name looked up: the index of a group or link, or a number.
 #[derive(Debug, Clone, Copy)]
 enum Argument {
@@ -195,6 +248,55 @@ impl<'a> Inputs<'a> {
         self.outcome.flows.iter().filter(move |f| f.group == group)
     }
 
+    /// Seconds read from the one-way delays of a group, if it has any.
+    fn delays(&self, read: impl Fn(&Delays) -> Option<Duration>) -> f64 {
+        let delays = self.group(0).delays.as_deref();
+        delays.and_then(read).map_or(f64::NAN, Duration::as_secs_f64)
+    }
+
+    /// What became of the media of a group.
+    fn media(&self) -> impl Iterator<Item = MediaOutcome> {
+        self.flows(0).filter_map(|flow| flow.datagrams?.media)
+    }
+
+    /// The transfers of the group that began after the warm-up: those that came by themselves, and
+    /// flows of a fixed size.
+    fn transfers(&self) -> impl Iterator<Item = Transfer> {
+        let from = Time::ZERO + self.outcome.warmup;
+        let group = self.group_index(0);
+        let own = move |t: &&TransferOutcome| {
+            self.outcome.flows.get(t.flow).is_some_and(|f| f.group == group)
+        };
+        let drawn = self.outcome.transfers.iter().filter(own).map(|t| {
+            (t.start, t.bytes, t.packets, t.completion_time(), &self.scenario.flows[t.flow])
+        });
+        let flows = self.outcome.flows.iter().zip(&self.scenario.flows);
+        let fixed = flows.filter(move |(f, _)| f.group == group).filter_map(|(f, spec)| {
+            let (bytes, packets) = match &spec.kind.traffic {
+                Traffic::Transport { packets: Some(packets), config, arrivals: None, .. } => {
+                    (packets.saturating_mul(u64::from(config.packet_size)), *packets)
+                }
+                Traffic::Stack { bytes: Some(bytes), config, .. } => {
+                    (*bytes, bytes.div_ceil(u64::from(config.payload())))
+                }
+                _ => return None,
+            };
+            Some((f.start, bytes, packets, f.completed.map(|end| end.since(f.start)), spec))
+        });
+        let all = drawn.chain(fixed).filter(move |(start, ..)| *start >= from);
+        all.map(|(_, bytes, packets, time, spec)| Transfer {
+            bytes: bytes as f64,
+            time: time.map(Duration::as_secs_f64),
+            least: least_time(self.scenario, spec, packets),
+        })
+    }
+
+    /// Those whose sizes lie between two arguments, the first included.
+    fn transfers_between(&self, n: usize) -> impl Iterator<Item = Transfer> {
+        let (from, below) = (self.number(n), self.number(n + 1));
+        self.transfers().filter(move |t| t.bytes >= from && t.bytes < below)
+    }
+
     /// The throughput of a group in the bins that lie wholly after the warm-up.
     fn bins(&self, n: usize) -> &'a [f64] {
         let group = self.group(n);
@@ -225,6 +327,93 @@ impl<'a> Inputs<'a> {
         let from = Time::ZERO + self.outcome.warmup;
         Some((samples, samples.times.partition_point(|time| *time < from)))
     }
+}
+
+/// One transfer of a group.
+#[derive(Debug, Clone, Copy)]
+struct Transfer {
+    bytes: f64,
+    /// Seconds from its start to its end, if the run saw that.
+    time: Option<f64>,
+    /// The least that it could take, on a path that it has to itself, seconds.
+    least: f64,
+}
+
+impl Transfer {
+    /// Not a number where the run ended before: no mean can be told then.
+    fn seconds(self) -> f64 {
+        self.time.unwrap_or(f64::NAN)
+    }
+
+    /// Longer than all others where the run ended before: quantiles below it can still be told.
+    fn at_most(self) -> f64 {
+        self.time.unwrap_or(f64::INFINITY)
+    }
+}
+
+/// The least time in which so many packets can be transferred and acknowledged: what a window
+/// without bounds takes on idle links, store and forward.
+fn least_time(scenario: &Scenario, flow: &FlowSpec, packets: u64) -> f64 {
+    /// An acknowledgment of QUIC: short header, an ACK frame, a tag; and UDP and IP.
+    const ACK_OF_STACKS: u32 = 64;
+    let (packet_size, ack_size) = match &flow.kind.traffic {
+        Traffic::Transport { config, .. } => (config.packet_size, config.ack_size),
+        Traffic::Stack { config, .. } => (config.packet_size, ACK_OF_STACKS),
+        Traffic::Datagrams { .. } => return f64::NAN,
+    };
+    let way = |links: &[usize], size: u32| -> (f64, f64) {
+        links.iter().map(|link| &scenario.links[*link]).fold((0.0, 0.0), |(sum, most), link| {
+            let time = link.kind.rate.mean().transmission_time(size).as_secs_f64();
+            (sum + link.delay.as_secs_f64() + time, time.max(most))
+        })
+    };
+    let (there, slowest) = way(&flow.forward, packet_size);
+    let (back, _) = way(&flow.reverse, ack_size);
+    there + back + packets.saturating_sub(1) as f64 * slowest
+}
+
+fn datagrams_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
+    let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
+    let mut flows = scenario.flows.iter().filter(|f| f.group == *group);
+    if flows.any(|flow| !matches!(flow.kind.traffic, Traffic::Datagrams { .. })) {
+        let name = &scenario.groups[*group];
+        return Err(format!("`{name}` sends no datagrams: connections have `mean_rtt`"));
+    }
+    Ok(())
+}
+
+fn media_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
+    let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
+    let is_media = |flow: &FlowSpec| {
+        matches!(flow.kind.traffic, Traffic::Datagrams { pattern: Pattern::Media(_), .. })
+    };
+    if !scenario.flows.iter().filter(|f| f.group == *group).all(is_media) {
+        return Err(format!("`{}` sends no `media`", scenario.groups[*group]));
+    }
+    Ok(())
+}
+
+fn transfers_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
+    let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
+    let ends = |flow: &FlowSpec| match &flow.kind.traffic {
+        Traffic::Transport { packets, arrivals, .. } => packets.is_some() || arrivals.is_some(),
+        Traffic::Stack { bytes, .. } => bytes.is_some(),
+        Traffic::Datagrams { .. } => false,
+    };
+    if !scenario.flows.iter().filter(|f| f.group == *group).all(ends) {
+        let name = &scenario.groups[*group];
+        return Err(format!("the flows of `{name}` have no end: give them `arrivals` or a `size`"));
+    }
+    Ok(())
+}
+
+/// The least value that at least this share of the values does not exceed (nearest rank).
+fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    // Rounding shall not cost a rank.
+    let rank = (share * values.len() as f64 - 1e-9).ceil() as usize;
+    values.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -313,7 +502,7 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
                 "the throughput of `{name}` is measured at `{at}`; give its flows `bottleneck`"
             ));
         }
-        if n > 0 && flows().any(|f| matches!(f.kind.traffic, Traffic::Transport { .. })) {
+        if n > 0 && flows().any(|f| f.kind.traffic.is_connection()) {
             return Err(format!("`{name}` adapts to others: only datagrams take bandwidth away"));
         }
     }
@@ -370,6 +559,7 @@ impl Measure {
                 found.map(Argument::Link).ok_or_else(|| unknown("link", text, names()))
             }
             Some(Takes::Number(_)) => number(text).map(Argument::Number),
+            Some(Takes::Share(_)) => part_of_one(text).map(Argument::Number),
         };
         self.arguments.iter().enumerate().map(resolve).collect()
     }
@@ -378,6 +568,11 @@ impl Measure {
 fn number(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
     number.ok_or_else(|| format!("`{text}` is not a number from zero up"))
+}
+
+fn part_of_one(text: &str) -> Result<f64, String> {
+    let share = number(text).ok().filter(|x| *x <= 1.0);
+    share.ok_or_else(|| format!("`{text}` is not a number from 0 to 1"))
 }
 
 impl Quantity {
@@ -397,7 +592,7 @@ impl Quantity {
                 let word = |takes: &Takes| match takes {
                     Takes::Group => "group",
                     Takes::Link => "link",
-                    Takes::Number(what) => what,
+                    Takes::Number(what) | Takes::Share(what) => what,
                 };
                 let mut words: Vec<String> =
                     self.takes.iter().map(|takes| word(takes).to_owned()).collect();
@@ -430,9 +625,12 @@ impl Leaf for Measure {
             return Err(quantity.usage());
         }
         for (n, text) in arguments.iter().enumerate() {
-            if let Some(Takes::Number(_)) = quantity.kind(n) {
-                number(text).map_err(|e| format!("{}: {e}", quantity.usage()))?;
-            }
+            let number = match quantity.kind(n) {
+                Some(Takes::Number(_)) => number(text),
+                Some(Takes::Share(_)) => part_of_one(text),
+                _ => continue,
+            };
+            number.map_err(|e| format!("{}: {e}", quantity.usage()))?;
         }
         Ok(Measure { quantity, arguments })
     }
@@ -503,6 +701,7 @@ mod tests {
         }
         let link = outcome.links.iter_mut().find(|l| l.name == "bottleneck").unwrap();
         (link.arrived, link.dropped, link.corrupted, link.delivered) = (1000, 200, 40, 760);
+        link.reordered = 190;
         outcome.groups[0].throughput_bins = vec![0.0, 9e6, 4e6, 6e6];
         outcome.groups[0].first_bin = 2;
         let times = (0..13).map(|n| Time::ZERO + Duration::from_millis(500 * n));
@@ -524,13 +723,102 @@ mod tests {
             ("throughput_between(tcp, 0.5, 2)", 19e6 / 3.0), // 9, 4 and 6 in bins of 0.5 s
             ("throughput_between(tcp, 0.6, 1.5)", 4e6),      // whole bins only
             ("capacity(bottleneck)", 1e7),
-            ("drop_rate(bottleneck)", 0.2), // 200 of 1000
-            ("loss(bottleneck)", 0.05),     // 40 of the 800 that left the wire
+            ("drop_rate(bottleneck)", 0.2),  // 200 of 1000
+            ("loss(bottleneck)", 0.05),      // 40 of the 800 that left the wire
+            ("reordered(bottleneck)", 0.25), // 190 of 760
         ] {
             let measure = measure(text);
             measure.check(&scenario).unwrap();
             assert_eq!(measure.of(&scenario, &outcome), expected, "{text}");
         }
+    }
+
+    /// Transfers between one pair of hosts, of a path with a round trip of 4 ms and 0.3 + 0.1 ms
+    /// for a packet alone, and 0.3 ms for each further one.
+    fn with_transfers(transfers: &[(u64, u64, Option<u64>)]) -> (Scenario, Outcome) {
+        let text = r#"
+            duration = "60s"
+            warmup = "1s"
+            dumbbell.bottleneck = { rate = "32Mbit", delay = "2ms" }
+            dumbbell.access = { rate = "1Tbit", delay = 0 }
+            flows = [
+                { group = "bulk", protocol = "newreno" },
+                { group = "web", protocol = "newreno", packet_size = 1200, ack_size = 400,
+                  arrivals = { rate = 1, until = "50s", sizes = "1kB" } },
+                { group = "voice", cbr = { rate = "1Mbit" } },
+            ]"#;
+        let scenario = ScenarioFile::parse("test.toml", text).unwrap().build().unwrap();
+        let mut outcome = fake(&scenario, &AtomicBool::new(false)).unwrap();
+        outcome.warmup = scenario.warmup;
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let rows = transfers.iter().map(|&(start, packets, time)| TransferOutcome {
+            flow: 1,
+            start: at(start),
+            bytes: packets * 1000,
+            packets,
+            completed: time.map(|time| at(start + time)),
+            packets_sent: packets,
+            retransmissions: 0,
+            timeouts: 0,
+        });
+        outcome.transfers = rows.collect();
+        (scenario, outcome)
+    }
+
+    #[test]
+    fn completion_times_are_those_after_the_warm_up_and_miss_none() {
+        // The first began in the warm-up. Of the others one packet is least done in 4.4 ms, three in
+        // 5.0 ms.
+        let mut all = vec![(999, 1, Some(1)), (1000, 1, Some(11)), (2000, 3, Some(20))];
+        all.extend([(3000, 3, Some(50)), (4000, 100, Some(99))]);
+        let (scenario, outcome) = with_transfers(&all);
+        let value = |text: &str, outcome: &Outcome| {
+            let measure = measure(text);
+            measure.check(&scenario).unwrap();
+            measure.of(&scenario, outcome)
+        };
+        let near = |text: &str, outcome: &Outcome, expected: f64| {
+            let value = value(text, outcome);
+            // The access links take nanoseconds.
+            let off = (value / expected - 1.0).abs();
+            assert!(off < 1e-4, "{text}: {value} instead of {expected}");
+        };
+        near("transfers(web)", &outcome, 4.0);
+        near("finished(web)", &outcome, 1.0);
+        near("fct(web)", &outcome, 0.045); // (11 + 20 + 50 + 99) / 4
+        near("fct_between(web, 3000, 100000)", &outcome, 0.035); // (20 + 50) / 2
+        near("fct_quantile(web, 0.5)", &outcome, 0.020); // rank 2 of 4
+        near("fct_quantile(web, 0.51)", &outcome, 0.050);
+        near("fct_quantile(web, 1)", &outcome, 0.099);
+        near("fct_quantile_between(web, 1000, 3001, 0.95)", &outcome, 0.050);
+        near("slowdown(web, 0.25)", &outcome, 11.0 / 4.4);
+        near("slowdown(web, 0.5)", &outcome, 99.0 / (4.4 + 99.0 * 0.3)); // 2.90 before 4 and 10
+        assert!(value("fct_between(web, 5000, 6000)", &outcome).is_nan(), "of none");
+
+        // One that did not end: no mean, and quantiles up to it.
+        all.push((59_000, 1, None));
+        let (_, cut) = with_transfers(&all);
+        near("finished(web)", &cut, 0.8);
+        assert!(value("fct(web)", &cut).is_nan());
+        near("fct_quantile(web, 0.8)", &cut, 0.099);
+        assert_eq!(value("fct_quantile(web, 0.9)", &cut), f64::INFINITY);
+        near("fct_between(web, 3000, 100000)", &cut, 0.035);
+
+        let wrong = |text: &str| measure(text).check(&scenario).unwrap_err();
+        assert_eq!(
+            wrong("fct(bulk)"),
+            "`fct(bulk)`: the flows of `bulk` have no end: give them `arrivals` or a `size`"
+        );
+        assert_eq!(
+            wrong("mean_delay(web)"),
+            "`mean_delay(web)`: `web` sends no datagrams: connections have `mean_rtt`"
+        );
+        assert!(value("mean_delay(voice)", &outcome).is_nan(), "of nothing");
+        let parse = |text| Expression::<Measure>::parse(text).unwrap_err();
+        assert_eq!(
+            parse("fct_quantile(web, 95)"),
+            "write `fct_quantile(group, quantile)`: `95` is not a number from 0 to 1"
+        );
     }
 
     #[test]

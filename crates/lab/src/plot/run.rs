@@ -1,7 +1,6 @@
 //! One run drawn: windows, rates and queues over time.
 
 use windward_core::units::{Duration, Time};
-use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use super::panel::{Mark, Panel, Scale, Series, stack};
@@ -94,9 +93,7 @@ impl RunChart {
             let flows = scenario.flows.iter().enumerate();
             flows.filter(move |(_, flow)| flow.group == group).map(|(index, _)| index)
         };
-        let connection = |index: &usize| {
-            matches!(scenario.flows[*index].kind.traffic, Traffic::Transport { .. })
-        };
+        let connection = |index: &usize| scenario.flows[*index].kind.traffic.is_connection();
         let groups = || scenario.groups.iter().enumerate();
         let all = (0..scenario.flows.len()).filter(connection).count();
         let windows = groups().flat_map(|(group, name)| {

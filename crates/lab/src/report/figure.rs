@@ -9,8 +9,8 @@ use super::section::{Choice, ReportedRow};
 use super::{Group, Section, badge, badge_of, class, matrix, prose};
 
 /// A collection with all its sections.
-pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>]) {
-    html.push_str("<nav class=\"trail\"><a href=\"index.html\">All claims</a>");
+pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
+    let _ = write!(html, "<nav class=\"trail\"><a href=\"index.html\">{front}</a>");
     for other in all {
         let here = if other.key == group.key { " aria-current=\"page\"" } else { "" };
         let _ =
@@ -47,7 +47,8 @@ pub(super) fn heading(section: &Section) -> String {
 
 /// A row per claim.
 fn summary(html: &mut String, group: &Group<'_>) {
-    if group.claims.is_empty() {
+    // What a suite asks stands on the first page, subject beside subject.
+    if group.claims.iter().all(|claim| claim.asked.is_some()) {
         return;
     }
     html.push_str("<h2>Claims</h2>\n");
@@ -113,7 +114,14 @@ fn figure(html: &mut String, section: &Section) {
     let _ = writeln!(
         html,
         "<p class=\"again\">Again: <code>{command}</code> \u{b7} Numbers: \
-         <a href=\"{id}.csv\">{id}.csv</a></p>"
+         <a href=\"{id}.csv\">{id}.csv</a>{}</p>",
+        match &section.scenario {
+            None => String::new(),
+            Some(file) => {
+                let file = escape(file);
+                format!(" \u{b7} Scenario: <a href=\"{file}\">{file}</a>")
+            }
+        }
     );
     let _ = writeln!(
         html,
@@ -222,7 +230,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
         "<article id=\"{id}\">\n<h3>{id} {} <small>{}</small></h3>\n<p>{}</p>\n<p><small>Held \
          when: {}</small></p>",
         badge_of(claim),
-        escape(&claim.in_readings()),
+        if claim.asked.is_some() { String::new() } else { escape(&claim.in_readings()) },
         escape(&claim.claim),
         escape(&claim.expected)
     );

@@ -87,14 +87,14 @@ fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
     let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}.</p>");
 }
 
-fn counter(html: &mut String, n: usize, words: &str, class: &str) {
+pub(super) fn counter(html: &mut String, n: usize, words: &str, class: &str) {
     // What did not happen needs no colour.
     let class = if n == 0 { "none" } else { class };
     let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {words}</li>");
 }
 
 /// Quick or full, when, of what, where, and how to do it again.
-fn facts(html: &mut String, groups: &[Group<'_>], about: &Provenance) {
+pub(super) fn facts(html: &mut String, groups: &[Group<'_>], about: &Provenance) {
     let sections = groups.iter().flat_map(|g| &g.sections);
     let mut efforts: Vec<&str> = sections.map(|s| s.effort.as_str()).collect();
     efforts.sort_unstable();

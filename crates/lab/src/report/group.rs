@@ -77,7 +77,9 @@ pub(super) fn groups(sections: &[Section]) -> Vec<Group<'_>> {
 
 /// The key of the group that an experiment belongs to.
 pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
-    builtin::collection_of(experiment).map(|c| c.key).or(experiment.paper.as_deref())
+    let chapter = experiment.chapter.as_deref();
+    let collection = || builtin::collection_of(experiment).map(|c| c.key);
+    chapter.or_else(collection).or(experiment.paper.as_deref())
 }
 
 /// The page that an experiment is shown on.

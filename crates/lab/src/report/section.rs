@@ -42,6 +42,8 @@ pub(crate) struct Section {
     pub(crate) properties: Vec<matrix::Column>,
     /// The command that makes this section again.
     pub(crate) command: String,
+    /// A file beside the page that has what was simulated.
+    pub(crate) scenario: Option<String>,
     pub(crate) effort: String,
     /// Runs that charts and tables show.
     pub(crate) runs: usize,
@@ -96,6 +98,7 @@ impl Section {
             reported: Vec::new(),
             properties: matrix::columns_of(results),
             command: experiment.command(&plan.effort),
+            scenario: None,
             effort: effort(&plan.effort),
             runs: results.runs.len(),
             manifest: String::new(),

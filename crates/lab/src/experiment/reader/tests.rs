@@ -259,10 +259,15 @@ values = [
 ]
 "#;
     let reading = change(reading.to_owned());
-    super::parse("r.toml", &format!("{}{reading}", crate::testing::TEXT), &|from| match from {
-        "shared.toml" => Ok(reading_file()),
-        _ => Err(LabError::io("read", from.as_ref(), std::io::ErrorKind::NotFound.into())),
-    })
+    super::parse(
+        "r.toml",
+        &format!("{}{reading}", crate::testing::TEXT),
+        &|from| match from {
+            "shared.toml" => Ok(reading_file()),
+            _ => Err(LabError::io("read", from.as_ref(), std::io::ErrorKind::NotFound.into())),
+        },
+        None,
+    )
 }
 
 fn reading_file() -> String {
@@ -291,7 +296,9 @@ fn readings_are_read_with_their_plain_value() {
         let beside = |_: &str| {
             Ok(format!("{}{}{shared}", reading_file(), reading_file().replace("tick", "tock")))
         };
-        super::parse("r.toml", &format!("{SCENARIO}{text}"), &beside).unwrap().configuration_hash
+        super::parse("r.toml", &format!("{SCENARIO}{text}"), &beside, None)
+            .unwrap()
+            .configuration_hash
     };
     assert_ne!(twice(""), twice("# Another.\n"));
 }
@@ -345,7 +352,7 @@ fn readings_of_another_file_may_not_say_anything_to_a_terminal_either() {
         let shared = text.replacen(from, to, 1);
         let more = "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n";
         let text = format!("{SCENARIO}{EXPERIMENT}{more}");
-        super::parse("r.toml", &text, &|_| Ok(shared.clone())).unwrap_err().to_string()
+        super::parse("r.toml", &text, &|_| Ok(shared.clone()), None).unwrap_err().to_string()
     };
     for (from, to, said) in [
         ("choice = \"Tick\"", "choice = \"\\u001b[2J\"", "shared.toml:3: `choice` has the"),

@@ -1,0 +1,358 @@
+//! `windward compare-logs`: two qlogs of the same workload side by side.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use windward_core::units::Duration;
+use windward_lab::plot;
+use windward_lab::qlog::{
+    Align, CompareError, CompareOptions, Comparison, Departure, LogSummary, Quantity, Sample,
+    compare,
+};
+use windward_sim::output::OutputDir;
+
+use crate::failure::Failure;
+use crate::output::{self, Table, rate, seconds, si};
+use crate::run::parse_plot;
+use crate::signals;
+
+/// Compare two qlogs of the same workload, and say where they part
+///
+/// Reads the qlogs that QUIC stacks write, and those of `windward run --qlog`: versions 0.3 and 0.4 and
+/// the current drafts, as JSON, JSON text sequences or lines. They depart where a window, the bytes in
+/// flight, the smoothed RTT or the rate differ by more than the tolerance for longer than a round trip.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// One log, for instance of the reference
+    #[arg(value_name = "A")]
+    a: PathBuf,
+
+    /// The other, for instance of a stack
+    #[arg(value_name = "B")]
+    b: PathBuf,
+
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Draw both over time
+    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
+    plot: Option<PathBuf>,
+
+    /// How far apart values may be, as a share of the larger
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share,
+          allow_hyphen_values = true)]
+    tolerance: f64,
+
+    /// For how long they must be; without it for a smoothed RTT
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    hold: Option<Duration>,
+
+    /// The time over which rates are taken
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_window,
+          allow_hyphen_values = true)]
+    rate_window: Duration,
+
+    /// Where the clocks of the two begin
+    #[arg(long, value_name = "WHERE", default_value = "data")]
+    align: Begin,
+
+    /// Which trace of the files, from 1: one number for both, or one for each
+    #[arg(long, value_name = "N[,M]", value_delimiter = ',', num_args = 1)]
+    trace: Vec<usize>,
+
+    /// What RTTs are counted in, where a stack does not write milliseconds: one unit for both, or one
+    /// for each
+    #[arg(long, value_name = "UNIT[,UNIT]", value_delimiter = ',', num_args = 1)]
+    rtt_unit: Vec<Unit>,
+
+    /// Exit with 1 if they depart
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Where the clocks begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Begin {
+    /// With the first packet of application data
+    Data,
+    /// With the first packet of any kind
+    Packet,
+    /// With the first event
+    Event,
+    /// As they are in the logs
+    Nothing,
+}
+
+/// What RTTs are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Unit {
+    /// Seconds
+    S,
+    /// Milliseconds, as qlog has it
+    Ms,
+    /// Microseconds
+    Us,
+}
+
+impl Unit {
+    fn ms(self) -> f64 {
+        match self {
+            Unit::S => 1e3,
+            Unit::Ms => 1.0,
+            Unit::Us => 1e-3,
+        }
+    }
+}
+
+/// One value for both logs, or one for each.
+fn pair<T: Copy>(values: &[T], missing: T, option: &str) -> Result<[T; 2], Failure> {
+    match values[..] {
+        [] => Ok([missing; 2]),
+        [both] => Ok([both; 2]),
+        [a, b] => Ok([a, b]),
+        _ => Err(Failure::Input(format!("{option}: there are two logs, not more"))),
+    }
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim(), 0.01),
+        None => (text.trim(), 1.0),
+    };
+    match number.parse::<f64>().map(|number| number * unit) {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        Ok(_) => Err("it is a share from 0 to 1, or 0% to 100%".to_owned()),
+        Err(_) => Err("write for instance 0.1 or 10%".to_owned()),
+    }
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    text.parse().map_err(|error: windward_core::units::ParseUnitError| error.to_string())
+}
+
+fn parse_window(text: &str) -> Result<Duration, String> {
+    match parse_time(text)? {
+        Duration::ZERO => Err("it must be longer than no time".to_owned()),
+        window => Ok(window),
+    }
+}
+
+impl From<CompareError> for Failure {
+    fn from(error: CompareError) -> Self {
+        match error {
+            CompareError::Log(error) => Failure::Input(error.to_string()),
+            CompareError::Cancelled => Failure::Interrupted,
+        }
+    }
+}
+
+/// Rows of the table over time.
+const ROWS: usize = 16;
+
+pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
+    let traces: Vec<Option<usize>> = args.trace.iter().copied().map(Some).collect();
+    let traces = pair(&traces, None, "--trace")?;
+    let units = pair(&args.rtt_unit, Unit::Ms, "--rtt-unit")?;
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    let options = CompareOptions {
+        tolerance: args.tolerance,
+        hold_ms: args.hold.map(ms),
+        rate_window_ms: ms(args.rate_window),
+        align: match args.align {
+            Begin::Data => Align::Data,
+            Begin::Packet => Align::Packet,
+            Begin::Event => Align::Event,
+            Begin::Nothing => Align::Nothing,
+        },
+        traces,
+        rtt_unit_ms: units.map(Unit::ms),
+    };
+    signals::check()?;
+    let comparison = compare([&args.a, &args.b], &options, signals::flag())?;
+    if !quiet {
+        for log in &comparison.logs {
+            for warning in &log.warnings {
+                output::note(&format!("note: {} {warning}", log.path.display()));
+            }
+        }
+    }
+    if let Some(path) = &args.plot {
+        draw(path, &comparison)?;
+        if !quiet {
+            output::note(&format!("chart: {}", path.display()));
+        }
+    }
+    if args.json {
+        output::print_json(&comparison)?;
+    } else {
+        output::print(&text(&comparison))?;
+    }
+    match comparison.departures.first() {
+        Some(first) if args.strict => Err(Failure::Failed(format!(
+            "the logs depart: {} at {}",
+            first.quantity.name(),
+            instant(first.time_ms)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
+    let labels = comparison.logs.each_ref().map(name);
+    let title = format!("{} and {}", labels[0], labels[1]);
+    let labels = [format!("A: {}", labels[0]), format!("B: {}", labels[1])];
+    let chart = plot::compared(&title, labels.each_ref().map(String::as_str), comparison);
+    let Some(chart) = chart else {
+        let message = "--plot: neither log has a window, bytes in flight, RTTs or acknowledgments";
+        return Err(Failure::Input(message.to_owned()));
+    };
+    if path.is_dir() {
+        return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut dir = OutputDir::create(folder.unwrap_or(Path::new(".")))?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    dir.write(&file, |out| out.write_all(chart.as_bytes()))?;
+    Ok(dir.commit()?)
+}
+
+/// How people call a log.
+fn name(log: &LogSummary) -> String {
+    let file = log.path.file_name().unwrap_or(log.path.as_os_str());
+    file.to_string_lossy().into_owned()
+}
+
+fn instant(ms: f64) -> String {
+    format!("{:.6} s", ms / 1000.0)
+}
+
+fn value(quantity: Quantity, value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) => match quantity {
+            Quantity::Cwnd | Quantity::BytesInFlight => format!("{value:.0}"),
+            Quantity::SmoothedRtt => seconds(value / 1000.0),
+            Quantity::Rate => rate(value),
+        },
+    }
+}
+
+/// The comparison for people.
+fn text(comparison: &Comparison) -> String {
+    let [a, b] = &comparison.logs;
+    let mut text = String::new();
+    for (letter, log) in [("A", a), ("B", b)] {
+        let title =
+            log.info.title.as_ref().map_or_else(String::new, |title| format!(", {title:?}"));
+        let path = log.path.display();
+        text += &format!("{letter}: {path}{title}\n");
+    }
+    text += "\n";
+    text += &summary(a, b).text();
+    text += "\n";
+    text += &samples(comparison).text();
+    text += "\n";
+    text += &departures(comparison);
+    for note in &comparison.notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+fn summary(a: &LogSummary, b: &LogSummary) -> Table {
+    let mut table = Table::new(["", ">A", ">B"]);
+    let mut row = |what: &str, of: &dyn Fn(&LogSummary) -> String| {
+        table.row([what.to_owned(), of(a), of(b)]);
+    };
+    let bytes =
+        |bytes: Option<f64>| bytes.map_or_else(|| "-".to_owned(), |b| format!("{}B", si(b)));
+    let time = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| seconds(ms / 1000.0));
+    row("qlog", &|log| {
+        let version = log.info.version.strip_prefix("urn:ietf:params:qlog:file:");
+        version.unwrap_or(&log.info.version).to_owned()
+    });
+    row("vantage point", &|log| log.info.vantage.clone().unwrap_or_else(|| "-".to_owned()));
+    row("events", &|log| log.events.to_string());
+    row("length", &|log| seconds(log.length_ms / 1000.0));
+    row("packets sent", &|log| log.counts.packets_sent.to_string());
+    row("acknowledged", &|log| log.counts.packets_acked.to_string());
+    row("found lost", &|log| log.counts.packets_lost.to_string());
+    row("marked", &|log| log.counts.marks.to_string());
+    row("timeouts", &|log| log.counts.timeouts.to_string());
+    row("mean rate", &|log| log.mean_rate_bps.map_or_else(|| "-".to_owned(), rate));
+    row("mean cwnd", &|log| bytes(log.mean_cwnd));
+    row("largest cwnd", &|log| bytes(log.counts.max_cwnd));
+    row("least rtt", &|log| time(log.counts.min_rtt_ms));
+    row("mean smoothed rtt", &|log| time(log.mean_smoothed_rtt_ms));
+    table
+}
+
+/// Both over time, at so many instants that they fit a screen.
+fn samples(comparison: &Comparison) -> Table {
+    let mut table = Table::new([
+        ">time",
+        ">cwnd A",
+        ">B",
+        ">in flight A",
+        ">B",
+        ">rtt A",
+        ">B",
+        ">rate A",
+        ">B",
+    ]);
+    let all = &comparison.samples;
+    let step = all.len().div_ceil(ROWS).max(1);
+    for sample in all.iter().step_by(step) {
+        let Sample { time_ms, .. } = sample;
+        let mut cells = vec![format!("{:.3} s", time_ms / 1000.0)];
+        for quantity in Quantity::ALL {
+            cells.extend(sample.values(quantity).map(|one| value(quantity, one)));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn departures(comparison: &Comparison) -> String {
+    let tolerance = comparison.tolerance * 100.0;
+    let mut text = String::new();
+    let [first, rest @ ..] = &comparison.departures[..] else {
+        let compared = comparison.until_ms / 1000.0;
+        return format!("no departure beyond {tolerance} % in {compared:.3} s\n");
+    };
+    text += &format!("first departure: {}", told(first));
+    for (letter, (before, event)) in ["A", "B"].iter().zip(first.before.iter().zip(&first.events)) {
+        if let Some(event) = event {
+            text += &format!("  in {letter} at byte {}: {}\n", event.at, event.kind);
+        }
+        if before.is_empty() {
+            text += &format!("  before in {letter}: no loss, mark, timeout or change of state\n");
+        }
+        for notable in before {
+            text +=
+                &format!("  before in {letter}: {} {}\n", instant(notable.time_ms), notable.text);
+        }
+    }
+    for departure in rest {
+        text += &format!("then {}", told(departure));
+    }
+    text
+}
+
+fn told(departure: &Departure) -> String {
+    let Departure { quantity, time_ms, values: [a, b], difference, .. } = departure;
+    let unit = match quantity {
+        Quantity::Cwnd | Quantity::BytesInFlight => " bytes",
+        Quantity::SmoothedRtt | Quantity::Rate => "",
+    };
+    format!(
+        "{} at {}: {}{unit} in A, {}{unit} in B, {:.1} % apart\n",
+        quantity.name(),
+        instant(*time_ms),
+        value(*quantity, Some(*a)),
+        value(*quantity, Some(*b)),
+        difference * 100.0
+    )
+}

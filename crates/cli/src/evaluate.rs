@@ -1,0 +1,142 @@
+//! `windward evaluate`: what a suite asks of congestion controllers.
+
+use std::path::{Path, PathBuf};
+
+use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
+use windward_lab::experiment::Subject;
+use windward_lab::{LabError, ReportOptions, builtin};
+
+use crate::effort::{self, EffortArgs};
+use crate::failure::Failure;
+use crate::output::{self, Table};
+use crate::signals;
+
+/// Judge congestion controllers by what RFC 9743 asks of them
+///
+/// Runs every experiment of the suite with each subject, and writes one page: criteria down, subjects
+/// across, DIR/index.html, and the same as evaluation.md and evaluation.json. Where the RFC gives no
+/// number, the bound is what the controllers of standards do in the same place.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Protocols (see `windward list`), or NAME={ window = "cubic", .. } for a composition
+    #[arg(value_name = "SUBJECT", required_unless_present = "list")]
+    subjects: Vec<String>,
+
+    /// Who shares paths with each subject, instead of those that the suite names
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    against: Vec<String>,
+
+    /// What is asked: a suite that comes with the program, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "rfc9743")]
+    suite: String,
+
+    /// Ask only this: criteria, claims or experiments of the suite, see --list; may be given again
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Folder for the report
+    #[arg(long, value_name = "DIR", default_value = "evaluation")]
+    out: PathBuf,
+
+    /// Say what the suite asks, and do nothing
+    #[arg(long)]
+    list: bool,
+
+    #[command(flatten)]
+    effort: EffortArgs,
+}
+
+pub(crate) fn evaluate(args: &Args, quiet: bool) -> Result<(), Failure> {
+    let suite = suite(&args.suite)?;
+    let effort = args.effort.effort();
+    if args.list {
+        return output::print(&list(&suite, &effort)?);
+    }
+    let subjects = subjects(&args.subjects)?;
+    let against = (!args.against.is_empty()).then(|| self::subjects(&args.against)).transpose()?;
+    let (only, stacks) = (args.only.clone(), crate::stacks());
+    let question = Question { suite, subjects, against, only, stacks };
+    let mut inquiry = question.inquire(&effort)?;
+    for experiment in &mut inquiry.experiments {
+        args.effort.change(experiment)?;
+    }
+    if args.effort.dry_run {
+        return effort::forecast(&inquiry.experiments, &effort, &args.effort);
+    }
+    signals::check()?;
+    let report = ReportOptions {
+        about: effort::about(),
+        resume: args.effort.resume,
+        ..ReportOptions::default()
+    };
+    let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
+        windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &args.out)
+    })?;
+    let mut text = table(&summary.evaluation).text();
+    text.push('\n');
+    for sentence in summary.evaluation.summary() {
+        text += &format!("{sentence}\n");
+    }
+    let (runs, index) = (summary.summary.runs, summary.summary.index.display());
+    text += &format!("\n{runs} runs; the report is {index}\n");
+    output::print(&text)?;
+    effort::strictly(args.effort.strict, &summary.summary.claims)
+}
+
+fn subjects(texts: &[String]) -> Result<Vec<Subject>, Failure> {
+    let parse = |text: &String| Subject::parse(text).map_err(Failure::Input);
+    texts.iter().map(parse).collect()
+}
+
+/// One that comes with the program, or a file.
+fn suite(name: &str) -> Result<Suite, Failure> {
+    if let Some(suite) = builtin::suite(name) {
+        return Ok(suite);
+    }
+    let path = Path::new(name);
+    if !path.exists() {
+        let known: Vec<String> = builtin::suites()?.into_iter().map(|s| s.id).collect();
+        return Err(Failure::Input(format!(
+            "--suite {name}: no such file, nor a suite that comes with the program, which are {}",
+            known.join(", ")
+        )));
+    }
+    Ok(Suite::read(path)?)
+}
+
+/// A row for each thing that is asked.
+fn list(suite: &Suite, effort: &windward_lab::Effort) -> Result<String, LabError> {
+    let question = Question::new(suite.clone(), suite.standards.clone());
+    let inquiry = question.inquire(effort)?;
+    let mut table = Table::new(["section", "criterion", "claim", "experiment", "asks"]);
+    for criterion in &suite.criteria {
+        let mut any = false;
+        for asked in inquiry.asked_of(&criterion.id) {
+            any = true;
+            table.row(
+                [&criterion.section, &criterion.id, &asked.0, &asked.1, &asked.2].map(String::from),
+            );
+        }
+        if !any {
+            let asks = criterion.discuss.as_ref().unwrap_or(&criterion.asks);
+            let row = [&*criterion.section, &criterion.id, "-", "-", asks];
+            table.row(row.map(String::from));
+        }
+    }
+    Ok(table.text())
+}
+
+/// Criteria down, subjects across.
+fn table(evaluation: &Evaluation) -> Table {
+    let columns = ["section", "criterion"].into_iter().map(String::from);
+    let mut table = Table::new(columns.chain(evaluation.subjects.iter().cloned()));
+    for row in &evaluation.criteria {
+        if row.answers.iter().all(Option::is_none) {
+            continue;
+        }
+        let answers = row.answers.iter().map(|answer| answer.map_or("-", Answer::words).to_owned());
+        let first = [row.criterion.section.clone(), row.criterion.title.clone()];
+        table.row(first.into_iter().chain(answers));
+    }
+    table
+}

@@ -1,0 +1,75 @@
+//! `--qlog`: what every endpoint saw of one run, packet by packet.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use windward_core::units::parse_bytes;
+use windward_sim::Scenario;
+use windward_sim::qlog::{self, QlogFiles, QlogOptions};
+
+use crate::failure::Failure;
+use crate::signals;
+
+// The arguments of a command share their names, which are those of the fields unless said otherwise.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QlogArgs {
+    /// Write what every endpoint saw of its packets into this folder, as qlog: FLOW.sender.sqlog,
+    /// FLOW.receiver.sqlog and FLOW.network.sqlog
+    #[arg(id = "qlog", long = "qlog", value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// The version of qlog
+    #[arg(
+        id = "qlog-format",
+        long = "qlog-format",
+        value_name = "FORMAT",
+        default_value = "current",
+        requires = "qlog"
+    )]
+    format: Format,
+
+    /// Log these flows or groups only, separated by commas; without it all of them
+    #[arg(
+        id = "qlog-flows",
+        long = "qlog-flows",
+        value_name = "NAME,..",
+        value_delimiter = ',',
+        requires = "qlog"
+    )]
+    flows: Vec<String>,
+
+    /// Fail if the logs would be larger than this together
+    #[arg(id = "qlog-limit", long = "qlog-limit", value_name = "SIZE", default_value = "4GB",
+          value_parser = parse_limit, requires = "qlog", allow_hyphen_values = true)]
+    limit: u64,
+}
+
+/// Versions of qlog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The current drafts: main schema 13, events of QUIC 13
+    Current,
+    /// qlog 0.3, which qvis reads
+    Qvis,
+}
+
+fn parse_limit(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+impl QlogArgs {
+    /// Begins the files, if logs are asked for at all.
+    pub(crate) fn create(&self, scenario: &Scenario) -> Result<Option<QlogFiles>, Failure> {
+        let Some(dir) = &self.dir else {
+            return Ok(None);
+        };
+        let format = match self.format {
+            Format::Current => qlog::Format::Current,
+            Format::Qvis => qlog::Format::Version03,
+        };
+        let options = QlogOptions { format, flows: self.flows.clone(), limit_bytes: self.limit };
+        // From here on Ctrl-C must leave room to remove what is made.
+        signals::check()?;
+        Ok(Some(QlogFiles::create(dir, &options, scenario)?))
+    }
+}

@@ -1,0 +1,132 @@
+//! `windward script`: one sender on one path, held against the text of an RFC.
+
+use std::path::Path;
+
+use windward_lab::script::{self, Finding, Script, ScriptReport, Verdict};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::signals;
+
+/// Hold a sender against the text of an RFC, packet by packet
+///
+/// A script says what is lost, marked or delayed on one path, and what window, rate or retransmission
+/// the text asks for when. Exit status 1 if an expectation is not met.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Scripts, TOML files; or names of those that come with Windward, as rfc9438 or
+    /// rfc9438/w-cubic; without any, all of these
+    #[arg(value_name = "FILE")]
+    scripts: Vec<String>,
+
+    /// Run with this protocol instead of those that the script names; may be given again
+    ///
+    /// As scenario files name one: a row of `windward list`, or a table of parts, as
+    /// '{ base = "cubic", recovery = "rack" }'.
+    #[arg(long, value_name = "NAME")]
+    protocol: Vec<String>,
+
+    /// Show every expectation, and not only those that are not met
+    #[arg(long, short)]
+    all: bool,
+
+    /// One JSON document instead of text
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+
+    /// A document with a row per script, as docs/conformance.md has it
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Stacks that have columns of their own in a document.
+const FOREIGN: [&str; 3] = ["quinn:cubic", "quinn:newreno", "quinn:bbr"];
+
+pub(crate) fn script(args: &Args) -> Result<(), Failure> {
+    let mut scripts = Vec::new();
+    for name in &args.scripts {
+        let path = Path::new(name);
+        // What has the form of a file is one, and says so if it is not there.
+        let is_file = name == "-"
+            || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
+            || path.is_file();
+        match is_file {
+            true => scripts.push(Script::read(path)?),
+            false => scripts.extend(script::select(name)?),
+        }
+    }
+    if args.scripts.is_empty() {
+        scripts = script::all()?;
+    }
+    let stacks = crate::stacks();
+    let mut reports = Vec::new();
+    for script in &scripts {
+        // Stacks that this program was built without are passed over, unless asked for by name.
+        let foreign = script.foreign.iter().filter(|name| stacks.find(name).is_some());
+        let named: Vec<&String> = match args.protocol.is_empty() {
+            true => script.protocols.iter().chain(foreign).collect(),
+            false => args.protocol.iter().collect(),
+        };
+        for protocol in named {
+            signals::check()?;
+            reports.push((script, script.run(protocol, &stacks)?));
+        }
+    }
+    if args.json {
+        let reports: Vec<&ScriptReport> = reports.iter().map(|(_, report)| report).collect();
+        output::print_json(&reports)?;
+    } else if args.markdown {
+        let of = |script: &Script| {
+            let of_it = reports.iter().filter(|(other, _)| other.name == script.name);
+            of_it.map(|(_, report)| report.clone()).collect::<Vec<ScriptReport>>()
+        };
+        let of_all: Vec<_> = scripts.iter().map(|script| (script, of(script))).collect();
+        output::print(&script::conformance(&of_all, &FOREIGN))?;
+    } else {
+        output::print(&text(&reports, args.all))?;
+    }
+    let failed = reports.iter().filter(|(_, report)| !report.holds()).count();
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("1 run does not meet what its script expects".to_owned())),
+        _ => Err(Failure::Failed(format!("{failed} runs do not meet what their scripts expect"))),
+    }
+}
+
+fn text(reports: &[(&Script, ScriptReport)], all: bool) -> String {
+    let mut text = String::new();
+    for (script, report) in reports {
+        let met = report.count(Verdict::Met);
+        let mut counts = format!("{met} of {} met", report.findings.len());
+        for verdict in [Verdict::NotMet, Verdict::Departs, Verdict::DepartsNoMore, Verdict::NotTold]
+        {
+            let count = report.count(verdict);
+            if count > 0 {
+                counts += &format!(", {count} {verdict}");
+            }
+        }
+        let failed = if report.holds() { "" } else { "FAILED: " };
+        text += &format!(
+            "{failed}{} with {}: {counts}\n    {} ({})\n",
+            script.name, report.protocol, script.title, script.source
+        );
+        for finding in &report.findings {
+            if all || finding.verdict != Verdict::Met {
+                text += &line(script, finding);
+            }
+        }
+    }
+    text
+}
+
+fn line(script: &Script, finding: &Finding) -> String {
+    let Finding { at, quantity, expected, seen, verdict, source, says, .. } = finding;
+    let when = finding.seen_at_s.map_or_else(String::new, |s| format!(", at {:.4} ms", s * 1e3));
+    let reason =
+        finding.reason.as_ref().map_or_else(String::new, |why| format!("\n        note: {why}"));
+    format!(
+        "    {verdict}: {quantity} at {at}: expected {expected}, seen {seen}{when}\n        \
+         {source}: {says} ({}:{}){reason}\n",
+        script.name, finding.line,
+    )
+}

@@ -1,0 +1,86 @@
+//! `windward compare-logs`.
+
+use std::fs;
+
+use crate::{SMALL, Sandbox, stderr, success, windward};
+
+/// Writes the logs of a run, and says where that of the first sender is.
+fn logs(sandbox: &Sandbox, dir: &str, protocol: &str, more: &[&str]) -> String {
+    let path = sandbox.path(dir);
+    let (scenario, dir) = (sandbox.scenario().display().to_string(), path.display().to_string());
+    let set = format!("flows.clean.protocol={protocol}");
+    let args = ["run", &scenario, "--quiet", "--set", &set, "--duration", "8s", "--qlog", &dir];
+    success([&args, more].concat());
+    let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()).collect();
+    names.sort();
+    let is_sender = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("clean") && name.ends_with(".sender.sqlog")
+    };
+    names.into_iter().find(is_sender).expect("a log of the sender").display().to_string()
+}
+
+#[test]
+fn a_log_agrees_with_itself_and_the_first_departure_of_another_is_named() {
+    let sandbox = Sandbox::new(SMALL);
+    let newreno = logs(&sandbox, "newreno", "newreno", &[]);
+    let older = logs(&sandbox, "older", "newreno", &["--qlog-format", "qvis"]);
+    let cubic = logs(&sandbox, "cubic", "cubic", &[]);
+
+    let same = success(["compare-logs", &newreno, &older, "--strict"]);
+    assert!(same.contains("no departure beyond 10 % in"), "{same}");
+    assert!(same.contains("sequential") && same.contains("0.3"), "{same}");
+
+    let chart = sandbox.path("charts/both.svg");
+    let plot = chart.display().to_string();
+    let said = success(["compare-logs", &newreno, &cubic, "--plot", &plot, "--tolerance", "0.2"]);
+    assert!(said.contains("first departure: "), "{said}");
+    assert!(said.contains("before in A:") && said.contains("before in B:"), "{said}");
+    let svg = fs::read_to_string(chart).unwrap();
+    for text in ["Congestion window", "Bytes in flight", "Smoothed RTT", "Rate", "departs at"] {
+        assert!(svg.contains(text), "no {text} in the chart");
+    }
+    assert!(!svg.contains("NaN"));
+
+    let json = success(["compare-logs", &newreno, &cubic, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let first = &json["departures"][0];
+    assert!(first["time_ms"].as_f64() > Some(0.0) && first["difference"].as_f64() > Some(0.1));
+    assert_eq!(json["logs"][1]["info"]["layout"], "JSON-SEQ");
+    assert!(json["samples"].as_array().unwrap().len() > 400);
+
+    let out = windward(["compare-logs", &newreno, &cubic, "--strict"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(stderr(&out).contains("error: the logs depart: "), "{}", stderr(&out));
+}
+
+#[test]
+fn what_is_wrong_with_a_log_is_said() {
+    let sandbox = Sandbox::new(SMALL);
+    let log = logs(&sandbox, "logs", "newreno", &[]);
+    let scenario = sandbox.scenario().display().to_string();
+    let refused = |args: &[&str], expected: &str| {
+        let out = windward([&["compare-logs"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&out).contains(expected), "{args:?}: {}", stderr(&out));
+        assert!(out.stdout.is_empty());
+    };
+    refused(&[&log, &scenario], "scenario.toml: is no qlog: it begins with");
+    refused(&[&log, "missing.sqlog"], "missing.sqlog: cannot read");
+    refused(&[&log, &log, "--trace", "2"], "has 1 trace, counted from 1, and none of number 2");
+    refused(&[&log, &log, "--trace", "1,1,1"], "there are two logs");
+    refused(&[&log, &log, "--tolerance", "-1"], "a share from 0 to 1");
+    refused(&[&log, &log, "--tolerance", "NaN"], "a share from 0 to 1");
+    refused(&[&log, &log, "--rate-window", "0s"], "longer than no time");
+    refused(&[&log], "<B>");
+
+    // One that is cut is compared as far as it goes.
+    let text = fs::read(&log).unwrap();
+    let cut = sandbox.path("cut.sqlog");
+    fs::write(&cut, &text[..text.len() / 2 - 3]).unwrap();
+    let out = windward(["compare-logs", &log, cut.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert!(stderr(&out).contains("cut.sqlog is cut at byte"), "{}", stderr(&out));
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(said.contains("no departure") && said.contains("note: B ends at"), "{said}");
+}

@@ -1,0 +1,132 @@
+//! `windward evaluate`.
+
+use std::fs;
+
+use crate::{Sandbox, stderr, success, windward};
+
+/// A suite of one experiment that takes milliseconds.
+const SUITE: &str = r#"
+[suite]
+id = "small"
+title = "A small suite"
+source = "Nobody's standard"
+standards = ["newreno"]
+experiments = ["small.toml"]
+chapters = [{ key = "all", title = "All of it", section = "1" }]
+criteria = [
+    { id = "busy", section = "1.1", title = "Busy", asks = "Keeps the link busy.", chapter = "all", general = true },
+]
+"#;
+
+const EXPERIMENT: &str = r#"
+duration = "2s"
+seed = 1
+[[links]]
+name = "link"
+from = "a"
+to = "b"
+rate = "2Mbit"
+delay = "10ms"
+router = "none"
+[[flows]]
+group = "flow"
+protocol = "newreno"
+from = "a"
+to = "b"
+[experiment]
+id = "small"
+title = "Small"
+quick = { repetitions = 3, at_most = 4 }
+[[experiment.axes]]
+name = "controller"
+key = "flows.flow.protocol"
+values = "subjects"
+[experiment.metrics]
+busy = "utilization(link)"
+[[experiment.claims]]
+id = "some"
+criterion = "busy"
+claim = "Carries something."
+expected = "A tenth of the link."
+checks = ["busy[subject] >= 0.1"]
+[[experiment.claims]]
+id = "all"
+criterion = "busy"
+claim = "Carries more than there is."
+expected = "More than the link."
+checks = ["busy[subject] > 1.5"]
+"#;
+
+fn sandbox(suite: &str) -> Sandbox {
+    let sandbox = Sandbox::new("");
+    fs::write(sandbox.path("suite.toml"), suite).unwrap();
+    fs::write(sandbox.path("small.toml"), EXPERIMENT).unwrap();
+    sandbox
+}
+
+fn args(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
+    let suite = sandbox.path("suite.toml").display().to_string();
+    let out = sandbox.path("out").display().to_string();
+    let fixed = ["evaluate", "--suite", &suite, "--out", &out].map(str::to_owned);
+    fixed.into_iter().chain(more.iter().map(|s| (*s).to_owned())).collect()
+}
+
+#[test]
+fn every_subject_has_a_verdict_and_its_reason() {
+    let sandbox = sandbox(SUITE);
+    let text = success(args(&sandbox, &["cubic", "xcp", "own={ window = \"cubic\" }"]));
+    for words in [
+        "cubic meets 0 of 1 criteria. It does not meet 1.1 Busy.",
+        "xcp meets 0 of 1 criteria. Not applicable: 1.1 Busy.",
+        "own meets 0 of 1",
+    ] {
+        assert!(text.contains(words), "no `{words}` in:\n{text}");
+    }
+    for name in ["index.html", "evaluation.md", "evaluation.json", "claims.json", "small.toml"] {
+        assert!(sandbox.path("out").join(name).is_file(), "{name}");
+    }
+    // Where not everything is met, --strict says so by its status.
+    let strict = windward(args(&sandbox, &["cubic", "--strict"]));
+    assert_eq!(strict.status.code(), Some(1), "{}", stderr(&strict));
+    let some = windward(args(&sandbox, &["cubic", "--strict", "--only", "some"]));
+    assert_eq!(some.status.code(), Some(0), "{}", stderr(&some));
+}
+
+#[test]
+fn the_numbers_do_not_depend_on_the_number_of_threads() {
+    let sandbox = sandbox(SUITE);
+    let once = |threads| {
+        success(args(&sandbox, &["cubic", "vegas", "--threads", threads]));
+        fs::read(sandbox.path("out/claims.json")).unwrap()
+    };
+    assert_eq!(once("1"), once("3"));
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_runs() {
+    let refuse = |suite: &str, more: &[&str]| {
+        let sandbox = sandbox(suite);
+        let output = windward(args(&sandbox, more));
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(!sandbox.path("out").exists(), "nothing was begun");
+        stderr(&output)
+    };
+    assert!(refuse(SUITE, &["qubic"]).contains("did you mean `cubic`"));
+    assert!(refuse(SUITE, &["cubic", "--only", "bosy"]).contains("did you mean `busy`"));
+    assert!(refuse(SUITE, &["cubic=5"]).contains("in braces"));
+    let nobody = SUITE.replace("standards = [\"newreno\"]", "");
+    assert!(refuse(&nobody, &["cubic"]).contains("needs `standards`"));
+    assert!(refuse("[suite", &["cubic"]).contains("suite.toml:1"));
+    assert!(refuse("duration = 1", &["cubic"]).contains("no [suite] table"));
+    let none = windward(["evaluate", "cubic", "--suite", "rfc9734"]);
+    assert!(stderr(&none).contains("rfc9743"), "{}", stderr(&none));
+    assert_eq!(none.status.code(), Some(2));
+}
+
+#[test]
+fn the_suites_say_what_they_ask() {
+    let text = success(["evaluate", "--list"]);
+    for words in ["5.1.3", "shallow-buffers", "harm-throughput", "7.10"] {
+        assert!(text.contains(words), "no {words} in:\n{text}");
+    }
+}

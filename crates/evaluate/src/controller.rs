@@ -1,0 +1,131 @@
+//! What a controller is to this crate: a few methods over integers and [`Duration`].
+
+use std::time::Duration;
+
+/// A congestion controller of one connection.
+///
+/// The two methods without a default are enough for one that goes by ACKs and losses. Windows and
+/// volumes are bytes on the wire, rates are bytes per second, and times count from the start of the run:
+/// there is no other clock, and a controller that asks one of its own is found out (see
+/// [`Trouble::NotDeterministic`](crate::Trouble::NotDeterministic)).
+///
+/// What it is called for, and in which order, is as in QUIC (RFC 9002): one ACK may first bring a
+/// [`Congestion`] and then the [`Ack`] itself. Loss detection, pacing, timers and retransmissions are
+/// done for it.
+pub trait Controller: Send {
+    /// The congestion window, bytes. Asked after each of the calls below.
+    fn window(&self) -> u64;
+
+    /// An acknowledgment of new data arrived.
+    fn on_ack(&mut self, ack: &Ack);
+
+    /// Congestion was noticed: at most once per round trip for losses and marks.
+    fn on_congestion(&mut self, _event: &Congestion) {}
+
+    /// The rate at which packets leave, bytes per second; `None` sends as far as the window goes. Asked after
+    /// each call, of controllers that [pace](crate::Builder::paced).
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+
+    /// A packet leaves.
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// All losses since the last [`Congestion`] turned out to be none: the packets were late.
+    fn on_spurious_congestion(&mut self, _now: Duration) {}
+}
+
+impl<T: Controller + ?Sized> Controller for Box<T> {
+    fn window(&self) -> u64 {
+        (**self).window()
+    }
+    fn on_ack(&mut self, ack: &Ack) {
+        (**self).on_ack(ack);
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        (**self).on_congestion(event);
+    }
+    fn pacing_rate(&self) -> Option<u64> {
+        (**self).pacing_rate()
+    }
+    fn on_sent(&mut self, sent: &Sent) {
+        (**self).on_sent(sent);
+    }
+    fn on_spurious_congestion(&mut self, now: Duration) {
+        (**self).on_spurious_congestion(now);
+    }
+}
+
+/// A packet that leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sent {
+    /// When.
+    pub now: Duration,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Was its data sent before?
+    pub again: bool,
+}
+
+/// An acknowledgment of new data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Duration,
+    /// When the packet was sent that it answers.
+    pub sent: Duration,
+    /// How much it shows to have arrived, bytes.
+    pub bytes: u64,
+    /// How much it shows to be lost, bytes.
+    pub lost: u64,
+    /// The round-trip time that it measured.
+    pub rtt: Duration,
+    /// The smallest so far.
+    pub min_rtt: Duration,
+    /// Smoothed as in RFC 9002 section 5.3.
+    pub srtt: Duration,
+    /// What was in flight before it, bytes.
+    pub in_flight: u64,
+    /// Had the application, and not the window, kept the sender from sending more? RFC 9002 section 7.8: the
+    /// window SHOULD NOT be increased then.
+    pub app_limited: bool,
+    /// Does it belong to the round trip for which [`Controller::on_congestion`] was called? RFC 9002 section
+    /// 7.3.2: no growth then.
+    pub in_recovery: bool,
+    /// Does it report a congestion mark (ECN)?
+    pub ce: bool,
+    /// The delivery rate that it measured (draft-cheng-iccrg-delivery-rate-estimation), bytes per second;
+    /// `None` where no time passed or the application limited it.
+    pub delivery_rate: Option<u64>,
+    /// Bytes delivered since the start.
+    pub delivered: u64,
+}
+
+/// Congestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Congestion {
+    /// When it was noticed.
+    pub now: Duration,
+    /// What told of it.
+    pub cause: Cause,
+    /// When the packet was sent whose acknowledgment told of it; of a timeout, `now`.
+    pub sent: Duration,
+    /// What was in flight before, bytes.
+    pub in_flight: u64,
+}
+
+/// What tells of congestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A packet was lost, by what arrived after it (RFC 9002 section 6.1).
+    Loss,
+    /// A router marked a packet (ECN, RFC 9002 section 7.1).
+    Mark,
+    /// Everything was lost for three probe timeouts (RFC 9002 section 7.6): the window starts again
+    /// from two packets.
+    PersistentCongestion,
+}

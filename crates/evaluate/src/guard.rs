@@ -1,0 +1,378 @@
+//! Between a controller and the simulator: what a controller does wrong is noted and bounded, and
+//! never reaches the run.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use windward_core::endpoint::estimator::{LostPacket, RateSample};
+use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use windward_core::endpoint::window::{CongestionControl, CustomLaw, Setup};
+use windward_core::packet::{Flags, Packet};
+use windward_core::part::{CustomPart, Need, Words};
+use windward_core::units::Time;
+
+use crate::controller::{Ack, Cause, Congestion, Controller, Sent};
+
+/// The largest window that is taken at its word: the receiver would not have more room.
+const MOST_PACKETS: u64 = 1 << 20;
+
+/// Something that a controller must not do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// It panicked, with this message, in this call.
+    Panicked {
+        /// The method.
+        call: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// It gave a window or a rate that is none: 0, or more than any path holds.
+    Refused {
+        /// `window` or `pacing_rate`.
+        what: &'static str,
+        /// The first of them.
+        value: u64,
+        /// When that was.
+        at: Duration,
+    },
+    /// It kept sending so much beyond what the path can carry that the run was cut short.
+    Exhausted {
+        /// Calls after which it was.
+        calls: u64,
+        /// When that was.
+        at: Duration,
+    },
+    /// The same run twice was not the same: it keeps state from one connection to another, or asks
+    /// a clock or a random generator of its own.
+    NotDeterministic {
+        /// In which scenario.
+        place: String,
+    },
+}
+
+impl Trouble {
+    /// Is it of the same kind?
+    pub(crate) fn is_like(&self, other: &Trouble) -> bool {
+        match (self, other) {
+            (Trouble::Refused { what, .. }, Trouble::Refused { what: other, .. }) => what == other,
+            (trouble, other) => std::mem::discriminant(trouble) == std::mem::discriminant(other),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Panicked { call, message } => write!(f, "panicked in {call}: {message}"),
+            Trouble::Refused { what, value, at } => {
+                write!(f, "gave a {what} of {value} at {:.3} s", at.as_secs_f64())
+            }
+            Trouble::Exhausted { calls, at } => write!(
+                f,
+                "sent so much beyond what the path carries that it was cut short after {calls} \
+                 calls, at {:.3} s",
+                at.as_secs_f64()
+            ),
+            Trouble::NotDeterministic { place } => write!(
+                f,
+                "the same run twice was not the same ({place}): it keeps state from one connection \
+                 to another, or asks a clock or a random generator of its own"
+            ),
+        }
+    }
+}
+
+/// What was noted of all connections of a subject, and how much they may still ask for.
+#[derive(Debug, Default)]
+pub(crate) struct Watch(Mutex<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    troubles: Vec<Trouble>,
+    calls: u64,
+    budget: u64,
+}
+
+impl Watch {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run begins that may call so often.
+    pub(crate) fn begin(&self, budget: u64) {
+        let mut noted = self.lock();
+        (noted.calls, noted.budget) = (0, budget);
+    }
+
+    /// What was noted since it was last asked.
+    pub(crate) fn take(&self) -> Vec<Trouble> {
+        std::mem::take(&mut self.lock().troubles)
+    }
+
+    /// Notes it, unless something of the kind was noted before.
+    fn note(&self, trouble: Trouble) {
+        let mut noted = self.lock();
+        if !noted.troubles.iter().any(|known| known.is_like(&trouble)) {
+            noted.troubles.push(trouble);
+        }
+    }
+
+    /// One call more; may it still be made?
+    fn may_call(&self, at: Duration) -> bool {
+        let mut noted = self.lock();
+        noted.calls += 1;
+        let calls = noted.calls;
+        let exhausted = calls > noted.budget;
+        drop(noted);
+        if exhausted {
+            self.note(Trouble::Exhausted { calls, at });
+        }
+        !exhausted
+    }
+}
+
+/// Makes the controllers of a subject, one per connection.
+pub(crate) struct Maker {
+    make: Box<dyn Fn() -> Box<dyn Controller> + Send + Sync>,
+    paces: bool,
+    watch: Arc<Watch>,
+}
+
+impl Maker {
+    pub(crate) fn new(
+        make: Box<dyn Fn() -> Box<dyn Controller> + Send + Sync>,
+        paces: bool,
+        watch: Arc<Watch>,
+    ) -> Self {
+        Maker { make, paces, watch }
+    }
+}
+
+impl CustomPart for Maker {
+    fn words(&self) -> Words {
+        Words {
+            name: "controller",
+            what: "a congestion controller of another project",
+            source: "its own",
+        }
+    }
+    fn needs(&self) -> &'static [Need] {
+        &[]
+    }
+}
+
+impl CustomLaw for Maker {
+    fn make(&self, setup: Setup<'_>) -> Box<dyn CongestionControl> {
+        let mut guarded = Guarded {
+            controller: None,
+            watch: Arc::clone(&self.watch),
+            paces: self.paces,
+            packet: u64::from(setup.endpoint.packet_size),
+            cwnd: 1.0,
+            rate: None,
+            delivery_rate: None,
+            delivered: 0,
+            now: Duration::ZERO,
+        };
+        match catch_unwind(AssertUnwindSafe(|| (self.make)())) {
+            Ok(controller) => guarded.controller = Some(Mutex::new(controller)),
+            Err(panic) => guarded.on_panic("the making of it", &*panic),
+        }
+        guarded.look(Duration::ZERO);
+        Box::new(guarded)
+    }
+    fn paces(&self) -> bool {
+        self.paces
+    }
+    fn samples_rate(&self) -> bool {
+        true
+    }
+}
+
+/// A controller at work. Once it has panicked, or asked for too much, it is asked nothing more, and the
+/// connection goes on with a window of one packet.
+struct Guarded {
+    /// In a lock for the sake of those that only one thread may look at; it is never contended.
+    controller: Option<Mutex<Box<dyn Controller>>>,
+    watch: Arc<Watch>,
+    paces: bool,
+    /// Bytes of a packet.
+    packet: u64,
+    /// Packets.
+    cwnd: f64,
+    /// Packets per second.
+    rate: Option<f64>,
+    /// Bytes per second, by the acknowledgment at hand.
+    delivery_rate: Option<u64>,
+    /// Packets.
+    delivered: u64,
+    /// When it was last called.
+    now: Duration,
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").field("cwnd", &self.cwnd).finish_non_exhaustive()
+    }
+}
+
+fn since_start(at: Time) -> Duration {
+    length(at.since(Time::ZERO))
+}
+
+/// Picoseconds become nanoseconds, rounded down.
+fn length(time: windward_core::units::Duration) -> Duration {
+    Duration::from_nanos(time.as_ps() / 1000)
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "something that is no text".to_owned())
+}
+
+impl Guarded {
+    fn bytes(&self, packets: f64) -> u64 {
+        // Saturates; what is negative or no number becomes zero.
+        (packets * self.packet as f64) as u64
+    }
+
+    fn on_panic(&mut self, call: &'static str, panic: &(dyn Any + Send)) {
+        self.controller = None;
+        (self.cwnd, self.rate) = (1.0, None);
+        self.watch.note(Trouble::Panicked { call, message: message(panic) });
+    }
+
+    /// Calls the controller, unless it is out.
+    fn call<T>(
+        &mut self,
+        call: &'static str,
+        now: Duration,
+        what: impl FnOnce(&mut dyn Controller) -> T,
+    ) -> Option<T> {
+        self.now = now;
+        let controller = self.controller.as_mut()?;
+        if !self.watch.may_call(now) {
+            self.controller = None;
+            (self.cwnd, self.rate) = (1.0, None);
+            return None;
+        }
+        let controller = controller.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match catch_unwind(AssertUnwindSafe(|| what(&mut **controller))) {
+            Ok(answer) => Some(answer),
+            Err(panic) => {
+                self.on_panic(call, &*panic);
+                None
+            }
+        }
+    }
+
+    /// Reads window and rate after the controller has heard something.
+    fn look(&mut self, now: Duration) {
+        let Some(window) = self.call("window", now, |controller| controller.window()) else {
+            return;
+        };
+        let refuse = |what, value| Trouble::Refused { what, value, at: now };
+        let most = MOST_PACKETS * self.packet;
+        if window == 0 || window > most {
+            self.watch.note(refuse("window", window));
+        }
+        // Less than a packet, but some of it, is a window of one: nothing smaller can be sent.
+        self.cwnd = (window.min(most) as f64 / self.packet as f64).max(1.0);
+        if !self.paces {
+            return;
+        }
+        let rate = self.call("pacing_rate", now, |controller| controller.pacing_rate());
+        self.rate = match rate.flatten() {
+            Some(0) => {
+                self.watch.note(refuse("pacing_rate", 0));
+                None
+            }
+            rate => rate.map(|rate| rate as f64 / self.packet as f64),
+        };
+    }
+
+    fn congested(&mut self, path: &Path, cause: Cause, sent: Time) {
+        let now = since_start(path.now);
+        let in_flight = self.bytes(path.in_flight);
+        let event = Congestion { now, cause, sent: since_start(sent), in_flight };
+        self.call("on_congestion", now, |controller| controller.on_congestion(&event));
+        self.look(now);
+    }
+}
+
+impl CongestionControl for Guarded {
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
+        let rate = Some(sample.rate).filter(|rate| *rate > 0.0 && !sample.is_app_limited);
+        self.delivery_rate = rate.map(|rate| self.bytes(rate));
+        false
+    }
+
+    fn on_ack(&mut self, ack: &AckEvent) {
+        let path = &ack.path;
+        let delivery_rate = self.delivery_rate.take();
+        if ack.delivered == 0 && ack.lost == 0 && !ack.flags.contains(Flags::ECN_ECHO) {
+            return;
+        }
+        self.delivered += ack.delivered;
+        let now = since_start(path.now);
+        let event = Ack {
+            now,
+            sent: since_start(ack.sent),
+            bytes: ack.delivered * self.packet,
+            lost: ack.lost * self.packet,
+            rtt: length(path.rtt),
+            min_rtt: length(path.min_rtt),
+            srtt: length(path.srtt),
+            in_flight: self.bytes(path.in_flight),
+            app_limited: !ack.cwnd_limited,
+            in_recovery: ack.in_recovery,
+            ce: ack.flags.contains(Flags::ECN_ECHO),
+            delivery_rate,
+            delivered: self.delivered * self.packet,
+        };
+        self.call("on_ack", now, |controller| controller.on_ack(&event));
+        self.look(now);
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        let cause = if event.marked { Cause::Mark } else { Cause::Loss };
+        self.congested(&event.path, cause, event.sent);
+    }
+
+    fn on_reset(&mut self, event: &ResetEvent) {
+        self.congested(&event.path, Cause::PersistentCongestion, event.path.now);
+    }
+
+    fn on_lost(&mut self, _: &LostPacket, _: Time) {}
+
+    fn on_spurious_losses(&mut self) {
+        // The acknowledgment that tells of it, with its time, comes after this.
+        let now = self.now;
+        self.call("on_spurious_congestion", now, |controller| {
+            controller.on_spurious_congestion(now);
+        });
+        self.look(now);
+    }
+
+    fn announce(&mut self, packet: &mut Packet, _limited: bool) {
+        let now = since_start(packet.timestamp);
+        let again = packet.flags.contains(Flags::RETRANSMISSION);
+        let sent = Sent { now, bytes: u64::from(packet.size), again };
+        self.call("on_sent", now, |controller| controller.on_sent(&sent));
+        // No look at the window: what leaves changes what is in flight, which the sender counts.
+    }
+}

@@ -1,0 +1,277 @@
+//! A congestion controller of any project, judged in that project's own tests.
+//!
+//! Implement [`Controller`] for what you have, a few methods over integers and
+//! [`Duration`](std::time::Duration), and say:
+//!
+//! ```
+//! use std::time::Duration;
+//! use windward_evaluate::{Ack, Congestion, Controller, evaluate};
+//!
+//! struct Halving { window: u64, threshold: u64 }
+//!
+//! impl Controller for Halving {
+//!     fn window(&self) -> u64 { self.window }
+//!     fn on_ack(&mut self, ack: &Ack) {
+//!         if ack.app_limited || ack.in_recovery { return }
+//!         self.window += match self.window < self.threshold {
+//!             true => ack.bytes,
+//!             false => 1500 * ack.bytes / self.window,
+//!         };
+//!     }
+//!     fn on_congestion(&mut self, _: &Congestion) {
+//!         self.threshold = (self.window / 2).max(3000);
+//!         self.window = self.threshold;
+//!     }
+//! }
+//!
+//! evaluate(|| Halving { window: 15_000, threshold: u64::MAX }).only(["high-loss"]).assert();
+//! ```
+//!
+//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. Where it gives no
+//! number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
+//! harm in the sense of Ware et al. (HotNets 2019). The runs are a packet simulator's, in virtual time: the same
+//! controller gives the same numbers, to the bit, on any machine. They are small, some ten seconds of
+//! slow links, and say whether something is badly wrong; `windward evaluate` asks the whole RFC.
+//!
+//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where panics
+//! unwind) and told with its message, windows of zero or beyond a million packets are refused
+//! and told, a controller that floods the path is cut short, and one that keeps state from one connection to
+//! another, or asks a clock, is found out by running the same again. What cannot be bounded from here
+//! is what it does between two calls: memory without end, and a call that never returns.
+
+mod controller;
+mod criteria;
+mod guard;
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use windward_core::endpoint::recovery::RecoveryKind;
+use windward_core::endpoint::window::WindowLaw;
+use windward_core::part::{Custom, Plain};
+use windward_core::protocols::{self, Protocol};
+
+pub use controller::{Ack, Cause, Congestion, Controller, Sent};
+pub use criteria::Criterion;
+pub use guard::Trouble;
+
+use guard::{Maker, Watch};
+
+/// Begins the evaluation of a controller: `make` gives one for each connection, at its start.
+///
+/// A few hundred bytes per evaluation stay in memory until the program ends.
+pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Builder {
+    Builder {
+        name: "controller".to_owned(),
+        make: Box::new(move || Box::new(make())),
+        paced: false,
+        against: vec!["newreno".to_owned(), "cubic".to_owned()],
+        only: Vec::new(),
+        seeds: 1,
+    }
+}
+
+/// What is to be evaluated, and how.
+#[must_use = "it runs by `run` or `assert`"]
+pub struct Builder {
+    name: String,
+    make: Box<dyn Fn() -> Box<dyn Controller> + Send + Sync>,
+    paced: bool,
+    against: Vec<String>,
+    only: Vec<String>,
+    seeds: u64,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Builder { name, paced, against, only, seeds, .. } = self;
+        f.debug_struct("Builder")
+            .field("name", name)
+            .field("paced", paced)
+            .field("against", against)
+            .field("only", only)
+            .field("seeds", seeds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// What reports call the controller; `controller` if nothing is said.
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Packets leave at [`Controller::pacing_rate`]. Without it the window alone decides.
+    pub fn paced(mut self) -> Self {
+        self.paced = true;
+        self
+    }
+
+    /// Every scenario once: the default, for tests that run at each change. Well below five seconds in a
+    /// debug build.
+    pub fn smoke(mut self) -> Self {
+        self.seeds = 1;
+        self
+    }
+
+    /// Every scenario with five seeds, and bounds on the means.
+    pub fn quick(mut self) -> Self {
+        self.seeds = 5;
+        self
+    }
+
+    /// Every scenario with thirty seeds, and bounds on the means.
+    pub fn full(mut self) -> Self {
+        self.seeds = 30;
+        self
+    }
+
+    /// The standards that bounds are taken from and that must not be harmed: names of `windward
+    /// list`, `newreno` and `cubic` if nothing is said.
+    pub fn against<S: Into<String>>(mut self, standards: impl IntoIterator<Item = S>) -> Self {
+        self.against = standards.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Only these criteria, by [`Criterion::id`].
+    pub fn only<S: Into<String>>(mut self, criteria: impl IntoIterator<Item = S>) -> Self {
+        self.only = criteria.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If there is no such criterion or standard.
+    pub fn run(self) -> Result<Evaluation, Error> {
+        let Builder { name, make, paced, against, only, seeds } = self;
+        let watch = Arc::new(Watch::default());
+        let maker: &'static Maker =
+            Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
+        let subject = Protocol {
+            name: "controller",
+            window: WindowLaw::Custom(Custom(maker)),
+            recovery: RecoveryKind::PacketNumber(Plain),
+            ..*protocols::plain()
+        };
+        let mut criteria = Criterion::all();
+        if let Some(unknown) = only.iter().find(|id| !criteria.iter().any(|c| c.id == **id)) {
+            let known: Vec<&str> = criteria.iter().map(|c| c.id).collect();
+            return Err(Error(format!(
+                "there is no criterion `{unknown}`: there are {}",
+                known.join(", ")
+            )));
+        }
+        if !only.is_empty() {
+            criteria.retain(|criterion| only.iter().any(|id| id == criterion.id));
+        }
+        if against.is_empty() {
+            return Err(Error("no standard is named to take bounds from".to_owned()));
+        }
+        let mut standards = Vec::new();
+        for name in &against {
+            let standard = protocols::find(name).ok_or_else(|| {
+                let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
+                Error(format!("there is no protocol `{name}`: there are {}", known.join(", ")))
+            })?;
+            standards.push(*standard);
+        }
+        let found = Mutex::default();
+        let bench = criteria::Bench { subject, standards, seeds, watch: &watch, found };
+        let verdicts = bench.run(criteria).map_err(Error)?;
+        Ok(Evaluation { name, troubles: bench.troubles(), verdicts })
+    }
+
+    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing else is
+    /// wrong.
+    ///
+    /// # Panics
+    /// Then, and where [`Builder::run`] gives an error.
+    #[track_caller]
+    pub fn assert(self) {
+        match self.run() {
+            Ok(evaluation) => assert!(evaluation.passes(), "\n{evaluation}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Why nothing could be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Evaluation {
+    /// What the controller is called.
+    pub name: String,
+    /// What it did that no controller may do, once of each kind.
+    pub troubles: Vec<Trouble>,
+    /// One per criterion, in the order of the RFC.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// How a controller answers a criterion.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The criterion.
+    pub criterion: Criterion,
+    /// Is it met?
+    pub met: bool,
+    /// What was measured of the controller, in the unit of the criterion.
+    pub value: f64,
+    /// What it may be: at most, or at least, as the criterion says.
+    pub bound: f64,
+    /// What each standard did in the same place.
+    pub standards: Vec<(String, f64)>,
+}
+
+impl Evaluation {
+    /// Is every criterion met, and nothing else wrong?
+    pub fn passes(&self) -> bool {
+        self.troubles.is_empty() && self.verdicts.iter().all(|verdict| verdict.met)
+    }
+
+    /// The verdict on a criterion, by [`Criterion::id`].
+    pub fn verdict(&self, criterion: &str) -> Option<&Verdict> {
+        self.verdicts.iter().find(|verdict| verdict.criterion.id == criterion)
+    }
+}
+
+/// The table that [`Builder::assert`] panics with.
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let met = self.verdicts.iter().filter(|verdict| verdict.met).count();
+        writeln!(f, "{}: {met} of {} criteria met", self.name, self.verdicts.len())?;
+        for trouble in &self.troubles {
+            writeln!(f, "  WRONG     it {trouble}")?;
+        }
+        for Verdict { criterion, met, value, bound, standards } in &self.verdicts {
+            let answer = if *met { "meets" } else { "DOES NOT" };
+            let sign = if criterion.at_least { ">=" } else { "<=" };
+            write!(
+                f,
+                "  {answer:<9} {:<12} {} {value:.3}, wanted {sign} {bound:.3}",
+                criterion.id, criterion.measures
+            )?;
+            let standards: Vec<String> =
+                standards.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
+            writeln!(f, " ({}; RFC 9743 section {})", standards.join(", "), criterion.section)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Suites for `windward evaluate`.
+
+use super::{File, file, no_such};
+use crate::LabError;
+use crate::evaluate::Suite;
+
+/// Name, the file of the suite, and the experiments beside it.
+type Files = (&'static str, File, &'static [File]);
+
+static SUITES: [Files; 2] = [
+    (
+        "rfc9743",
+        file!("suites/rfc9743/suite"),
+        &[
+            file!("suites/rfc9743/dead"),
+            file!("suites/rfc9743/flood"),
+            file!("suites/rfc9743/crowd"),
+            file!("suites/rfc9743/bufferbloat"),
+            file!("suites/rfc9743/shallow"),
+            file!("suites/rfc9743/itself"),
+            file!("suites/rfc9743/late"),
+            file!("suites/rfc9743/rtts"),
+            file!("suites/rfc9743/short"),
+            file!("suites/rfc9743/short-beside"),
+            file!("suites/rfc9743/long-beside"),
+            file!("suites/rfc9743/harm"),
+            file!("suites/rfc9743/feedback-loss"),
+            file!("suites/rfc9743/real-time"),
+            file!("suites/rfc9743/bare"),
+            file!("suites/rfc9743/tail-drop"),
+            file!("suites/rfc9743/wired"),
+            file!("suites/rfc9743/parking-lot"),
+            file!("suites/rfc9743/corruption"),
+            file!("suites/rfc9743/harm-corruption"),
+            file!("suites/rfc9743/arq"),
+            file!("suites/rfc9743/varying-rate"),
+            file!("suites/rfc9743/aqm"),
+            file!("suites/rfc9743/ecn"),
+            file!("suites/rfc9743/circuit-breakers"),
+            file!("suites/rfc9743/low-orbit"),
+            file!("suites/rfc9743/jitter"),
+            file!("suites/rfc9743/slow"),
+            file!("suites/rfc9743/satellite"),
+            file!("suites/rfc9743/liars"),
+            file!("suites/rfc9743/forged"),
+            file!("suites/rfc9743/reordering"),
+            file!("suites/rfc9743/onset"),
+            file!("suites/rfc9743/outage"),
+            file!("suites/rfc9743/rate-change"),
+            file!("suites/rfc9743/handover"),
+            file!("suites/rfc9743/incast"),
+            file!("suites/rfc9743/range"),
+        ],
+    ),
+    (
+        "rfc9438",
+        file!("suites/rfc9438/suite"),
+        &[
+            file!("suites/rfc9438/response"),
+            file!("suites/rfc9438/sawtooth"),
+            file!("suites/rfc9438/reno-friendly"),
+            file!("suites/rfc9438/shares"),
+            file!("suites/rfc9438/outage"),
+        ],
+    ),
+];
+
+/// The suite of that name.
+pub(super) fn find(id: &str) -> Option<Result<Suite, LabError>> {
+    SUITES.iter().find(|(name, ..)| *name == id).map(parse)
+}
+
+pub(super) fn all() -> Result<Vec<Suite>, LabError> {
+    SUITES.iter().map(parse).collect()
+}
+
+fn parse((id, (name, text), files): &Files) -> Result<Suite, LabError> {
+    let beside = |from: &str| {
+        let found = files.iter().find(|(name, _)| name.rsplit('/').next() == Some(from));
+        let text = found.map(|(_, text)| (*text).to_owned());
+        text.ok_or_else(|| no_such(from, format!("no such file comes with `{id}`")))
+    };
+    Suite::parse(name, text, &beside)
+}

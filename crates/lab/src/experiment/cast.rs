@@ -1,0 +1,160 @@
+//! Who takes which part where an experiment of a suite says `subjects`, `standards` or `against`.
+
+use std::fmt;
+
+use windward_core::protocols::Protocol;
+
+/// A controller that a suite is run over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// How tables, charts and checks call it.
+    pub name: String,
+    /// What `protocol` of its flows is set to, as `--set` takes it: a name of the table, or a
+    /// composition as an inline table.
+    pub protocol: String,
+    /// What that name stands for, if it is none of the table: a composition with parts of another
+    /// crate.
+    pub own: Option<Protocol>,
+}
+
+impl Subject {
+    /// Reads `NAME`, or `NAME={ window = "cubic", .. }` for a composition.
+    ///
+    /// # Errors
+    /// What is wrong with the name, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, protocol) = match text.split_once('=') {
+            Some((name, composition)) if composition.trim_start().starts_with('{') => {
+                (name.trim(), composition.trim())
+            }
+            Some((name, _)) => {
+                return Err(format!(
+                    "`{text}`: after `{name}=` comes a composition in braces, as \
+                     '{name}={{ window = \"cubic\", recovery = \"rack\" }}'"
+                ));
+            }
+            None => (text.trim(), text.trim()),
+        };
+        if let Some(problem) = wrong_with(name) {
+            return Err(format!("`{name}` cannot be the name of a subject: {problem}"));
+        }
+        Ok(Subject { name: name.to_owned(), protocol: protocol.to_owned(), own: None })
+    }
+
+    /// A row of the table of protocols.
+    pub fn row(name: &str) -> Self {
+        Subject { name: name.to_owned(), protocol: name.to_owned(), own: None }
+    }
+
+    /// A protocol that no text can say, by its name.
+    ///
+    /// # Errors
+    /// What is wrong with the name, in words.
+    pub fn own(protocol: Protocol) -> Result<Self, String> {
+        let named = Self::parse(protocol.name)?;
+        Ok(Subject { own: Some(protocol), ..named })
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// What would be misread in tables, checks or pages.
+fn wrong_with(name: &str) -> Option<&'static str> {
+    let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | ':' | '.');
+    if name.is_empty() {
+        Some("it is empty")
+    } else if name.chars().count() > 40 {
+        Some("it has more than 40 characters")
+    } else if !name.chars().all(good) {
+        Some("letters, digits and `-`, `_`, `+`, `:`, `.` may be in it")
+    } else if !name.starts_with(char::is_alphanumeric) {
+        Some("it must begin with a letter or a digit")
+    } else if [SUBJECT, SUBJECTS, STANDARDS, AGAINST].contains(&name) {
+        Some("suites use the word for all of them")
+    } else {
+        None
+    }
+}
+
+/// In a check: the subject that it is about.
+pub(crate) const SUBJECT: &str = "subject";
+/// As the values of an axis: the subjects, and behind them the standards.
+pub(crate) const SUBJECTS: &str = "subjects";
+/// As the values of an axis, and as a label inside `min`, `max` and `mean`: all standards.
+pub(crate) const STANDARDS: &str = "standards";
+/// As the values of an axis: those that share the path with a subject.
+pub(crate) const AGAINST: &str = "against";
+
+/// All who take part in a suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cast {
+    /// What is judged, in the order of the report.
+    pub subjects: Vec<Subject>,
+    /// The controllers of standards, which bounds are relative to.
+    pub standards: Vec<Subject>,
+    /// Who shares paths with each subject.
+    pub against: Vec<Subject>,
+}
+
+impl Cast {
+    /// The protocols that scenarios have to know beside the table's.
+    pub(crate) fn own(&self) -> Vec<Protocol> {
+        let all = self.subjects.iter().chain(&self.standards).chain(&self.against);
+        all.filter_map(|subject| subject.own).collect()
+    }
+
+    /// The values of an axis that says that word.
+    pub(crate) fn of(&self, word: &str) -> Option<Vec<&Subject>> {
+        Some(match word {
+            SUBJECTS => {
+                let others = self.standards.iter();
+                let others = others.filter(|s| self.subjects.iter().all(|t| t.name != s.name));
+                self.subjects.iter().chain(others).collect()
+            }
+            STANDARDS => self.standards.iter().collect(),
+            AGAINST => self.against.iter().collect(),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_a_row_or_a_composition_with_a_name() {
+        assert_eq!(Subject::parse(" cubic ").unwrap(), Subject::row("cubic"));
+        assert_eq!(Subject::parse("quinn:cubic").unwrap().name, "quinn:cubic");
+        let own = Subject::parse("mine={ window = \"cubic\" }").unwrap();
+        assert_eq!((&*own.name, &*own.protocol), ("mine", "{ window = \"cubic\" }"));
+        for (text, says) in [
+            ("", "empty"),
+            ("mine=cubic", "in braces"),
+            ("a b", "may be in it"),
+            ("-x", "begin with"),
+            ("standards", "word for all"),
+            (&"x".repeat(41), "40"),
+        ] {
+            assert!(Subject::parse(text).unwrap_err().contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_standard_that_is_a_subject_stands_once() {
+        let rows = |names: &[&str]| names.iter().map(|n| Subject::row(n)).collect();
+        let cast = Cast {
+            subjects: rows(&["bbr", "cubic"]),
+            standards: rows(&["newreno", "cubic"]),
+            against: rows(&["cubic"]),
+        };
+        let names = |word| cast.of(word).unwrap().iter().map(|s| &*s.name).collect::<Vec<_>>();
+        assert_eq!(names(SUBJECTS), ["bbr", "cubic", "newreno"]);
+        assert_eq!(names(AGAINST), ["cubic"]);
+        assert!(cast.of("protocols").is_none());
+    }
+}
