@@ -37,9 +37,9 @@ PAGES = {
 # The contents: a heading, and its pages. Those of docs/ that are not here join the guides.
 CONTENTS = [
     ("Start here", ["install", "report"]),
-    ("Guides", ["scenarios", "experiments", "python", "extending", "clusters", "outputs"]),
+    ("Guides", ["scenarios", "experiments", "evaluate", "evaluate-library", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
-    ("What was found", ["papers/index", "validation", "performance"]),
+    ("What was found", ["papers/index", "today", "validation", "performance"]),
     (
         "Reference",
         [

@@ -70,6 +70,21 @@ def test_a_loss_begins_and_ends(loss):
     assert run.links["corrupted"][0] - lost <= 1
 
 
+def test_a_shorter_delay_lets_packets_overtake():
+    simulation = ww.Simulation(ww.Scenario(STEADY).with_(duration="3s"), changes=True)
+    simulation.advance(1)
+    simulation.change_link("bottleneck", delay="5ms")
+    simulation.advance(2)
+    # Longer again: nobody overtakes.
+    simulation.change_link("bottleneck", delay=0.03)
+    run = simulation.finish()
+    # A packet a millisecond: those that set out in the last 15 ms come after the first of the new way.
+    assert run.links["reordered"][0] in (14, 15)
+    for wrong in ["-5ms", "25h", "soon", -1]:
+        with pytest.raises(ValueError, match="delay"):
+            ww.Simulation(ww.Scenario(STEADY), changes=True).change_link("bottleneck", delay=wrong)
+
+
 def test_links_that_could_change_and_do_not_are_the_same():
     for text in [FULL, STEADY]:
         scenario = ww.Scenario(text).with_(duration="5s")

@@ -213,3 +213,26 @@ def test_the_command_line_comes_along():
     assert [row["name"] for row in json.loads(program("list", "--json"))] == list(ww.protocols)
     wrong = subprocess.run([sys.executable, "-m", "windward", "run", "none.toml"], capture_output=True)
     assert wrong.returncode == 2 and b"no such file" in wrong.stderr
+
+
+def test_logs_of_packets_are_written_and_change_nothing(tmp_path):
+    plain = first().run(trace="1s")
+    logged = first().run(trace="1s", qlog=tmp_path / "logs")
+    assert logged.fingerprint == plain.fingerprint
+    files = sorted(path.name for path in (tmp_path / "logs").iterdir())
+    assert len(files) == 3 * len(plain.flows)
+    text = (tmp_path / "logs" / files[-1]).read_text()
+    records = [json.loads(record) for record in text.split("\x1e")[1:]]
+    assert records[0]["file_schema"] == "urn:ietf:params:qlog:file:sequential"
+    assert {"quic:packet_sent", "quic:packet_received"} <= {r.get("name") for r in records}
+    first().run(qlog=str(tmp_path / "qvis"), qlog_format="qvis")
+    older = (tmp_path / "qvis" / files[-1]).read_text()
+    assert older.startswith('\x1e{"qlog_version":"0.3"')
+    with pytest.raises(ValueError, match="qlog_format"):
+        first().run(qlog=tmp_path / "no", qlog_format="0.3")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        first().run(qlog=tmp_path / "file" / "below")
+    with pytest.raises(ValueError, match="65 flows"):
+        first(**{"flows.clean.count": 60}).run(qlog=tmp_path / "no")
+    assert not (tmp_path / "no").exists()

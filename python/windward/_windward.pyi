@@ -2,7 +2,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
 
@@ -24,6 +24,8 @@ class Table:
 class Run:
     @property
     def flows(self) -> Table: ...
+    @property
+    def transfers(self) -> Table: ...
     @property
     def groups(self) -> Table: ...
     @property
@@ -181,6 +183,8 @@ class Scenario:
         seed: int | None = None,
         *,
         trace: Span | None = None,
+        qlog: str | PathLike[str] | None = None,
+        qlog_format: Literal["current", "qvis"] = "current",
         progress: Callable[[float], object] | bool | None = None,
     ) -> Run: ...
     @property
@@ -221,7 +225,12 @@ class Simulation:
     def flow(self, name: str) -> dict[str, Any]: ...
     def link(self, name: str) -> dict[str, Any]: ...
     def change_link(
-        self, name: str, *, rate: str | None = None, loss: float | str | None = None
+        self,
+        name: str,
+        *,
+        rate: str | None = None,
+        delay: float | str | None = None,
+        loss: float | str | None = None,
     ) -> None: ...
     def steer(self, name: str, cwnd: float) -> None: ...
     def heard(self, name: str) -> dict[str, Any]: ...

@@ -48,7 +48,8 @@ impl Experiment {
                 }
                 Ok(text)
             };
-            let mut inner = windward_lab::Experiment::parse_beside(&name, &text, &text_of)?;
+            let mut inner = windward_lab::Experiment::parse_beside(&name, &text, &text_of)?
+                .with_stacks(&windward_cli::stacks());
             for (key, value) in &changes {
                 inner.set(key, value)?;
             }
@@ -207,9 +208,11 @@ pub(crate) fn reproduce(
     let effort = if full { Effort::Full } else { Effort::Quick };
     let (date, machine, command) = about;
     let about = Provenance { date, commit: None, machine, command };
-    let report = ReportOptions { about, resume, every_table: true };
+    let report = ReportOptions { about, resume, every_table: true, ..ReportOptions::default() };
     watched(py, how, |options| {
-        let mut experiments = builtin::select(&names)?;
+        let stacks = windward_cli::stacks();
+        let selected = builtin::select(&names)?.into_iter();
+        let mut experiments: Vec<_> = selected.map(|e| e.with_stacks(&stacks)).collect();
         for experiment in &mut experiments {
             experiment.all_readings = all_readings;
         }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use windward_sim::Outcome;
 use windward_sim::output::OutputDir;
-use windward_sim::record::{self, FlowRecord, GroupRecord, LinkRecord, RunRecord};
+use windward_sim::record::{self, FlowRecord, GroupRecord, LinkRecord, RunRecord, TransferRecord};
 
 use crate::error;
 use crate::table::Table;
@@ -48,6 +48,13 @@ impl Run {
     fn flows(&self) -> PyResult<Table> {
         let record = RunRecord::new(&self.outcome);
         Table::of(&FlowRecord::COLUMNS, record.flows.iter().map(FlowRecord::cells))
+    }
+
+    /// One row a transfer of those that came by themselves: its size, and how long it took.
+    #[getter]
+    fn transfers(&self) -> PyResult<Table> {
+        let record = RunRecord::new(&self.outcome);
+        Table::of(&TransferRecord::COLUMNS, record.transfers.iter().map(TransferRecord::cells))
     }
 
     /// One row a group of flows: sums and means over them.

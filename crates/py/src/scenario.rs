@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
+use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::trace::{FlowRow, LinkRow, Trace};
@@ -58,7 +59,7 @@ impl Scenario {
         parts: Vec<Attached>,
     ) -> PyResult<Self> {
         let built = py.detach(|| {
-            let mut file = ScenarioFile::parse(&name, &text)?;
+            let mut file = ScenarioFile::parse(&name, &text)?.with_stacks(&windward_cli::stacks());
             for (key, value) in &changes {
                 file.set(key, value)?;
             }
@@ -99,7 +100,7 @@ impl Scenario {
         &self,
         py: Python<'_>,
         scenario: &windward_sim::Scenario,
-        make: fn(&windward_sim::Scenario) -> windward_sim::Simulation,
+        make: impl FnOnce(&windward_sim::Scenario) -> windward_sim::Simulation + Send,
     ) -> PyResult<windward_sim::Simulation> {
         let _aside = Aside::put();
         let sim = py.detach(|| make(scenario));
@@ -122,20 +123,33 @@ impl Scenario {
         py: Python<'_>,
         seed: Option<u64>,
         trace: Option<&Bound<'_, PyAny>>,
+        qlog: Option<(&std::path::Path, qlog::Format)>,
         progress: &Progress<'_>,
     ) -> PyResult<Run> {
         let scenario = self.seeded(seed);
+        let logs = qlog.map(|(dir, format)| {
+            let options = QlogOptions { format, ..QlogOptions::default() };
+            QlogFiles::create(dir, &options, &scenario)
+        });
+        let logs = logs.transpose().map_err(log_error)?;
+        let observed = |scenario: &windward_sim::Scenario| {
+            logs.as_ref().map(|logs| windward_sim::Simulation::observed(scenario, logs.observer()))
+        };
         let slices = self.slices(py);
         let end = Time::ZERO + scenario.duration;
         let tell = |now: Time| progress.tell(now.as_secs_f64() / end.as_secs_f64());
         let Some(interval) = trace else {
-            let mut sim = self.begin(py, &scenario, windward_sim::Simulation::new)?;
+            let make = |s: &_| observed(s).unwrap_or_else(|| windward_sim::Simulation::new(s));
+            let mut sim = self.begin(py, &scenario, make)?;
             slices.advance(py, &mut sim, end, tell)?;
-            return Ok(Run::new(py.detach(|| sim.finish()), None));
+            let outcome = py.detach(|| sim.finish());
+            logs.map(QlogFiles::commit).transpose().map_err(log_error)?;
+            return Ok(Run::new(outcome, None));
         };
         let interval = duration::read(interval, "trace")?;
         let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
-        let mut sim = self.begin(py, &scenario, windward_sim::Simulation::traced)?;
+        let make = |s: &_| observed(s).unwrap_or_else(|| windward_sim::Simulation::traced(s));
+        let mut sim = self.begin(py, &scenario, make)?;
         let mut flows = Rows::new(&FlowRow::COLUMNS);
         let mut links = Rows::new(&LinkRow::COLUMNS);
         while let Some(instant) = trace.next_sample() {
@@ -149,7 +163,17 @@ impl Scenario {
             }
         }
         let series = Series { flows: flows.finish()?, links: links.finish()? };
-        Ok(Run::new(py.detach(|| sim.finish()), Some(series)))
+        let outcome = py.detach(|| sim.finish());
+        logs.map(QlogFiles::commit).transpose().map_err(log_error)?;
+        Ok(Run::new(outcome, Some(series)))
+    }
+}
+
+/// What cannot be logged, or not be written.
+fn log_error(error: QlogError) -> PyErr {
+    match error {
+        QlogError::Output(error) => PyOSError::new_err(error.to_string()),
+        error => error::value(error),
     }
 }
 
@@ -249,17 +273,33 @@ impl Scenario {
     ///     seed: Instead of the scenario's.
     ///     trace: Interval of ``Run.series`` and ``Run.link_series``: seconds, ``"20ms"`` or a
     ///         timedelta. None records none.
+    ///     qlog: A folder for what every endpoint saw, packet by packet: ``FLOW.sender.sqlog``,
+    ///         ``FLOW.receiver.sqlog`` and ``FLOW.network.sqlog``, as ``windward run --qlog`` writes
+    ///         them. None writes none.
+    ///     qlog_format: ``"current"``, the current drafts, or ``"qvis"``, qlog 0.3.
     ///     progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
-    #[pyo3(signature = (seed=None, *, trace=None, progress=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
+    #[pyo3(signature = (seed=None, *, trace=None, qlog=None, qlog_format="current", progress=None))]
     fn run(
         &self,
         py: Python<'_>,
         seed: Option<u64>,
         trace: Option<&Bound<'_, PyAny>>,
+        qlog: Option<std::path::PathBuf>,
+        qlog_format: &str,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Run> {
+        let format = match qlog_format {
+            "current" => qlog::Format::Current,
+            "qvis" => qlog::Format::Version03,
+            other => {
+                let message = format!("qlog_format is \"current\" or \"qvis\", not {other:?}");
+                return Err(error::value(message));
+            }
+        };
+        let logs = qlog.as_deref().map(|dir| (dir, format));
         let progress = Progress::new(py, progress, "run")?;
-        progress.close(self.simulate(py, seed, trace, &progress))
+        progress.close(self.simulate(py, seed, trace, logs, &progress))
     }
 
     /// What errors call it: the file's path, or ``scenario``.
@@ -319,17 +359,18 @@ impl Scenario {
         let flows = &self.built.flows;
         let found = flows.iter().find(|flow| flow.name.as_str() == connection);
         let config = found.and_then(|flow| match &flow.kind.traffic {
-            Traffic::Transport { config, .. } => Some((flow, config)),
+            Traffic::Transport { config, .. } => Some((flow, config.packet_size)),
+            Traffic::Stack { config, .. } => Some((flow, config.packet_size)),
             Traffic::Datagrams { .. } => None,
         });
-        let Some((flow, config)) = config else {
+        let Some((flow, packet_size)) = config else {
             return Err(PyKeyError::new_err(format!("no connection {connection:?}")));
         };
         let link = &self.built.links[flow.bottleneck];
         let dict = PyDict::new(py);
         dict.set_item("link", link.name.as_str())?;
         dict.set_item("rate_bps", link.kind.rate.mean().as_bps())?;
-        dict.set_item("packet_size", config.packet_size)?;
+        dict.set_item("packet_size", packet_size)?;
         Ok(dict)
     }
 

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use windward_core::endpoint::window::WindowLaw;
+use windward_core::network::DelaySteps;
 use windward_core::part::Custom;
 use windward_core::units::Time;
 use windward_sim::scenario::Traffic;
@@ -100,7 +101,6 @@ impl Simulation {
             let rows = indices.filter_map(|index| {
                 let flow = sim.flow(index)?;
                 let spec = &self.scenario.flows[index];
-                let Traffic::Transport { protocol, .. } = &spec.kind.traffic else { return None };
                 Some([
                     Cell::Text(&spec.name),
                     Cell::Real(flow.cwnd),
@@ -109,7 +109,7 @@ impl Simulation {
                     Cell::Count(flow.in_flight),
                     Cell::Count(flow.delivered_bytes),
                     Cell::Count(flow.bottleneck_bytes),
-                    Cell::Text(protocol.name),
+                    Cell::Text(spec.kind.traffic.protocol_name()),
                 ])
             });
             Table::of(&FLOWS, rows)
@@ -176,8 +176,9 @@ impl Simulation {
         let law = WindowLaw::Custom(Custom(&steered::LAW));
         let flows =
             scenario.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind.traffic {
-                Traffic::Transport { protocol, .. } => protocol.window == law,
-                Traffic::Datagrams { .. } => false,
+                // Connections that come by themselves are made after these, and steered by nobody.
+                Traffic::Transport { protocol, arrivals: None, .. } => protocol.window == law,
+                _ => false,
             });
         let helms = flows.map(|(index, _)| index).zip(helms).collect();
         Ok(Simulation { scenario, slices: of.slices(py), helms, state: Mutex::new(Some(sim)) })
@@ -235,7 +236,9 @@ impl Simulation {
         let index = index("flow", name, names)?;
         let rows = self.flow_rows(Some(index))?.to_pylist(py)?;
         rows.get_item(0).map_err(|_| {
-            PyKeyError::new_err(format!("{name:?} sends datagrams: it has no window to look at"))
+            PyKeyError::new_err(format!(
+                "{name:?} is no single connection: it has no window to look at"
+            ))
         })
     }
 
@@ -257,28 +260,37 @@ impl Simulation {
     /// Args:
     ///     name: The link, as in ``links``.
     ///     rate: Another rate, ``"5Mbit"`` or ``5 * ww.Mbit``. None leaves it.
+    ///     delay: Another delay, ``"20ms"`` or seconds. Packets that find a shorter one overtake those
+    ///         that are under way. None leaves it.
     ///     loss: The probability that a packet is lost on the wire, ``0.02`` or ``"2%"``, each
     ///         for itself, instead of whatever loss model the link had. None leaves that.
     ///
     /// Raises:
     ///     KeyError: If there is no link of that name.
-    ///     ValueError: If it is no rate from 1 bit/s to 100 Tbit/s, or no probability; if the rate of
-    ///         the link is that of a trace; without ``changes=True``.
-    #[pyo3(signature = (name, *, rate=None, loss=None))]
+    ///     ValueError: If it is no rate from 1 bit/s to 100 Tbit/s, no delay up to a day, or no
+    ///         probability; if the rate of the link is that of a trace or a schedule; without
+    ///         ``changes=True``.
+    #[pyo3(signature = (name, *, rate=None, delay=None, loss=None))]
     fn change_link(
         &self,
         py: Python<'_>,
         name: &str,
         rate: Option<&Bound<'_, PyAny>>,
+        delay: Option<&Bound<'_, PyAny>>,
         loss: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let names = self.scenario.links.iter().map(|link| link.name.as_str());
         let index = index("link", name, names)?;
-        if rate.is_none() && loss.is_none() {
-            return Err(PyTypeError::new_err("nothing to change: give a rate, a loss or both"));
+        if rate.is_none() && delay.is_none() && loss.is_none() {
+            return Err(PyTypeError::new_err("nothing to change: give a rate, a delay or a loss"));
+        }
+        let delay = delay.map(|delay| duration::read(delay, "delay")).transpose()?;
+        if delay.is_some_and(|delay| delay > DelaySteps::LONGEST_DELAY) {
+            return Err(error::value("delay: longer than a day"));
         }
         let change = LinkChange {
             rate: rate.map(amount::rate).transpose()?,
+            delay,
             channel: loss.map(amount::loss).transpose()?,
         };
         self.with(|sim| {
@@ -288,9 +300,9 @@ impl Simulation {
                 ChangeError::Fixed => error::value(
                     "this simulation has links that stay as they are: begin it with changes=True",
                 ),
-                ChangeError::Traced => {
-                    error::value(format!("link {name:?} has the rate of a trace, which stays"))
-                }
+                ChangeError::Traced => error::value(format!(
+                    "link {name:?} has the rate of a trace or a schedule, which stays"
+                )),
             })?;
             parts::raise(py)
         })?
