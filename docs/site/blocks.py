@@ -7,7 +7,8 @@
 - text, blocks without a language, and directives of Sphinx: nothing, that is no code.
 
 A block under a line `<!-- not run: REASON -->` is counted as such; the site prints the reason. What
-`windward reproduce` is told to do is only looked up: another step of CI does it all.
+`windward reproduce` is told to do is only looked up, since another step of CI does it all, and an
+evaluation, which takes minutes, is only planned.
 
 The last line is `N passed, N failed`.
 """
@@ -224,6 +225,8 @@ def lookup(command: str) -> str:
     words = shlex.split(command, comments=True)
     if words[:2] == ["windward", "reproduce"] and "--out" not in words and "--list" not in words:
         return f"{command} --list"
+    if words[:2] == ["windward", "evaluate"] and "--list" not in words:
+        return f"{command} --dry-run"
     return command
 
 

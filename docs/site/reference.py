@@ -35,6 +35,8 @@ PYTHON = {
         "WorkerError",
         "reproduce",
         "Reproduction",
+        "evaluate",
+        "Evaluation",
     ],
     "Searches": ["search", "Search", "Trial"],
     "Parts written in Python": [

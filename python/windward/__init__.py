@@ -20,6 +20,7 @@ Tables (`run.flows`, `run.links`, ...) go into polars, pandas, pyarrow and DuckD
 from ._batch import Batch, BatchLaw, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
 from ._errors import ScenarioError
+from ._evaluate import Evaluation, evaluate
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
 from ._reproduce import Reproduction, reproduce
 from ._search import Search, Trial, search
@@ -54,6 +55,7 @@ __all__ = [
     "BatchSetup",
     "Congestion",
     "Discrimination",
+    "Evaluation",
     "Experiment",
     "GB",
     "Gbit",
@@ -89,6 +91,7 @@ __all__ = [
     "WorkerError",
     "__version__",
     "bit",
+    "evaluate",
     "kB",
     "kbit",
     "law",

@@ -106,14 +106,14 @@ class Ack:
 
 class Congestion:
     @property
-    def path(self) -> pathlib.Path: ...
+    def path(self) -> Path: ...
     @property
     def probability(self) -> float: ...
     def kept(self, beta: float) -> float: ...
 
 class Reset:
     @property
-    def path(self) -> pathlib.Path: ...
+    def path(self) -> Path: ...
     @property
     def cause(self) -> str: ...
     @property
@@ -125,7 +125,7 @@ class Reset:
 
 class Loss:
     @property
-    def path(self) -> pathlib.Path: ...
+    def path(self) -> Path: ...
     @property
     def seq(self) -> int: ...
     @property
@@ -240,7 +240,9 @@ class Simulation:
 
 class Steered: ...
 
-class Law: ...
+class Law:
+    @property
+    def name(self) -> str: ...
 
 def law(
     on_ack: str, on_loss: str, *, slow_start: bool = True, name: str = "law"
@@ -305,6 +307,19 @@ def reproduce(
     progress: Callable[[float], object] | bool | None,
     about: tuple[str, str, str],
 ) -> tuple[list[str], int]: ...
+def evaluate(
+    given: Sequence[str | tuple[str, object]],
+    folder: str | PathLike[str],
+    *,
+    against: Sequence[str | tuple[str, object]] | None,
+    suite: str,
+    only: Sequence[str],
+    full: bool,
+    resume: bool,
+    threads: int,
+    progress: Callable[[float], object] | bool | None,
+    about: tuple[str, str, str],
+) -> int: ...
 def look(label: str, number: int, of: int) -> tuple[str, str, str]: ...
 def estimate(
     samples: Sequence[float], confidence: float

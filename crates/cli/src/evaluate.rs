@@ -1,14 +1,15 @@
 //! `windward evaluate`: what a suite asks of congestion controllers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
 use windward_lab::experiment::Subject;
-use windward_lab::{LabError, ReportOptions, builtin};
+use windward_lab::{LabError, ReportOptions};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
+use crate::python::{Python, PythonLaw};
 use crate::signals;
 
 /// Judge congestion controllers by what RFC 9743 asks of them
@@ -18,7 +19,11 @@ use crate::signals;
 /// number, the bound is what the controllers of standards do in the same place.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Protocols (see `windward list`), or NAME={ window = "cubic", .. } for a composition
+    /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition, or
+    /// FILE.py:CLASS for a window law in Python
+    ///
+    /// Laws in Python need the Python package: `pip install windward`. Say NAME=FILE.py:CLASS if the
+    /// report is to call it otherwise.
     #[arg(value_name = "SUBJECT", required_unless_present = "list")]
     subjects: Vec<String>,
 
@@ -46,14 +51,14 @@ pub(crate) struct Args {
     effort: EffortArgs,
 }
 
-pub(crate) fn evaluate(args: &Args, quiet: bool) -> Result<(), Failure> {
-    let suite = suite(&args.suite)?;
+pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), Failure> {
+    let suite = Suite::find(&args.suite)?;
     let effort = args.effort.effort();
     if args.list {
         return output::print(&list(&suite, &effort)?);
     }
-    let subjects = subjects(&args.subjects)?;
-    let against = (!args.against.is_empty()).then(|| self::subjects(&args.against)).transpose()?;
+    let subjects = subjects(&args.subjects, python)?;
+    let against = subjects_or_none(&args.against, python)?;
     let (only, stacks) = (args.only.clone(), crate::stacks());
     let question = Question { suite, subjects, against, only, stacks };
     let mut inquiry = question.inquire(&effort)?;
@@ -83,25 +88,19 @@ pub(crate) fn evaluate(args: &Args, quiet: bool) -> Result<(), Failure> {
     effort::strictly(args.effort.strict, &summary.summary.claims)
 }
 
-fn subjects(texts: &[String]) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| Subject::parse(text).map_err(Failure::Input);
-    texts.iter().map(parse).collect()
+fn subjects_or_none(
+    texts: &[String],
+    python: &Python<'_>,
+) -> Result<Option<Vec<Subject>>, Failure> {
+    (!texts.is_empty()).then(|| subjects(texts, python)).transpose()
 }
 
-/// One that comes with the program, or a file.
-fn suite(name: &str) -> Result<Suite, Failure> {
-    if let Some(suite) = builtin::suite(name) {
-        return Ok(suite);
-    }
-    let path = Path::new(name);
-    if !path.exists() {
-        let known: Vec<String> = builtin::suites()?.into_iter().map(|s| s.id).collect();
-        return Err(Failure::Input(format!(
-            "--suite {name}: no such file, nor a suite that comes with the program, which are {}",
-            known.join(", ")
-        )));
-    }
-    Ok(Suite::read(path)?)
+fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
+    let parse = |text: &String| match PythonLaw::parse(text) {
+        Some(law) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
+        None => Subject::parse(text).map_err(Failure::Input),
+    };
+    texts.iter().map(parse).collect()
 }
 
 /// A row for each thing that is asked.

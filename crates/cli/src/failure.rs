@@ -79,7 +79,9 @@ impl From<LabError> for Failure {
             LabError::Experiment { .. } | LabError::Scenario { .. } => Failure::Input(message),
             // A file that is not there was misspelt, a folder of somebody else's was not meant.
             LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
-            LabError::Io { .. } | LabError::Threads(_) => Failure::Failed(message),
+            LabError::Io { .. } | LabError::Threads(_) | LabError::Part(_) => {
+                Failure::Failed(message)
+            }
             LabError::Cancelled => Failure::Interrupted,
         }
     }

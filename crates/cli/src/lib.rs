@@ -25,6 +25,7 @@ mod list;
 mod output;
 mod pages;
 mod progress;
+mod python;
 mod qlog;
 mod reproduce;
 mod run;
@@ -36,6 +37,8 @@ mod trace;
 
 use failure::Failure;
 pub use progress::Progress;
+use python::Python;
+pub use python::{LoadLaw, PythonLaw};
 
 /// Loss-resilient, network-assisted congestion control, packet by packet.
 ///
@@ -88,12 +91,19 @@ pub fn stacks() -> Stacks {
 }
 
 /// Does what the arguments say, of which the first is the name of the program, and gives the exit
-/// status. `python` is the interpreter for what is done through the Python package. Arguments that
-/// are wrong, and a second Ctrl-C, end the process.
-pub fn main(args: impl IntoIterator<Item = OsString>, python: &Path) -> u8 {
-    let cli = Cli::try_parse_from(args).unwrap_or_else(|error| refuse(&error));
+/// status. `python` is the interpreter for what is done through the Python package, and `load` reads
+/// laws where this process is that interpreter. Arguments that are wrong, and a second Ctrl-C, end the
+/// process.
+pub fn main(
+    args: impl IntoIterator<Item = OsString>,
+    python: &Path,
+    load: Option<LoadLaw<'_>>,
+) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = Cli::try_parse_from(&args).unwrap_or_else(|error| refuse(&error));
     signals::install();
-    match dispatch(cli, python) {
+    let arguments = args.into_iter().skip(1).collect();
+    match dispatch(cli, &Python { interpreter: python, load, arguments }) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
@@ -110,16 +120,16 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-fn dispatch(cli: Cli, python: &Path) -> Result<(), Failure> {
+fn dispatch(cli: Cli, python: &Python<'_>) -> Result<(), Failure> {
     let quiet = cli.quiet;
     match cli.command {
         None => output::print(&Cli::command().render_long_help().to_string()),
         Some(Command::List(args)) => list::list(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Run(args)) => run::run(&args, quiet),
-        Some(Command::Sweep(args)) => sweep::sweep(&args, quiet, python),
+        Some(Command::Sweep(args)) => sweep::sweep(&args, quiet, python.interpreter),
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args, quiet),
-        Some(Command::Evaluate(args)) => evaluate::evaluate(&args, quiet),
+        Some(Command::Evaluate(args)) => evaluate::evaluate(&args, quiet, python),
         Some(Command::CompareLogs(args)) => compare_logs::compare_logs(&args, quiet),
         Some(Command::Script(args)) => script::script(&args),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),

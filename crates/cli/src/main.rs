@@ -4,5 +4,5 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    windward_cli::main(std::env::args_os(), Path::new("python3")).into()
+    windward_cli::main(std::env::args_os(), Path::new("python3"), None).into()
 }

@@ -1,6 +1,5 @@
 //! `windward sweep`: an experiment of the user's own.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use windward_lab::{Effort, Experiment, Means, ReportOptions};
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
+use crate::python::replace_by;
 use crate::scenario_args;
 use crate::signals;
 
@@ -130,21 +130,6 @@ fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<
     Err(Failure::Failed(format!(
         "{python}: cannot be started: {error}; --dask and --ray need Python with `pip install windward`"
     )))
-}
-
-/// Becomes that process: whoever ends this one by its number ends the sweep.
-#[cfg(unix)]
-fn replace_by(command: &mut Command) -> io::Error {
-    std::os::unix::process::CommandExt::exec(command)
-}
-
-/// Does what that process does.
-#[cfg(not(unix))]
-fn replace_by(command: &mut Command) -> io::Error {
-    match command.status() {
-        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
-        Err(error) => error,
-    }
 }
 
 /// A row per combination of the axes: the mean of each metric with its interval.

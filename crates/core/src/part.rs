@@ -608,6 +608,11 @@ pub trait CustomPart: Send + Sync {
     fn needs(&self) -> &'static [Need] {
         &[]
     }
+    /// What went wrong in it, in words, in the runs of this thread since it was asked last: a run
+    /// whose part has failed is void. Nothing for parts that cannot fail.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A reference to the maker of a part from outside.
@@ -718,6 +723,13 @@ macro_rules! axis {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::NEEDS,)+
                     $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::needs(custom.0),)?
+                }
+            }
+            /// What went wrong in it in the runs of this thread: see [`crate::part::CustomPart::failure`].
+            pub fn failure(&self) -> Option<String> {
+                match self {
+                    $($config::$name(_) => None,)+
+                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::failure(custom.0),)?
                 }
             }
             /// What it gives to the parts beside it.

@@ -72,7 +72,7 @@ pub(crate) trait Observer {
 pub(crate) fn measure(
     mut plans: Vec<Plan>,
     options: &RunOptions<'_>,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<Vec<Results>, LabError> {
     struct Collect(Vec<Option<Results>>);
     impl Observer for Collect {
@@ -98,7 +98,7 @@ pub(crate) fn run(
     options: &RunOptions<'_>,
     known: Vec<Record>,
     observer: &mut dyn Observer,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
     let queue = Queue::default();
     let threads = match options.threads {
@@ -117,8 +117,8 @@ pub(crate) fn run(
                 let _closing = Closing(queue);
                 while let Some(job) = queue.take() {
                     let finished = job.run(plans, options.cancel, simulate);
-                    let cancelled = finished.is_none();
-                    if sender.send(finished).is_err() || cancelled {
+                    let ended = finished.is_err();
+                    if sender.send(finished).is_err() || ended {
                         break;
                     }
                 }
@@ -157,16 +157,16 @@ impl Job {
         self,
         plans: &[Plan],
         cancel: &AtomicBool,
-        simulate: &impl Fn(&Scenario, &AtomicBool) -> Option<Outcome>,
-    ) -> Option<Finished> {
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
+    ) -> Result<Finished, LabError> {
         if cancel.load(Memory::Relaxed) {
-            return None;
+            return Err(LabError::Cancelled);
         }
         let experiment = &plans[self.experiment].experiment;
         let (metrics, outcome) =
             experiment.perform(&self.scenario, self.repetition, cancel, simulate)?;
         let outcome = self.keep.then_some(outcome);
-        Some(Finished {
+        Ok(Finished {
             cell: self.cell,
             repetition: self.repetition,
             metrics,
@@ -383,7 +383,10 @@ impl<'a> Campaign<'a> {
     }
 
     /// Everything, to the end.
-    fn conduct(mut self, done: &mpsc::Receiver<Option<Finished>>) -> Result<usize, LabError> {
+    fn conduct(
+        mut self,
+        done: &mpsc::Receiver<Result<Finished, LabError>>,
+    ) -> Result<usize, LabError> {
         self.open_cases()?;
         let plans = self.plans;
         for (e, plan) in plans.iter().enumerate() {
@@ -413,17 +416,21 @@ impl<'a> Campaign<'a> {
                 Err(mpsc::TryRecvError::Empty) => {
                     self.observer.idle()?;
                     // Without a worker left, one of them panicked; the scope hands that on.
-                    done.recv().unwrap_or(None)
+                    done.recv().unwrap_or(Err(LabError::Cancelled))
                 }
-                Err(mpsc::TryRecvError::Disconnected) => None,
+                Err(mpsc::TryRecvError::Disconnected) => Err(LabError::Cancelled),
             };
-            let Some(run) = next else {
-                self.queue.close();
-                // Runs that end nevertheless are kept.
-                while let Ok(late) = done.recv() {
-                    late.map_or(Ok(()), |run| self.note(run, false))?;
+            let run = match next {
+                Ok(run) => run,
+                Err(wrong) => {
+                    self.queue.close();
+                    self.options.cancel.store(true, Memory::Relaxed);
+                    // Runs that end nevertheless are kept.
+                    while let Ok(late) = done.recv() {
+                        late.map_or(Ok(()), |run| self.note(run, false))?;
+                    }
+                    return Err(wrong);
                 }
-                return Err(LabError::Cancelled);
             };
             self.running -= 1;
             self.note(run, false)?;

@@ -45,6 +45,8 @@ pub enum LabError {
     },
     /// The machine would not give the threads that were asked for.
     Threads(String),
+    /// A part of a protocol that is not Windward's own failed, as it says.
+    Part(String),
     /// The user interrupted it.
     Cancelled,
 }
@@ -77,6 +79,7 @@ impl fmt::Display for LabError {
             }
             LabError::Folder { path, message } => write!(f, "{}: {message}", path.display()),
             LabError::Threads(reason) => write!(f, "cannot start the worker threads: {reason}"),
+            LabError::Part(failure) => f.write_str(failure),
             LabError::Cancelled => write!(f, "interrupted"),
         }
     }

@@ -347,12 +347,9 @@ impl Inquiry {
     pub(crate) fn command(&self, experiment: &str, effort: &Effort) -> String {
         let Question { suite, subjects, against, .. } = &self.question;
         let mut words = vec!["windward".to_owned(), "evaluate".to_owned()];
-        words.extend(subjects.iter().map(|s| match s.name == s.protocol {
-            true => s.name.clone(),
-            false => format!("{}={}", s.name, s.protocol),
-        }));
+        words.extend(subjects.iter().map(|s| s.given.clone()));
         if let Some(against) = against {
-            let names: Vec<&str> = against.iter().map(|s| &*s.name).collect();
+            let names: Vec<&str> = against.iter().map(|s| &*s.given).collect();
             words.extend(["--against".to_owned(), names.join(",")]);
         }
         let known = builtin::suite(&suite.id).is_some_and(|known| known == *suite);
@@ -367,9 +364,12 @@ impl Inquiry {
     }
 
     /// The file of an experiment with all in their parts, which `windward sweep` runs: what was
-    /// simulated, without what is asked.
+    /// simulated, without what is asked. None if someone in it is code that no file can say.
     pub(crate) fn scenario_text(&self, experiment: &Experiment) -> Option<String> {
         let Question { suite, subjects, against, .. } = &self.question;
+        if subjects.iter().chain(against.iter().flatten()).any(|subject| subject.own.is_some()) {
+            return None;
+        }
         let cast = Cast {
             subjects: subjects.clone(),
             standards: suite.standards.clone(),

@@ -207,7 +207,7 @@ impl Grid {
     /// Does some runs.
     ///
     /// # Errors
-    /// If there is no such run, its scenario is impossible, or `cancel` is set.
+    /// If there is no such run, its scenario is impossible, a part of it fails, or `cancel` is set.
     pub fn run(&self, runs: &[u64], cancel: &AtomicBool) -> Result<Vec<Row>, LabError> {
         let mut rows = Vec::with_capacity(runs.len());
         let mut last: Option<(usize, Scenario)> = None;
@@ -225,7 +225,7 @@ impl Grid {
                 _ => last.insert((cell, self.scenario(cell)?)),
             };
             let done = self.experiment.perform(scenario, repetition, cancel, &simulate);
-            let (metrics, outcome) = done.ok_or(LabError::Cancelled)?;
+            let (metrics, outcome) = done?;
             let run = Run { cell, repetition, metrics, outcome };
             rows.push(Row { run: number, cells: self.columns.cells(&self.experiment, &run) });
         }

@@ -114,7 +114,7 @@ pub(crate) fn reproduce_with(
     options: &RunOptions<'_>,
     report: &ReportOptions,
     out_dir: &Path,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Option<Outcome> + Sync),
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<ReproductionSummary, LabError> {
     claims::check_references(experiments)?;
     // Thousands of scenarios take their time.

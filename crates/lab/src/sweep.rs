@@ -236,13 +236,16 @@ impl Experiment {
 
     /// One repetition of a cell: its metrics, and what was measured. `simulate` runs a scenario, or
     /// gives up when it sees the flag.
+    ///
+    /// # Errors
+    /// As `simulate`.
     pub(crate) fn perform(
         &self,
         cell: &Scenario,
         repetition: u32,
         cancel: &AtomicBool,
-        simulate: &impl Fn(&Scenario, &AtomicBool) -> Option<Outcome>,
-    ) -> Option<(Vec<f64>, Outcome)> {
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
+    ) -> Result<(Vec<f64>, Outcome), LabError> {
         let mut scenario = cell.clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
         let mut outcome = simulate(&scenario, cancel)?;
@@ -253,7 +256,7 @@ impl Experiment {
             // Thousands of values per run: what nobody will look at again goes.
             outcome.samples = None;
         }
-        Some((metrics, outcome))
+        Ok((metrics, outcome))
     }
 
     /// Does a chart or table show the samples of that repetition?
@@ -309,26 +312,36 @@ impl Results {
     }
 }
 
-/// Packet-hops between two looks at the cancel flag: some ten milliseconds.
+/// Events between two looks at the cancel flag: some ten milliseconds.
 const SLICE: f64 = 100_000.0;
 
 /// Runs a scenario to its end, or to the moment `cancel` is set.
-pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Option<Outcome> {
+///
+/// # Errors
+/// [`LabError::Cancelled`] then, and [`LabError::Part`] if a part of another crate failed.
+pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, LabError> {
     let mut simulation = Simulation::new(scenario);
-    // A prediction may be too low.
     let slices = (scenario.predicted_packet_hops() / SLICE).clamp(20.0, 1e6);
-    let slice = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
-    let slice = slice.max(Duration::from_ps(1));
+    let longest = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
+    let mut slice = longest.max(Duration::from_ps(1));
     let end = Time::ZERO + scenario.duration;
     let mut until = Time::ZERO;
     while until < end {
         if cancel.load(Ordering::Relaxed) {
-            return None;
+            return Err(LabError::Cancelled);
         }
         until = end.min(until + slice);
+        let before = simulation.events();
         simulation.advance(until);
+        // A prediction may be far too low, as where a receiver lies and the window has no end.
+        let events = (simulation.events() - before) as f64;
+        let fitting = slice.as_secs_f64() * (SLICE / events.max(1.0)).clamp(0.01, 2.0);
+        slice = Duration::from_secs_f64(fitting).clamp(Duration::from_ps(1), longest);
+        if let Some(failure) = scenario.failure() {
+            return Err(LabError::Part(failure));
+        }
     }
-    Some(simulation.finish())
+    Ok(simulation.finish())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use windward_core::units::{Duration, Rate, Time};
 use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
+use crate::LabError;
 use crate::campaign;
 use crate::experiment::{Effort, Experiment};
 use crate::sweep::{Results, RunOptions};
@@ -75,7 +76,7 @@ checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
 
 /// The clean group gets the bottleneck's rate and the seed in bits per second, the lossy one
 /// half of it.
-pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome> {
+pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabError> {
     let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
     let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
     let group = |(g, name): (usize, &String)| {
@@ -134,7 +135,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Option<Outcome>
         max_queue_packets: 3,
         phases: None,
     };
-    Some(Outcome {
+    Ok(Outcome {
         seed: scenario.seed,
         duration: scenario.duration,
         warmup: scenario.warmup,

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 mod amount;
 mod duration;
 mod error;
+mod evaluate;
 mod experiment;
 mod grid;
 mod parts;
@@ -27,7 +28,7 @@ mod work;
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 fn main(py: Python<'_>, args: Vec<OsString>, python: PathBuf) -> u8 {
-    py.detach(|| windward_cli::main(args, &python))
+    py.detach(|| windward_cli::main(args, &python, Some(&evaluate::load)))
 }
 
 /// The bar of the command line, on standard error if that is a terminal.
@@ -121,6 +122,8 @@ fn json(rows: &impl serde::Serialize) -> PyResult<String> {
 
 #[pymodule(gil_used = false)]
 mod _windward {
+    #[pymodule_export]
+    use super::evaluate::evaluate;
     #[pymodule_export]
     use super::experiment::{Experiment, reproduce};
     #[pymodule_export]

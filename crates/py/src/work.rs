@@ -104,6 +104,7 @@ pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
         }
         LabError::Io { .. } | LabError::Folder { .. } => PyOSError::new_err(text),
         LabError::Threads(_) => error::failed(text),
+        LabError::Part(_) => crate::parts::failed(text),
         LabError::Cancelled => PyKeyboardInterrupt::new_err(()),
     }
 }

@@ -341,6 +341,9 @@ fn what_python_does_says_so_where_there_is_none() {
     let said = stderr(&output);
     assert!(said.starts_with("error: python3: cannot be started: "), "{said}");
     assert!(said.contains("pip install windward"), "{said}");
+    let output = crate::command(["evaluate", "cubic", "mine.py:Law"]);
+    let said = stderr(&{ output }.env("PATH", sandbox.path("")).output().unwrap());
+    assert!(said.starts_with("error: python3: cannot be started: "), "{said}");
     // What only this program could do is refused with it, and both at once.
     for wrong in [&["--ray", "local", "--strict"][..], &["--ray", "local", "--dask", "x"]] {
         let output = sweep(wrong);

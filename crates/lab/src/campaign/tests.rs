@@ -62,7 +62,7 @@ checks = ["clean[2 Mbit] >= 1500000", "clean[1 Mbit] <= 1100000"]
 
 /// The throughput is the rate and noise of +-50 kbit/s; with a queue of 10 packets the higher rate
 /// is not used, and with a delay of 9 ms there is 200 kbit/s more.
-fn noisy(scenario: &Scenario, cancel: &AtomicBool) -> Option<Outcome> {
+fn noisy(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, LabError> {
     let mut outcome = fake(scenario, cancel)?;
     let link = &scenario.links[scenario.flows[0].bottleneck];
     let mut rate = link.kind.rate.mean().as_bps() as f64;
@@ -75,7 +75,7 @@ fn noisy(scenario: &Scenario, cancel: &AtomicBool) -> Option<Outcome> {
     // Something like noise, other in each cell.
     let mixed = (scenario.seed ^ rate as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     outcome.groups[0].throughput_bps = rate + (mixed as f64 / (1 << 24) as f64 - 0.5) * 1e5;
-    Some(outcome)
+    Ok(outcome)
 }
 
 /// `centre` is the bound of the second claim.
@@ -271,7 +271,7 @@ fn neither_threads_nor_an_interruption_show() {
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
             if done.fetch_add(1, Memory::Relaxed) >= stop {
                 cancel.store(true, Memory::Relaxed);
-                return None;
+                return Err(LabError::Cancelled);
             }
             noisy(scenario, cancel)
         };
@@ -300,7 +300,7 @@ fn a_journal_of_something_else_is_not_resumed() {
     let attempt = |experiment: &Experiment, resume: bool, runs: u64| {
         let cancel = AtomicBool::new(false);
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
-            if scenario.seed > runs { None } else { noisy(scenario, cancel) }
+            if scenario.seed > runs { Err(LabError::Cancelled) } else { noisy(scenario, cancel) }
         };
         let list = std::slice::from_ref(experiment);
         let report = ReportOptions { resume, ..ReportOptions::default() };
@@ -324,7 +324,7 @@ fn who_begins_anew_loses_nothing() {
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
             if done.fetch_add(1, Memory::Relaxed) >= runs {
                 cancel.store(true, Memory::Relaxed);
-                return None;
+                return Err(LabError::Cancelled);
             }
             noisy(scenario, cancel)
         };
@@ -353,7 +353,7 @@ fn a_report_that_was_interrupted_says_what_is_missing() {
     let until = |scenario: &Scenario, cancel: &AtomicBool| {
         if done.fetch_add(1, Memory::Relaxed) >= 12 {
             cancel.store(true, Memory::Relaxed);
-            return None;
+            return Err(LabError::Cancelled);
         }
         noisy(scenario, cancel)
     };

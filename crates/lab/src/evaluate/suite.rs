@@ -9,10 +9,10 @@ use std::path::Path;
 use toml_edit::Document;
 use windward_sim::stack::Stacks;
 
-use crate::LabError;
 use crate::error::nearest;
 use crate::experiment::{Cast, Effort, Experiment, Subject};
 use crate::strict_toml::{Section, Source};
+use crate::{LabError, builtin};
 
 /// What is asked of a congestion controller.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +95,28 @@ pub struct Known {
 type Beside<'a> = &'a dyn Fn(&str) -> Result<String, LabError>;
 
 impl Suite {
+    /// The one of that name that comes with the program, or else that of a file.
+    ///
+    /// # Errors
+    /// If there is neither, or anything in it is wrong.
+    pub fn find(name: &str) -> Result<Self, LabError> {
+        if let Some(suite) = builtin::suite(name) {
+            return Ok(suite);
+        }
+        if Path::new(name).exists() {
+            return Self::read(Path::new(name));
+        }
+        let known: Vec<String> = builtin::suites()?.into_iter().map(|s| s.id).collect();
+        Err(LabError::Experiment {
+            file: name.to_owned(),
+            line: 0,
+            message: format!(
+                "no such file, nor a suite that comes with the program, which are {}",
+                known.join(", ")
+            ),
+        })
+    }
+
     /// Reads a file, and the experiments beside it.
     ///
     /// # Errors

@@ -100,6 +100,8 @@ impl Evaluation {
                         "subject": subject,
                         "answer": a.answer.words(),
                         "check": a.check,
+                        "value": a.value,
+                        "bound": a.bound,
                         "measured": a.measured,
                         "runs": a.runs,
                     })

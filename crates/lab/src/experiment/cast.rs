@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use windward_core::protocols::Protocol;
+use windward_core::protocols::{self, Protocol};
 
 /// A controller that a suite is run over.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub struct Subject {
     /// What that name stands for, if it is none of the table: a composition with parts of another
     /// crate.
     pub own: Option<Protocol>,
+    /// What a command line calls it.
+    pub given: String,
 }
 
 impl Subject {
@@ -38,20 +40,31 @@ impl Subject {
         if let Some(problem) = wrong_with(name) {
             return Err(format!("`{name}` cannot be the name of a subject: {problem}"));
         }
-        Ok(Subject { name: name.to_owned(), protocol: protocol.to_owned(), own: None })
+        Ok(Subject {
+            name: name.to_owned(),
+            protocol: protocol.to_owned(),
+            own: None,
+            given: text.trim().to_owned(),
+        })
     }
 
     /// A row of the table of protocols.
     pub fn row(name: &str) -> Self {
-        Subject { name: name.to_owned(), protocol: name.to_owned(), own: None }
+        let name = name.to_owned();
+        Subject { protocol: name.clone(), given: name.clone(), own: None, name }
     }
 
-    /// A protocol that no text can say, by its name.
+    /// A protocol that no text can say, by its name. Two of the same name with other code differ in
+    /// [`Protocol::source`], by which `--resume` tells them apart.
     ///
     /// # Errors
     /// What is wrong with the name, in words.
     pub fn own(protocol: Protocol) -> Result<Self, String> {
-        let named = Self::parse(protocol.name)?;
+        let name = protocol.name;
+        if protocols::find(name).is_some() {
+            return Err(format!("`{name}` is a protocol of the table: call yours something else"));
+        }
+        let named = Self::parse(name)?;
         Ok(Subject { own: Some(protocol), ..named })
     }
 }

@@ -76,7 +76,7 @@ fn what_is_interrupted_before_its_first_run_leaves_no_folder() {
         let stop = |_: &Scenario, cancel: &AtomicBool| {
             assert!(out.exists());
             cancel.store(true, Ordering::Relaxed);
-            None
+            Err(LabError::Cancelled)
         };
         let stopped =
             reproduce_with(&[experiment()], &Effort::Quick, &options, &report, &out, &stop);

@@ -196,6 +196,9 @@ impl CustomPart for Formula {
     fn words(&self) -> Words {
         Words { name: self.0.name, what: "what two expressions say", source: "Python" }
     }
+    fn failure(&self) -> Option<String> {
+        super::failure()
+    }
 }
 
 impl CustomLaw for Formula {
@@ -266,12 +269,16 @@ impl CongestionControl for State {
         if !ack.allows_growth() {
             return;
         }
+        let (mut growth, delivered) = (ack.growth, ack.delivered as f64);
         if self.cwnd < self.ssthresh {
-            // RFC 5681, equation (2).
-            self.cwnd += ack.growth;
-            return;
+            // RFC 5681, equation (2). What slow start has no room for counts after it, as in Reno.
+            let grown = self.cwnd + growth;
+            if growth <= 1.0 || grown <= self.ssthresh {
+                self.cwnd = grown;
+                return;
+            }
+            (self.cwnd, growth) = (self.ssthresh, grown - self.ssthresh);
         }
-        let (growth, delivered) = (ack.growth, ack.delivered as f64);
         self.cwnd = self.window(0, &Inputs { growth, delivered, ..self.inputs(&ack.path) });
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -312,6 +319,12 @@ impl Law {
 
 #[pymethods]
 impl Law {
+    /// What results call it.
+    #[getter(name)]
+    fn py_name(&self) -> &'static str {
+        self.name()
+    }
+
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
         py: Python<'py>,

@@ -12,10 +12,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::{CustomLaw, WindowLaw};
 use windward_core::network::{AqmSpec, ChannelSpec};
 use windward_core::part::{Custom, CustomPart, Words};
-use windward_core::protocols::Protocol;
+use windward_core::protocols::{self, Protocol};
 use windward_core::units::Time;
 use windward_sim::Scenario;
 use windward_sim::scenario::{LinkKind, Traffic};
@@ -273,6 +273,39 @@ impl CustomPart for Maker {
     fn words(&self) -> Words {
         Words { name: self.name, what: "what a class in Python does", source: "Python" }
     }
+    fn failure(&self) -> Option<String> {
+        failure()
+    }
+}
+
+/// A protocol with a window law in Python, for everything that takes protocols: what `cubic` is otherwise,
+/// of which standards are made. `source` tells laws of one name apart.
+///
+/// # Errors
+/// `TypeError` if it is no window law.
+pub(crate) fn protocol(
+    py: Python<'_>,
+    name: String,
+    law: &Bound<'_, PyAny>,
+    source: String,
+) -> PyResult<Protocol> {
+    let window: &'static dyn CustomLaw = if let Ok(law) = law.cast::<Law>() {
+        law.get().maker()
+    } else if law.is_callable() && law.hasattr(Axis::Window.method())? {
+        Maker::of(py, Axis::Window, &law.clone().unbind())?
+    } else {
+        let method = Axis::Window.method();
+        let message = format!("{} is no class with a method {method}", law.repr()?);
+        return Err(PyTypeError::new_err(message));
+    };
+    let others = protocols::find("cubic").ok_or_else(|| error::failed("there is no cubic"))?;
+    Ok(Protocol {
+        name: Box::leak(name.into_boxed_str()),
+        source: Box::leak(source.into_boxed_str()),
+        summary: "A window law in Python, with selective acknowledgments.",
+        window: WindowLaw::Custom(Custom(window)),
+        ..*others
+    })
 }
 
 /// What went wrong in a part, and when.
@@ -302,19 +335,68 @@ impl Drop for Aside {
     }
 }
 
+/// The exception of a part that ended work of the lab.
+static LAST: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// What a part has raised on this thread since, in words.
+fn failure() -> Option<String> {
+    let trouble = TROUBLE.with(|trouble| trouble.borrow_mut().take())?;
+    Some(Python::attach(|py| {
+        let text = trouble.words(py);
+        if let Ok(mut last) = LAST.lock() {
+            last.get_or_insert(trouble.noted(py));
+        }
+        text
+    }))
+}
+
+/// The exception by which a part ended work of the lab, or one that says `text`.
+pub(crate) fn failed(text: String) -> PyErr {
+    let last = LAST.lock().ok().and_then(|mut last| last.take());
+    last.unwrap_or_else(|| error::failed(text))
+}
+
 /// Raises what a part has raised since.
 ///
 /// # Errors
 /// That exception, with a note that says when, and the instant as `simulated_time`.
 pub(crate) fn raise(py: Python<'_>) -> PyResult<()> {
     let Some(trouble) = TROUBLE.with(|trouble| trouble.borrow_mut().take()) else { return Ok(()) };
-    let Trouble { error, now, whose } = trouble;
-    let exception = error.value(py);
-    // An exception with slots takes neither; it is raised all the same.
-    let _ = exception.setattr("simulated_time", now.as_secs_f64());
-    let note = format!("in {whose}, at {} s of simulated time", now.as_secs_f64());
-    let _ = exception.call_method1("add_note", (note,));
-    Err(error)
+    Err(trouble.noted(py))
+}
+
+impl Trouble {
+    /// The exception, with the place and the instant.
+    fn noted(self, py: Python<'_>) -> PyErr {
+        let Trouble { error, now, whose } = self;
+        let exception = error.value(py);
+        // An exception with slots takes neither; it is raised all the same.
+        let _ = exception.setattr("simulated_time", now.as_secs_f64());
+        let note = format!("in {whose}, at {} s of simulated time", now.as_secs_f64());
+        let _ = exception.call_method1("add_note", (note,));
+        error
+    }
+
+    /// On one line: whose it is, where it was raised, when, and what.
+    fn words(&self, py: Python<'_>) -> String {
+        let Trouble { error, now, whose } = self;
+        let place = error.traceback(py).and_then(|first| innermost(first.into_any()).ok());
+        let place = place.map(|(file, line)| format!(", {file}:{line}")).unwrap_or_default();
+        format!("{whose}{place}, at {} s of simulated time: {error}", now.as_secs_f64())
+    }
+}
+
+/// File and line of the last frame of a traceback.
+fn innermost(mut frame: Bound<'_, PyAny>) -> PyResult<(String, u32)> {
+    loop {
+        let next = frame.getattr("tb_next")?;
+        if next.is_none() {
+            break;
+        }
+        frame = next;
+    }
+    let file = frame.getattr("tb_frame")?.getattr("f_code")?.getattr("co_filename")?.extract()?;
+    Ok((file, frame.getattr("tb_lineno")?.extract()?))
 }
 
 /// A method of an object in Python.

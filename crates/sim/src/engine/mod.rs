@@ -285,6 +285,11 @@ impl Simulation {
         self.now
     }
 
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
     /// Handles every event up to and including `until`, but none after the scenario's end.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);

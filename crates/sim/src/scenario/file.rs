@@ -7,7 +7,7 @@
 //! what is allowed and hardly meant, and `applies` knows which keys a protocol ignores.
 
 use std::fs::File;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -157,9 +157,13 @@ impl ScenarioFile {
     }
 
     /// Adds to `state` what the trace files hold that were read to build scenarios of this file: two
-    /// files that [say the same](Self::says_the_same_as) may do so of a trace that changed in between.
+    /// files that [say the same](Self::says_the_same_as) may do so of a trace that changed in between. So
+    /// may protocols of [`Self::with_protocols`], which their sources tell apart.
     pub fn hash_traces(&self, state: &mut impl Hasher) {
         self.traces.hash(state);
+        for protocol in &*self.protocols {
+            (protocol.name, protocol.source).hash(state);
+        }
     }
 
     /// The scenario the file describes.

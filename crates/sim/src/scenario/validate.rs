@@ -36,6 +36,25 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
 }
 
 impl Scenario {
+    /// What went wrong in a part that another crate gave, in runs of this thread since it was asked last:
+    /// such a run is void. Nothing where all parts are Windward's.
+    pub fn failure(&self) -> Option<String> {
+        let of_flow = |flow: &FlowSpec| match &flow.kind.traffic {
+            Traffic::Transport { protocol, .. } => {
+                protocol.window.failure().or_else(|| protocol.discrimination.failure())
+            }
+            Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
+        };
+        let of_link = |link: &LinkSpec| {
+            let of_channel = match link.kind.channel {
+                ChannelSpec::Custom(custom) => custom.0.failure(),
+                _ => None,
+            };
+            of_channel.or_else(|| link.kind.queue.aqm.failure())
+        };
+        self.flows.iter().find_map(of_flow).or_else(|| self.links.iter().find_map(of_link))
+    }
+
     /// Checks everything that running it takes for granted: times, parameters of queues, channels,
     /// protocols and endpoints, and that routes lead over links that there are, each once.
     ///

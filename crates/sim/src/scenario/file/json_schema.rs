@@ -75,8 +75,13 @@ impl Tables {
             Kind::Value if values.is_empty() => any_value(),
             Kind::Value => either(values.iter().flat_map(|kind| forms(*kind)).collect()),
             Kind::Table(keys) => self.reference(name, keys),
-            Kind::WordOrTable(keys, names) | Kind::BaseOrTable(keys, names) => {
+            Kind::WordOrTable(keys, names) => {
                 either(vec![json!({ "enum": names() }), self.reference(name, keys)])
+            }
+            Kind::BaseOrTable(keys, names) => {
+                // Which stacks there are is up to the program.
+                let stack = json!({ "type": "string", "pattern": "^[a-z0-9-]+:[a-z0-9+-]+$" });
+                either(vec![json!({ "enum": names() }), stack, self.reference(name, keys)])
             }
             Kind::ValueOrTable(keys) => either(vec![any_value(), self.reference(name, keys)]),
             Kind::TableOrSchedule(keys) => {

@@ -1,0 +1,123 @@
+//! What is done through Python: by another process, or by the one that this program runs in.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use windward_core::protocols::Protocol;
+use windward_lab::experiment::Subject;
+
+use crate::failure::Failure;
+
+/// Reads a window law in Python and gives a protocol with it, or says in words why there is none.
+pub type LoadLaw<'a> = &'a dyn Fn(&PythonLaw) -> Result<Protocol, String>;
+
+/// How Python can be had.
+pub(crate) struct Python<'a> {
+    /// The interpreter, for another process.
+    pub(crate) interpreter: &'a Path,
+    /// What reads laws, if this program runs inside Python.
+    pub(crate) load: Option<LoadLaw<'a>>,
+    /// The arguments of this program without its name, to hand them on.
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// A window law in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PythonLaw {
+    /// What reports call it.
+    pub name: String,
+    /// The file.
+    pub file: String,
+    /// What is in the file: a class, or what `windward.law` gave.
+    pub object: String,
+}
+
+impl PythonLaw {
+    /// Reads one; `None` if no Python file is meant.
+    pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
+        let text = text.trim();
+        let (name, rest) = match text.split_once('=') {
+            Some((name, rest)) if !name.contains(".py") => (Some(name.trim()), rest.trim()),
+            _ => (None, text),
+        };
+        if rest.starts_with('{') {
+            return None;
+        }
+        let Some((file, object)) = rest.rsplit_once(".py:") else {
+            let problem =
+                format!("`{text}`: which class of the file? As {rest}:Law, if it is called `Law`");
+            return rest.ends_with(".py").then_some(Err(problem));
+        };
+        if object.is_empty() || !object.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            let problem = format!("`{text}`: `{object}` is no name of a class in {file}.py");
+            return Some(Err(problem));
+        }
+        let (name, object) = (name.unwrap_or(object).to_owned(), object.to_owned());
+        Some(Ok(PythonLaw { name, file: format!("{file}.py"), object }))
+    }
+}
+
+/// Says what to do if the interpreter has not got the package.
+const BEGIN: &str = "\
+import sys
+try:
+    from windward.__main__ import main
+except ImportError as error:
+    sys.exit(f'error: {sys.executable}: {error}; laws in Python need `pip install windward` there')
+sys.exit(main())";
+
+impl Python<'_> {
+    /// The subject with that law. Where this process has no Python, another one takes over, and what is
+    /// done is done there.
+    pub(crate) fn subject(&self, law: &PythonLaw, given: &str) -> Result<Subject, Failure> {
+        let Some(load) = self.load else {
+            let mut command = Command::new(self.interpreter);
+            command.args(["-c", BEGIN]).args(&self.arguments);
+            let error = replace_by(&mut command);
+            let python = self.interpreter.display();
+            return Err(Failure::Failed(format!(
+                "{python}: cannot be started: {error}; laws in Python need Python with \
+                 `pip install windward`"
+            )));
+        };
+        let wrong = |problem: String| Failure::Input(format!("{given}: {problem}"));
+        let subject = Subject::own(load(law).map_err(wrong)?).map_err(wrong)?;
+        Ok(Subject { given: given.trim().to_owned(), ..subject })
+    }
+}
+
+/// Becomes that process: whoever ends this one by its number ends the work.
+#[cfg(unix)]
+pub(crate) fn replace_by(command: &mut Command) -> io::Error {
+    std::os::unix::process::CommandExt::exec(command)
+}
+
+/// Does what that process does.
+#[cfg(not(unix))]
+pub(crate) fn replace_by(command: &mut Command) -> io::Error {
+    match command.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_law_in_python_is_told_from_other_subjects() {
+        let law = |text| PythonLaw::parse(text).unwrap().unwrap();
+        let all = |law: PythonLaw| [law.name, law.file, law.object];
+        assert_eq!(all(law("laws/mine.py:Aimd")), ["Aimd", "laws/mine.py", "Aimd"]);
+        assert_eq!(all(law("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
+        for text in ["cubic", "quinn:cubic", "mine={ window = \"cubic\" }", "mine=cubic"] {
+            assert_eq!(PythonLaw::parse(text), None, "{text}");
+        }
+        for (text, says) in [("mine.py", "mine.py:Law"), ("mine.py:a b", "no name of a class")] {
+            assert!(PythonLaw::parse(text).unwrap().unwrap_err().contains(says), "{text}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Evaluations: what a suite asks of protocols, stacks, and laws in Python.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use windward_cli::PythonLaw;
+use windward_core::protocols::Protocol;
+use windward_lab::evaluate::{Question, Suite};
+use windward_lab::experiment::Subject;
+use windward_lab::{Effort, Provenance, ReportOptions};
+
+use crate::work::{How, lab, watched};
+use crate::{error, parts};
+
+/// Reads a law of a file for the command line.
+pub(crate) fn load(law: &PythonLaw) -> Result<Protocol, String> {
+    Python::attach(|py| {
+        let PythonLaw { name, file, object } = law;
+        let loaded = py.import("windward._evaluate")?.getattr("load")?.call1((file, object))?;
+        let (law, source): (Bound<'_, PyAny>, String) = loaded.extract()?;
+        parts::protocol(py, name.clone(), &law, source)
+    })
+    .map_err(|wrong: PyErr| Python::attach(|py| wrong.value(py).to_string()))
+}
+
+/// A subject as Python gives it: text as for the command line, or a name and a law.
+#[derive(FromPyObject)]
+pub(crate) enum Given<'py> {
+    Text(String),
+    Law(String, Bound<'py, PyAny>),
+}
+
+impl Given<'_> {
+    fn subject(self, py: Python<'_>) -> PyResult<Subject> {
+        match self {
+            Given::Text(text) => Subject::parse(&text).map_err(error::value),
+            Given::Law(name, law) => {
+                let source = format!("Python, {}", law.repr()?);
+                let protocol = parts::protocol(py, name, &law, source)
+                    .map_err(|wrong| PyTypeError::new_err(wrong.value(py).to_string()))?;
+                Subject::own(protocol).map_err(error::value)
+            }
+        }
+    }
+}
+
+fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
+    given.into_iter().map(|given| given.subject(py)).collect()
+}
+
+/// Asks everything of a suite, or only some of it, and writes the report into a folder; the number of
+/// runs.
+#[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
+#[pyfunction]
+#[pyo3(signature = (given, folder, *, against, suite, only, full, resume, threads, progress, about))]
+pub(crate) fn evaluate(
+    py: Python<'_>,
+    given: Vec<Given<'_>>,
+    folder: PathBuf,
+    against: Option<Vec<Given<'_>>>,
+    suite: &str,
+    only: Vec<String>,
+    full: bool,
+    resume: bool,
+    threads: u16,
+    progress: Option<&Bound<'_, PyAny>>,
+    about: (String, String, String),
+) -> PyResult<usize> {
+    let how = How { threads: usize::from(threads), full, progress };
+    let effort = if full { Effort::Full } else { Effort::Quick };
+    let (date, machine, command) = about;
+    let about = Provenance { date, commit: None, machine, command };
+    let report = ReportOptions { about, resume, ..ReportOptions::default() };
+    let subjects = subjects(py, given)?;
+    let against = against.map(|given| self::subjects(py, given)).transpose()?;
+    let stacks = windward_cli::stacks();
+    let inquiry = py.detach(|| {
+        let suite = Suite::find(suite)?;
+        Question { suite, subjects, against, only, stacks }.inquire(&effort)
+    });
+    let inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
+    watched(py, how, |options| {
+        let done = windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &folder)?;
+        Ok(done.summary.runs)
+    })
+}

@@ -1,0 +1,158 @@
+"""Laws in Python, judged by RFC 9743."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import windward as ww
+
+ROOT = pathlib.Path(__file__).parents[2]
+LAWS = ROOT / "examples" / "python" / "laws.py"
+
+
+class Reno:
+    """As the row ``newreno`` grows and halves."""
+
+    def __init__(self, setup):
+        self.cwnd = setup.initial_window
+        self.ssthresh = float("inf")
+
+    def on_ack(self, ack):
+        if ack.allows_growth:
+            growth = ack.growth
+            if self.cwnd < self.ssthresh:
+                # An acknowledgment of several packets may lead beyond slow start.
+                slow_start = growth if growth <= 1 else min(growth, self.ssthresh - self.cwnd)
+                self.cwnd += slow_start
+                growth -= slow_start
+            if growth > 0:
+                self.cwnd += growth / self.cwnd
+        return self.cwnd
+
+    def on_congestion(self, congestion):
+        self.ssthresh = self.cwnd = max(2, congestion.path.in_flight * congestion.kept(0.5))
+        return self.cwnd
+
+    def on_reset(self, reset):
+        if not reset.repeated:
+            self.ssthresh = max(2, reset.path.in_flight * reset.kept(0.5))
+        self.cwnd = reset.window_after(self.cwnd)
+        return self.cwnd
+
+
+class Flood:
+    """Never gives way."""
+
+    def __init__(self, setup):
+        self.cwnd = 500.0
+
+    def on_ack(self, ack):
+        return self.cwnd
+
+    def on_congestion(self, congestion):
+        return self.cwnd
+
+
+class Late(Reno):
+    """Fails after a second."""
+
+    def on_ack(self, ack):
+        return 1 / 0 if ack.now > 1 else super().on_ack(ack)
+
+
+def command(*words, folder):
+    words = [sys.executable, "-m", "windward", "evaluate", *words]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+
+
+def test_a_law_in_python_gets_the_verdicts_of_the_same_law_in_rust(tmp_path):
+    reno = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="by-expression")
+    row = "row={ base = 'cubic', window = 'reno' }"
+    found = ww.evaluate(Reno, reno, row, only=["high-loss"], folder=tmp_path)
+    assert found.subjects == ["Reno", "by-expression", "row"]
+    verdicts = [found.verdicts(subject) for subject in found.subjects]
+    assert verdicts[0] == verdicts[1] == verdicts[2] != {}
+    claims = [claim for criterion in found.criteria for claim in criterion["claims"]]
+    assert claims
+    for claim in claims:
+        values = {answer["measured"] for answer in claim["answers"]}
+        assert len(values) == 1, claim
+    assert (tmp_path / "index.html").exists()
+    assert "<td>meets</td>" in found._repr_html_() or "<td>does not</td>" in found._repr_html_()
+
+
+def test_a_law_that_never_gives_way_is_found_out():
+    found = ww.evaluate(flood=Flood, only=["high-loss"])
+    assert found.verdicts("flood") == {"high-loss": "does not"}
+    assert found.general_use == {"flood": False}
+    with pytest.raises(KeyError, match="there are flood"):
+        found.verdicts("cubic")
+
+
+def test_what_a_law_raises_comes_out_with_its_time():
+    with pytest.raises(ZeroDivisionError) as raised:
+        ww.evaluate(Late, only=["high-loss"])
+    assert 1 < raised.value.simulated_time < 1.5
+    # What was wrong before is not told again.
+    assert ww.evaluate("newreno", only=["high-loss"]).subjects == ["newreno"]
+
+
+@pytest.mark.parametrize(
+    ("subjects", "error", "says"),
+    [
+        ((), ww.ScenarioError, "no subject"),
+        (("cubik",), ww.ScenarioError, "cubic"),
+        ((42,), TypeError, "no subject"),
+        ((type("Silent", (), {}),), TypeError, "on_ack"),
+        ((type("cubic", (Reno,), {}),), ValueError, "of the table"),
+        ((Reno, Reno), ww.ScenarioError, "twice"),
+    ],
+)
+def test_what_is_no_subject_is_refused(subjects, error, says):
+    with pytest.raises(error, match=says):
+        ww.evaluate(*subjects, only=["high-loss"])
+
+
+def test_the_command_line_takes_laws_from_files(tmp_path):
+    words = [f"own={LAWS}:Careful", f"{LAWS}:mild", "--only", "high-loss", "--out", "page"]
+    done = command(*words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "page" / "evaluation.json").read_text("utf-8"))
+    assert found["subjects"] == ["own", "mild"]
+    assert f"own={LAWS}:Careful" in found["command"]
+
+
+def test_resuming_sees_that_the_file_of_a_law_has_changed(tmp_path):
+    law = tmp_path / "mine.py"
+    text = LAWS.read_text("utf-8")
+    # It fails in the second run, so that there is something to go on with.
+    late = text.replace("        if ack.allows_growth", "        LAST[0] += 1\n        assert LAST[0] < 9000\n        if ack.allows_growth")
+    law.write_text("LAST = [0]\n" + late, "utf-8")
+    words = ["mine.py:Careful", "--only", "high-loss", "--threads", "1"]
+    done = command(*words, folder=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert "mine.py:" in done.stderr and "AssertionError" in done.stderr
+    law.write_text(text, "utf-8")
+    done = command(*words, "--resume", folder=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "another run" in done.stderr or "nothing to resume" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("law", "says"),
+    [
+        ("mine.py:Law", "cannot read"),
+        (f"{LAWS}:Carefull", "did you mean `Careful`?"),
+        (f"{LAWS}", "which class"),
+        (f"{LAWS}:ww", "no class with a method on_ack"),
+        (f"cubic={LAWS}:Careful", "of the table"),
+    ],
+)
+def test_a_law_that_is_none_is_refused_with_its_reason(law, says, tmp_path):
+    done = command(law, folder=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

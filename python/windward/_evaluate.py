@@ -1,0 +1,186 @@
+"""What RFC 9743 asks of a congestion controller, answered by laws in Python and all others."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import importlib.util
+import json
+import os
+import platform
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from . import _windward
+from ._windward import Law
+
+Subject = str | Law | type
+"""A name as for ``windward evaluate``, what ``windward.law`` gives, or a class with ``on_ack``."""
+
+
+class Evaluation:
+    """What came out of an evaluation. A notebook shows it as a table.
+
+    Attributes:
+        folder: Where the report is; ``index.html`` is the page to look at.
+        subjects: What was judged, by name.
+        criteria: Every criterion with its claims, answers and numbers, as in ``evaluation.json``.
+        known: What is known of subjects, and whether it came out.
+        summary: A sentence or two for each subject.
+        general_use: Whether a subject meets every criterion for general use; None is undecided.
+        runs: How many runs it took.
+    """
+
+    folder: Path
+    subjects: list[str]
+    criteria: list[dict[str, Any]]
+    known: list[dict[str, Any]]
+    summary: list[str]
+    general_use: dict[str, bool | None]
+    runs: int
+
+    def __init__(
+        self, folder: Path, runs: int, own: tempfile.TemporaryDirectory[str] | None = None
+    ) -> None:
+        self.folder = folder
+        self.runs = runs
+        self._own = own
+        found = json.loads((folder / "evaluation.json").read_text("utf-8"))
+        self.subjects = found["subjects"]
+        self.criteria = found["criteria"]
+        self.known = found["known"]
+        self.summary = found["summary"]
+        self.general_use = dict(zip(self.subjects, found["general_use"]))
+
+    def verdicts(self, subject: str | None = None) -> dict[str, str]:
+        """How a subject, the first if none is named, answers each criterion that something was asked for:
+        meets, does not, undecided or not applicable.
+
+        Raises:
+            KeyError: If there is no such subject.
+        """
+        subject = subject or self.subjects[0]
+        if subject not in self.subjects:
+            raise KeyError(f"{subject} was not evaluated; there are {', '.join(self.subjects)}")
+        at = self.subjects.index(subject)
+        answers = {c["id"]: c["answers"][at]["answer"] for c in self.criteria}
+        return {id: answer for id, answer in answers.items() if answer is not None}
+
+    def __repr__(self) -> str:
+        return f"<windward.Evaluation of {', '.join(self.subjects)}>"
+
+    def _repr_html_(self) -> str:
+        def row(kind: str, cells: Iterable[str]) -> str:
+            return "<tr>" + "".join(f"<{kind}>{html.escape(c)}</{kind}>" for c in cells) + "</tr>"
+
+        head = row("th", ["section", "criterion", *self.subjects])
+        rows = "".join(
+            row("td", [c["section"], c["title"], *(a["answer"] for a in c["answers"])])
+            for c in self.criteria
+            if any(a["answer"] for a in c["answers"])
+        )
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def evaluate(
+    *subjects: Subject,
+    against: Iterable[Subject] | None = None,
+    suite: str = "rfc9743",
+    only: Iterable[str] = (),
+    full: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    threads: int = 0,
+    progress: Callable[[float], object] | bool | None = None,
+    **named: Subject,
+) -> Evaluation:
+    """Judges congestion controllers by what RFC 9743 asks: ``evaluate("cubic", Aimd)``.
+
+    A law in Python takes some ten times as long as one in Rust, and laws are asked by one thread at
+    a time; ``windward.law`` makes laws that are not.
+
+    Args:
+        subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, laws of
+            ``windward.law``, and classes as ``windward.WindowLaw`` describes them.
+        against: Who shares paths with each subject, instead of those that the suite names.
+        suite: What is asked: ``rfc9743``, another that comes along, or a file.
+        only: Ask only this: criteria, claims or experiments.
+        full: The whole range of paths and more runs.
+        folder: Where the report goes. None is a folder that is removed with the result.
+        resume: Go on where an earlier attempt into the same folder was interrupted; it cannot see
+            whether a class has changed since.
+        threads: Worker threads; 0 is one per core.
+        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
+        named: Subjects that the report calls by the name of the keyword.
+
+    Raises:
+        ScenarioError: If nothing has such a name.
+        TypeError: If a subject is none.
+        Exception: Whatever a law raises, with ``simulated_time``.
+        OSError: If the folder does not take the report.
+    """
+    own = None
+    if folder is None:
+        own = tempfile.TemporaryDirectory(prefix="windward-")
+        folder = own.name
+    given = [_given(subject) for subject in subjects]
+    given += [_given(subject, name) for name, subject in named.items()]
+    beside = None if against is None else [_given(subject) for subject in against]
+    only = [only] if isinstance(only, str) else list(only)
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    machine = f"{os.cpu_count()} cores, {platform.system().lower()} {platform.machine()}"
+    runs = _windward.evaluate(
+        given,
+        folder,
+        against=beside,
+        suite=suite,
+        only=only,
+        full=full,
+        resume=resume,
+        threads=threads,
+        progress=progress,
+        about=(date, machine, "windward.evaluate in Python"),
+    )
+    return Evaluation(Path(folder), runs, own)
+
+
+def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object]:
+    if isinstance(subject, str):
+        if name is None:
+            return subject
+        if not subject.strip().startswith("{"):
+            raise TypeError(f"{name}={subject!r}: it has a name already; give it as it is")
+        return f"{name}={subject}"
+    name = name or getattr(subject, "name", None) or getattr(subject, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"{subject!r} is no subject: a name, a law or a class is")
+    return (name, subject)
+
+
+def load(file: str, name: str) -> tuple[object, str]:
+    """The object of that name in a file, and what tells it from others: for the command line."""
+    path = Path(file)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{file}: cannot read: {error.strerror}") from None
+    # What lies beside the file can be imported, as if it were run.
+    sys.path.insert(0, str(path.parent.resolve()))
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    if specification is None or specification.loader is None:
+        raise ValueError(f"{file}: is no module of Python")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules.setdefault(path.stem, module)
+    try:
+        specification.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{file}: {type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        near = _windward.near(name, [word for word in vars(module) if not word.startswith("_")])
+        meant = f" (did you mean `{near}`?)" if near else ""
+        raise ValueError(f"{file} has no `{name}`{meant}")
+    return getattr(module, name), f"{file}, CRC-32 {zlib.crc32(text):08x}"
