@@ -7,7 +7,7 @@ use crate::evaluate::Suite;
 /// Name, the file of the suite, and the experiments beside it.
 type Files = (&'static str, File, &'static [File]);
 
-static SUITES: [Files; 2] = [
+static SUITES: [Files; 3] = [
     (
         "rfc9743",
         file!("suites/rfc9743/suite"),
@@ -61,6 +61,21 @@ static SUITES: [Files; 2] = [
             file!("suites/rfc9438/reno-friendly"),
             file!("suites/rfc9438/shares"),
             file!("suites/rfc9438/outage"),
+        ],
+    ),
+    (
+        "tcpeval",
+        file!("suites/tcpeval/suite"),
+        &[
+            file!("suites/tcpeval/basic"),
+            file!("suites/tcpeval/tradeoff"),
+            file!("suites/tcpeval/ramp-up"),
+            file!("suites/tcpeval/transients"),
+            file!("suites/tcpeval/impact"),
+            file!("suites/tcpeval/intra"),
+            file!("suites/tcpeval/inter-rtt"),
+            file!("suites/tcpeval/bottlenecks"),
+            file!("suites/tcpeval/ramp-up-fast"),
         ],
     ),
 ];
