@@ -246,7 +246,7 @@ impl Flow {
 
     pub(super) fn datagram_outcome(mut self, name: Name, window: Span) -> FlowOutcome {
         let length = window.until.since(window.from).as_secs_f64();
-        let (size, sent) = self.source.as_ref().map_or((0, 0), |s| (s.packet_size, s.sent));
+        let sent = self.source.as_ref().map_or(0, |s| s.sent);
         let arrived = self.datagrams - self.datagrams_at_warmup;
         let source = self.source.as_ref();
         let (lost, delays, bytes) = source.map_or((0, 0, 0), |s| (s.lost, s.delays, s.bytes));
@@ -254,7 +254,7 @@ impl Flow {
         let datagrams = DatagramOutcome {
             mean_delay: Duration::from_ps((delays / u128::from(arrived.max(1))) as u64),
             lost,
-            media: media.map(|media| media.outcome(size)),
+            media: media.map(|media| media.outcome()),
         };
         FlowOutcome {
             name,
