@@ -31,7 +31,8 @@
 //! number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
 //! harm in the sense of Ware et al. (HotNets 2019). The runs are a packet simulator's, in virtual time: the same
 //! controller gives the same numbers, to the bit, on any machine. They are small, some ten seconds of
-//! slow links, and say whether something is badly wrong; `windward evaluate` asks the whole RFC.
+//! slow links, and say whether something is badly wrong. `windward evaluate` asks the whole RFC, and so
+//! does `Builder::report` with the feature `suites`, in minutes, with a page to attach to a draft.
 //!
 //! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where panics
 //! unwind) and told with its message, windows of zero or beyond a million packets are refused
@@ -42,6 +43,8 @@
 mod controller;
 mod criteria;
 mod guard;
+#[cfg(feature = "suites")]
+mod suite;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -54,6 +57,8 @@ use windward_core::protocols::{self, Protocol};
 pub use controller::{Ack, Cause, Congestion, Controller, Sent};
 pub use criteria::Criterion;
 pub use guard::Trouble;
+#[cfg(feature = "suites")]
+pub use suite::{Answer, Report};
 
 use guard::{Maker, Watch};
 
@@ -65,9 +70,9 @@ pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 's
         name: "controller".to_owned(),
         make: Box::new(move || Box::new(make())),
         paced: false,
-        against: vec!["newreno".to_owned(), "cubic".to_owned()],
+        against: Builder::standards(),
         only: Vec::new(),
-        seeds: 1,
+        effort: Effort::Smoke,
     }
 }
 
@@ -79,23 +84,47 @@ pub struct Builder {
     paced: bool,
     against: Vec<String>,
     only: Vec<String>,
-    seeds: u64,
+    effort: Effort,
+}
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Smoke,
+    Quick,
+    Full,
+}
+
+impl Effort {
+    /// Runs of each scenario.
+    fn seeds(self) -> u64 {
+        match self {
+            Effort::Smoke => 1,
+            Effort::Quick => 5,
+            Effort::Full => 30,
+        }
+    }
 }
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Builder { name, paced, against, only, seeds, .. } = self;
+        let Builder { name, paced, against, only, effort, .. } = self;
         f.debug_struct("Builder")
             .field("name", name)
             .field("paced", paced)
             .field("against", against)
             .field("only", only)
-            .field("seeds", seeds)
+            .field("effort", effort)
             .finish_non_exhaustive()
     }
 }
 
 impl Builder {
+    /// Who bounds are taken from if nothing is said.
+    fn standards() -> Vec<String> {
+        ["newreno", "cubic"].map(String::from).to_vec()
+    }
+
     /// What reports call the controller; `controller` if nothing is said.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
@@ -111,19 +140,19 @@ impl Builder {
     /// Every scenario once: the default, for tests that run at each change. Well below five seconds in a
     /// debug build.
     pub fn smoke(mut self) -> Self {
-        self.seeds = 1;
+        self.effort = Effort::Smoke;
         self
     }
 
     /// Every scenario with five seeds, and bounds on the means.
     pub fn quick(mut self) -> Self {
-        self.seeds = 5;
+        self.effort = Effort::Quick;
         self
     }
 
     /// Every scenario with thirty seeds, and bounds on the means.
     pub fn full(mut self) -> Self {
-        self.seeds = 30;
+        self.effort = Effort::Full;
         self
     }
 
@@ -145,16 +174,11 @@ impl Builder {
     /// # Errors
     /// If there is no such criterion or standard.
     pub fn run(self) -> Result<Evaluation, Error> {
-        let Builder { name, make, paced, against, only, seeds } = self;
+        let Builder { name, make, paced, against, only, effort } = self;
         let watch = Arc::new(Watch::default());
         let maker: &'static Maker =
             Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
-        let subject = Protocol {
-            name: "controller",
-            window: WindowLaw::Custom(Custom(maker)),
-            recovery: RecoveryKind::PacketNumber(Plain),
-            ..*protocols::plain()
-        };
+        let subject = protocol("controller", maker);
         let mut criteria = Criterion::all();
         if let Some(unknown) = only.iter().find(|id| !criteria.iter().any(|c| c.id == **id)) {
             let known: Vec<&str> = criteria.iter().map(|c| c.id).collect();
@@ -178,7 +202,8 @@ impl Builder {
             standards.push(*standard);
         }
         let found = Mutex::default();
-        let bench = criteria::Bench { subject, standards, seeds, watch: &watch, found };
+        let bench =
+            criteria::Bench { subject, standards, seeds: effort.seeds(), watch: &watch, found };
         let verdicts = bench.run(criteria).map_err(Error)?;
         Ok(Evaluation { name, troubles: bench.troubles(), verdicts })
     }
@@ -194,6 +219,16 @@ impl Builder {
             Ok(evaluation) => assert!(evaluation.passes(), "\n{evaluation}"),
             Err(error) => panic!("{error}"),
         }
+    }
+}
+
+/// A connection of that controller: loss detection of RFC 9002, and nothing else of its own.
+fn protocol(name: &'static str, maker: &'static Maker) -> Protocol {
+    Protocol {
+        name,
+        window: WindowLaw::Custom(Custom(maker)),
+        recovery: RecoveryKind::PacketNumber(Plain),
+        ..*protocols::plain()
     }
 }
 

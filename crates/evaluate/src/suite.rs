@@ -1,0 +1,181 @@
+//! Everything that a suite of `windward evaluate` asks, with its report.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use windward_lab::evaluate::{Question, Suite};
+use windward_lab::experiment::Subject;
+use windward_lab::{FULL_READINGS, Provenance, QUICK_READINGS, ReportOptions, RunOptions};
+
+use crate::guard::{Maker, Trouble, Watch};
+use crate::{Builder, Effort, Error, protocol};
+
+/// How a controller answers what a suite asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// The numbers say that it meets it.
+    Meets,
+    /// They say that it does not.
+    DoesNot,
+    /// They do not say, with all runs that were allowed.
+    Undecided,
+    /// There is no such scenario with it.
+    NotApplicable,
+}
+
+/// What came out of a suite.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The page.
+    pub index: PathBuf,
+    /// What the controller did that none may do, once of each kind.
+    pub troubles: Vec<Trouble>,
+    /// Each criterion that something was measured for, by its id, in the order of the suite.
+    pub answers: Vec<(String, Answer)>,
+    /// Does it meet all criteria for general use? `None` while one is undecided.
+    pub general_use: Option<bool>,
+    /// The same in a few sentences.
+    pub summary: String,
+}
+
+impl Builder {
+    /// Asks everything of a suite, `rfc9743` or a file, as `windward evaluate` does, and writes its
+    /// report into `folder`: minutes in an optimised build, and hours with [`Builder::full`]. Runs are
+    /// done on all cores; how many depends on what decides, and not on [`Builder::quick`].
+    ///
+    /// [`Builder::only`] takes criteria, claims and experiments of the suite here, and
+    /// [`Builder::against`] names who shares paths with the controller; bounds come from the standards of
+    /// the suite.
+    ///
+    /// # Errors
+    /// If there is no such suite or nothing of that name in it, the controller's name cannot stand in
+    /// reports, or the folder cannot be written.
+    pub fn report(self, suite: &str, folder: impl AsRef<Path>) -> Result<Report, Error> {
+        let default = self.against == Self::standards();
+        let Builder { name, make, paced, against, only, effort } = self;
+        let watch = Arc::new(Watch::default());
+        // Runs go on side by side, so that what one may ask cannot be counted.
+        watch.begin(u64::MAX);
+        let maker: &'static Maker =
+            Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
+        let subject = Subject::own(protocol(Box::leak(name.into_boxed_str()), maker));
+        let rows = against.iter().map(|name| Subject::row(name)).collect();
+        let question = Question {
+            against: (!default).then_some(rows),
+            only,
+            ..Question::new(Suite::find(suite).map_err(failed)?, vec![subject.map_err(Error)?])
+        };
+        let (effort, budget) = match effort {
+            Effort::Smoke | Effort::Quick => (windward_lab::Effort::Quick, QUICK_READINGS),
+            Effort::Full => (windward_lab::Effort::Full, FULL_READINGS),
+        };
+        let inquiry = question.inquire(&effort).map_err(failed)?;
+        let cancel = AtomicBool::new(false);
+        let options = RunOptions {
+            threads: 0,
+            cancel: &cancel,
+            readings_budget: Some(budget),
+            progress: &|_| {},
+        };
+        let about = Provenance { command: "windward_evaluate".to_owned(), ..Provenance::default() };
+        let report = ReportOptions { about, ..ReportOptions::default() };
+        let done =
+            windward_lab::evaluate::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
+        let done = done.map_err(failed)?;
+        let answers = done.evaluation.criteria.iter().filter_map(|row| {
+            let answer = match row.answers.first().copied().flatten()? {
+                windward_lab::evaluate::Answer::Meets => Answer::Meets,
+                windward_lab::evaluate::Answer::DoesNot => Answer::DoesNot,
+                windward_lab::evaluate::Answer::NotApplicable => Answer::NotApplicable,
+                _ => Answer::Undecided,
+            };
+            Some((row.criterion.id.clone(), answer))
+        });
+        Ok(Report {
+            index: done.summary.index.clone(),
+            troubles: watch.take(),
+            answers: answers.collect(),
+            general_use: done.evaluation.general_use(0),
+            summary: done.evaluation.summary().concat(),
+        })
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: windward_lab::LabError) -> Error {
+    Error(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Ack, Answer, Congestion, Controller, Report, evaluate};
+
+    /// AIMD in bytes.
+    struct Aimd(u64);
+
+    impl Controller for Aimd {
+        fn window(&self) -> u64 {
+            self.0
+        }
+        fn on_ack(&mut self, ack: &Ack) {
+            if !ack.app_limited && !ack.in_recovery {
+                self.0 += 1500 * ack.bytes / self.0;
+            }
+        }
+        fn on_congestion(&mut self, _: &Congestion) {
+            self.0 = (self.0 / 2).max(3000);
+        }
+    }
+
+    /// Never gives way.
+    struct Flood;
+
+    impl Controller for Flood {
+        fn window(&self) -> u64 {
+            2_000_000
+        }
+        fn on_ack(&mut self, _: &Ack) {}
+    }
+
+    fn high_loss<C: Controller + 'static>(
+        make: impl Fn() -> C + Send + Sync + 'static,
+        name: &str,
+    ) -> Report {
+        let folder = tempfile::tempdir().unwrap();
+        let builder = evaluate(make).named(name).only(["high-loss"]);
+        let report = builder.report("rfc9743", folder.path()).unwrap();
+        assert!(report.index.exists());
+        report
+    }
+
+    #[test]
+    fn a_suite_tells_one_that_gives_way_from_one_that_does_not() {
+        let aimd = high_loss(|| Aimd(15_000), "aimd");
+        assert_eq!(aimd.answers, [("high-loss".to_owned(), Answer::Meets)], "{aimd:?}");
+        assert_eq!((aimd.general_use, &*aimd.troubles), (Some(true), &[][..]));
+        let flood = high_loss(|| Flood, "flood");
+        assert_eq!(flood.answers, [("high-loss".to_owned(), Answer::DoesNot)], "{flood:?}");
+        assert_eq!(flood.general_use, Some(false));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let ask = |name: &str, suite: &str, only: &str| {
+            let builder = evaluate(|| Flood).named(name).only([only]);
+            builder.report(suite, folder.path()).unwrap_err().to_string()
+        };
+        for (name, suite, only, says) in [
+            ("mine", "rfc9999", "high-loss", "rfc9743"),
+            ("mine", "rfc9743", "hihg-loss", "high-loss"),
+            ("cubic", "rfc9743", "high-loss", "of the table"),
+            ("a name", "rfc9743", "high-loss", "may be in it"),
+        ] {
+            let said = ask(name, suite, only);
+            assert!(said.contains(says), "{said}");
+        }
+    }
+}
