@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 
 /// Changes with the form of what is kept: sections, records, rows.
-pub(crate) const FORM: u32 = 4;
+pub(crate) const FORM: u32 = 5;
 
 /// How records are summed up against bits that fall over.
 pub(crate) const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);

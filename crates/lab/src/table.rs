@@ -174,6 +174,7 @@ impl Results {
         table.push("transfer.start_s", reals(|t| Some(t.start.as_secs_f64())));
         table.push("transfer.bytes", count(|t| t.bytes));
         table.push("transfer.packets", count(|t| t.packets));
+        table.push("transfer.handshake_s", reals(|t| Some(t.handshake.as_secs_f64())));
         let time = |t: &TransferOutcome| t.completion_time().map(Duration::as_secs_f64);
         table.push("transfer.completion_time_s", reals(time));
         table.push("transfer.packets_sent", count(|t| t.packets_sent));

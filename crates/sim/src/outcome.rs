@@ -172,6 +172,10 @@ pub struct FlowOutcome {
     /// When it started, as drawn; the first instant at which transfers may come by themselves.
     #[serde(with = "kept::moment")]
     pub start: Time,
+    /// From its start to the end of its handshake; zero without one, and before it ends. Only
+    /// connections of [stacks](crate::stack) have one.
+    #[serde(with = "kept::Span")]
+    pub handshake: Duration,
     /// When a transfer of fixed size was fully acknowledged.
     #[serde(with = "kept::instant")]
     pub completed: Option<Time>,
@@ -234,6 +238,9 @@ pub struct TransferOutcome {
     pub bytes: u64,
     /// What that is in packets, rounded up.
     pub packets: u64,
+    /// As that of a flow.
+    #[serde(with = "kept::Span")]
+    pub handshake: Duration,
     /// When all of it was acknowledged, if it was before the run ended.
     #[serde(with = "kept::instant")]
     pub completed: Option<Time>,
@@ -246,10 +253,11 @@ pub struct TransferOutcome {
 }
 
 impl TransferOutcome {
-    /// How long it took, from its own start to the acknowledgment of its last packet; `None` if the
-    /// run ended before.
+    /// How long it took, from the instant at which it could send to the acknowledgment of its last
+    /// packet; `None` if the run ended before. A handshake is left out, since connections of ours have
+    /// none: what is left is comparable.
     pub fn completion_time(&self) -> Option<Duration> {
-        self.completed.map(|completed| completed.since(self.start))
+        self.completed.map(|completed| completed.since(self.start + self.handshake))
     }
 }
 

@@ -140,8 +140,9 @@ pub struct TransferRecord<'a> {
     pub bytes: u64,
     /// What that is in packets, rounded up.
     pub packets: u64,
-    /// From its start to the acknowledgment of its last packet, seconds; absent if the run ended
-    /// before.
+    /// How long its handshake took, seconds: only that of a [stack](crate::stack) takes any time.
+    pub handshake_s: f64,
+    /// From there to the acknowledgment of its last packet, seconds; absent if the run ended before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time_s: Option<f64>,
     /// Data packets sent, retransmissions included.
@@ -399,12 +400,13 @@ impl FlowRecord<'_> {
 
 impl TransferRecord<'_> {
     /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 9] = [
+    pub const COLUMNS: [Column<'static>; 10] = [
         Column::new("flow", Kind::Text),
         Column::new("group", Kind::Text),
         Column::optional("start_s", Kind::Real),
         Column::new("bytes", Kind::Count),
         Column::new("packets", Kind::Count),
+        Column::optional("handshake_s", Kind::Real),
         Column::optional("completion_time_s", Kind::Real),
         Column::new("packets_sent", Kind::Count),
         Column::new("retransmissions", Kind::Count),
@@ -412,13 +414,14 @@ impl TransferRecord<'_> {
     ];
 
     /// The cells of [`TransferRecord::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 9] {
+    pub fn cells(&self) -> [Cell<'_>; 10] {
         [
             Cell::Text(self.flow),
             Cell::Text(self.group),
             Cell::finite(Some(self.start_s)),
             Cell::Count(self.bytes),
             Cell::Count(self.packets),
+            Cell::finite(Some(self.handshake_s)),
             Cell::finite(self.completion_time_s),
             Cell::Count(self.packets_sent),
             Cell::Count(self.retransmissions),
@@ -566,6 +569,7 @@ impl<'a> TransferRecord<'a> {
             start_s: transfer.start.as_secs_f64(),
             bytes: transfer.bytes,
             packets: transfer.packets,
+            handshake_s: transfer.handshake.as_secs_f64(),
             completion_time_s: transfer.completion_time().map(Duration::as_secs_f64),
             packets_sent: transfer.packets_sent,
             retransmissions: transfer.retransmissions,

@@ -148,6 +148,8 @@ pub enum Traffic {
         config: Arc<StackConfig>,
         /// Bytes that the application transfers, or `None` for bulk: data never runs out.
         bytes: Option<u64>,
+        /// As those of a transport; `bytes` means nothing beside them.
+        arrivals: Option<Arc<Arrivals>>,
     },
     /// Datagrams at a constant rate while on.
     Datagrams {
@@ -161,14 +163,16 @@ pub enum Traffic {
 impl Traffic {
     /// Is it one connection, neither datagrams nor many that come and go?
     pub fn is_connection(&self) -> bool {
-        matches!(self, Traffic::Transport { arrivals: None, .. } | Traffic::Stack { .. })
+        !matches!(self, Traffic::Datagrams { .. }) && self.arrivals().is_none()
     }
 
     /// The process by which connections come, if it is one.
     pub fn arrivals(&self) -> Option<&Arrivals> {
         match self {
-            Traffic::Transport { arrivals, .. } => arrivals.as_deref(),
-            Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
+            Traffic::Transport { arrivals, .. } | Traffic::Stack { arrivals, .. } => {
+                arrivals.as_deref()
+            }
+            Traffic::Datagrams { .. } => None,
         }
     }
 

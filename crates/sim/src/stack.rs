@@ -216,6 +216,8 @@ pub struct Report {
     pub lost: u64,
     /// Bytes of the application that the receiver has for good, each counted once.
     pub delivered: u64,
+    /// Has the sender shaken hands, so that it can send data? True from the start where nobody does.
+    pub connected: bool,
     /// Has a transfer of fixed size been acknowledged in full?
     pub completed: bool,
     /// Why the connection is no more, if it failed.

@@ -7,7 +7,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{
     Codepoint, Connection, End, Facts, Report, Setup, Stack, Stacks, UDP_OVERHEAD,
 };
-use windward_sim::{Outcome, Simulation};
+use windward_sim::{Outcome, Simulation, TransferOutcome};
 
 /// How a connection misbehaves, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,25 @@ struct Toy {
     fault: Fault,
     /// Codepoints that the receiver saw.
     seen: Arc<Mutex<Vec<Codepoint>>>,
+    alive: Arc<Alive>,
+}
+
+/// How many connections there are, and how many there were at most.
+#[derive(Debug, Default)]
+struct Alive(Mutex<(u64, u64)>);
+
+impl Alive {
+    fn add(&self) {
+        let mut alive = self.0.lock().unwrap();
+        alive.0 += 1;
+        alive.1 = alive.1.max(alive.0);
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.alive.0.lock().unwrap().0 -= 1;
+    }
 }
 
 const WINDOW: u64 = 4;
@@ -36,6 +55,12 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Toy {
     fn stacks(fault: Fault) -> (Stacks, Arc<Mutex<Vec<Codepoint>>>) {
+        let (stacks, seen, _) = Toy::counted(fault);
+        (stacks, seen)
+    }
+
+    fn counted(fault: Fault) -> (Stacks, Arc<Mutex<Vec<Codepoint>>>, Arc<Alive>) {
+        let alive = Arc::new(Alive::default());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let facts = Facts {
             name: "toy:window",
@@ -45,9 +70,9 @@ impl Toy {
             packet_sizes: 100..=2000,
             unrepeatable: None,
         };
-        let toy = Toy { facts, fault, seen: Arc::clone(&seen) };
+        let toy = Toy { facts, fault, seen: Arc::clone(&seen), alive: Arc::clone(&alive) };
         let toy: Arc<dyn Stack> = Arc::new(toy);
-        (Stacks::from_iter([toy]), seen)
+        (Stacks::from_iter([toy]), seen, alive)
     }
 }
 
@@ -57,8 +82,10 @@ impl Stack for Toy {
     }
 
     fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+        self.alive.add();
         Box::new(Pair {
             setup: *setup,
+            alive: Arc::clone(&self.alive),
             fault: self.fault,
             seen: Arc::clone(&self.seen),
             open: false,
@@ -68,6 +95,7 @@ impl Stack for Toy {
             received: Vec::new(),
             report: Report {
                 cwnd: WINDOW * u64::from(setup.config.payload()),
+                connected: true,
                 ..Report::default()
             },
         })
@@ -77,6 +105,7 @@ impl Stack for Toy {
 #[derive(Debug)]
 struct Pair {
     setup: Setup,
+    alive: Arc<Alive>,
     fault: Fault,
     seen: Arc<Mutex<Vec<Codepoint>>>,
     open: bool,
@@ -273,6 +302,93 @@ fn a_transfer_of_a_size_is_completed() {
     // Packets count at their size on the wire.
     let in_packets = run(Fault::None, &[("flows.toy.size", "40p"), ("warmup", "0s")]);
     assert_eq!(in_packets.flows[0].packets_sent, 42, "40 000 bytes in packets of 972");
+}
+
+/// A transfer a second on average, each of eight packets: two windows.
+const ARRIVALS: &str = "{ rate = 1, until = '99s', sizes = '7776B' }";
+
+#[test]
+fn transfers_that_come_at_random_are_connections_of_their_own() {
+    let (stacks, _, alive) = Toy::counted(Fault::None);
+    let mut file = ScenarioFile::parse("toy.toml", SCENARIO).unwrap().with_stacks(&stacks);
+    file.set("duration", "101s").unwrap();
+    file.set("warmup", "0s").unwrap();
+    file.set("flows.toy.arrivals", ARRIVALS).unwrap();
+    file.set("flows.toy.count", "2").unwrap();
+    let scenario = file.build().unwrap();
+    assert_eq!(scenario.warnings, Vec::<String>::new());
+    let outcome = windward_sim::run(&scenario);
+    // 99 are to be expected, give or take five times their root.
+    let count = outcome.transfers.len();
+    assert!((50..150).contains(&count), "{count}");
+    for transfer in &outcome.transfers {
+        let numbers = (transfer.bytes, transfer.packets, transfer.packets_sent);
+        assert_eq!(numbers, (7776, 8, 8));
+        assert_eq!((transfer.retransmissions, transfer.timeouts), (0, 0));
+        // Two round trips, and the three packets that the last of a window waits for; more if
+        // another transfer is under way, at most eight packets for each.
+        let seconds = transfer.completion_time().unwrap().as_secs_f64();
+        let alone = 2.0 * RTT + 0.003;
+        assert!(seconds > alone - 1e-6 && seconds < alone + 0.016, "{seconds} for {alone}");
+    }
+    let shortest =
+        outcome.transfers.iter().filter_map(TransferOutcome::completion_time).min().unwrap();
+    assert!((shortest.as_secs_f64() - 2.0 * RTT - 0.003).abs() < 2e-4, "{shortest}");
+    // The pairs of hosts carried what the transfers did, each byte once.
+    let carried: f64 = outcome.flows.iter().map(|flow| flow.goodput_bps * 101.0 / 8.0).sum();
+    assert!((carried - 7776.0 * count as f64).abs() < 1.0, "{carried} in {count}");
+    for flow in &outcome.flows {
+        assert_eq!((flow.protocol.as_ref(), flow.failure.as_deref()), ("toy:window", None));
+        assert!((flow.mean_rtt.as_secs_f64() - RTT - 0.0015).abs() < 0.004, "{:?}", flow.mean_rtt);
+    }
+    // Each goes when it is completed: few of them overlap, and in the end there is none.
+    let (left, most) = *alive.0.lock().unwrap();
+    assert_eq!(left, 0);
+    assert!((1..=6).contains(&most), "{most} of {count} at once");
+}
+
+#[test]
+fn transfers_of_stacks_come_when_ours_do() {
+    let transfers = |protocol: &str| {
+        let sizes = "{ rate = 2, sizes = { distribution = 'pareto', shape = 1.2, mean = '20kB', most = '1MB' } }";
+        let changes = [
+            ("flows.toy.protocol", protocol),
+            ("flows.toy.arrivals", sizes),
+            ("flows.toy.count", "3"),
+        ];
+        let outcome = run(Fault::None, &changes);
+        outcome.transfers.iter().map(|t| (t.flow, t.start, t.bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(transfers("toy:window"), transfers("newreno"));
+}
+
+#[test]
+fn many_connections_do_the_same_the_plain_way() {
+    let changes = [("flows.toy.last_hop.loss", "0.1"), ("flows.toy.arrivals", ARRIVALS)];
+    let scenario = file(Fault::None, &changes).build().unwrap();
+    let fast = windward_sim::run(&scenario);
+    for other in [Simulation::traced(&scenario), Simulation::changeable(&scenario)] {
+        let other = other.finish();
+        assert_eq!(other.fingerprint, fast.fingerprint);
+        assert_eq!((other.flows, other.transfers), (fast.flows.clone(), fast.transfers.clone()));
+    }
+}
+
+#[test]
+fn a_transfer_that_fails_is_told_of_and_goes() {
+    let (stacks, _, alive) = Toy::counted(Fault::Fails);
+    let mut file = ScenarioFile::parse("toy.toml", SCENARIO).unwrap().with_stacks(&stacks);
+    file.set("duration", "101s").unwrap();
+    file.set("flows.toy.arrivals", ARRIVALS).unwrap();
+    file.set("flows.toy.last_hop.loss", "0.5").unwrap();
+    let outcome = windward_sim::run(&file.build().unwrap());
+    assert_eq!(outcome.flows[0].failure.as_deref(), Some("the peer is gone"));
+    // All eight packets get through in one of 2^8 cases.
+    let completed = outcome.transfers.iter().filter(|t| t.completed.is_some()).count();
+    assert!(completed < 5, "{completed}");
+    // Those that fail do so after a second, in which one more comes on average.
+    let (_, most) = *alive.0.lock().unwrap();
+    assert!(most <= 10, "{most}");
 }
 
 #[test]

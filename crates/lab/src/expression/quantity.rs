@@ -276,12 +276,13 @@ impl<'a> Inputs<'a> {
                 Traffic::Transport { packets: Some(packets), config, arrivals: None, .. } => {
                     (packets.saturating_mul(u64::from(config.packet_size)), *packets)
                 }
-                Traffic::Stack { bytes: Some(bytes), config, .. } => {
+                Traffic::Stack { bytes: Some(bytes), config, arrivals: None, .. } => {
                     (*bytes, bytes.div_ceil(u64::from(config.payload())))
                 }
                 _ => return None,
             };
-            Some((f.start, bytes, packets, f.completed.map(|end| end.since(f.start)), spec))
+            let time = f.completed.map(|end| end.since(f.start + f.handshake));
+            Some((f.start, bytes, packets, time, spec))
         });
         let all = drawn.chain(fixed).filter(move |(start, ..)| *start >= from);
         all.map(|(_, bytes, packets, time, spec)| Transfer {
@@ -397,7 +398,7 @@ fn transfers_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), St
     let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
     let ends = |flow: &FlowSpec| match &flow.kind.traffic {
         Traffic::Transport { packets, arrivals, .. } => packets.is_some() || arrivals.is_some(),
-        Traffic::Stack { bytes, .. } => bytes.is_some(),
+        Traffic::Stack { bytes, arrivals, .. } => bytes.is_some() || arrivals.is_some(),
         Traffic::Datagrams { .. } => false,
     };
     if !scenario.flows.iter().filter(|f| f.group == *group).all(ends) {
@@ -757,6 +758,7 @@ mod tests {
             bytes: packets * 1000,
             packets,
             completed: time.map(|time| at(start + time)),
+            handshake: Duration::ZERO,
             packets_sent: packets,
             retransmissions: 0,
             timeouts: 0,

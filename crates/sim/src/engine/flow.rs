@@ -10,6 +10,7 @@ use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
+use super::foreign::Foreign;
 use super::group::{Bins, Group};
 use super::hop::Span;
 use super::media::Encoder;
@@ -102,10 +103,7 @@ impl Flow {
             route,
             group: *group as u32,
             class: traffic.router() as u8,
-            protocol: match traffic {
-                Traffic::Transport { protocol, arrivals: Some(_), .. } => Some(protocol.name),
-                _ => None,
-            },
+            protocol: traffic.arrivals().map(|_| traffic.protocol_name()),
             start,
             stop,
             source,
@@ -236,6 +234,7 @@ impl Flow {
             mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
             start: self.start,
             completed: transport.completed,
+            handshake: Duration::ZERO,
             idle: idle.sum,
             longest_idle: idle.longest,
             idle_periods: idle.periods,
@@ -273,6 +272,7 @@ impl Flow {
             mean_cwnd: 0.0,
             start: self.start,
             completed: None,
+            handshake: Duration::ZERO,
             idle: Duration::ZERO,
             longest_idle: Duration::ZERO,
             idle_periods: 0,
@@ -313,7 +313,7 @@ impl Transfers {
     /// Their rows of the outcome, which are added to the rows of their pairs.
     pub(super) fn close(
         self,
-        mut connections: impl Iterator<Item = (Option<Transport>, Flow)>,
+        mut connections: impl Iterator<Item = (Option<Transport>, Option<Box<Foreign>>, Flow)>,
         pairs: &mut [FlowOutcome],
         window: Span,
     ) -> Vec<TransferOutcome> {
@@ -321,32 +321,35 @@ impl Transfers {
         for of_pair in self.drawn.chunk_by(|a, b| a.0 == b.0) {
             let sum = &mut pairs[of_pair[0].0];
             let (mut rtts, mut samples, mut lost, mut estimate, mut sent) = (0.0, 0, 0, 0.0, 0);
-            for (&(pair, transfer), (transport, flow)) in of_pair.iter().zip(&mut connections) {
-                let Some(mut transport) = transport else { continue };
-                let before = transport.at_warmup.as_deref().copied().unwrap_or_default();
-                let after = transport.sender.stats(window.until);
-                rtts += (after.rtt_sum - before.rtt_sum).as_secs_f64();
-                samples += after.rtt_samples - before.rtt_samples;
+            let connections = of_pair.iter().zip(&mut connections);
+            for (&(pair, transfer), (transport, foreign, flow)) in connections {
                 lost += flow.lost;
-                sent += after.sent;
-                rows.push(TransferOutcome {
-                    flow: pair,
-                    start: transfer.start,
-                    bytes: transfer.bytes,
-                    packets: transport.packets.unwrap_or(0),
-                    completed: transport.completed,
-                    packets_sent: after.sent,
-                    retransmissions: after.retransmissions,
-                    timeouts: after.timeouts,
-                });
-                let row = flow.transport_outcome(Name::from(""), &mut transport, window);
+                let name = Name::from("");
+                let (own, (rtt, count), row) = match (transport, foreign) {
+                    (Some(mut transport), _) => (
+                        transport.transfer_outcome(pair, transfer, window),
+                        transport.rtts(window),
+                        flow.transport_outcome(name, &mut transport, window),
+                    ),
+                    (None, Some(foreign)) => (
+                        foreign.transfer_outcome(pair, transfer),
+                        foreign.rtts(),
+                        foreign.outcome(flow, name, window),
+                    ),
+                    (None, None) => continue,
+                };
+                rtts += rtt.as_secs_f64();
+                samples += count;
+                sent += own.packets_sent;
+                estimate += row.loss_estimate * own.packets_sent as f64;
+                rows.push(own);
                 sum.goodput_bps += row.goodput_bps;
                 sum.throughput_bps += row.throughput_bps;
                 sum.packets_sent += row.packets_sent;
                 sum.retransmissions += row.retransmissions;
                 sum.timeouts += row.timeouts;
                 sum.refused_windows += row.refused_windows;
-                estimate += row.loss_estimate * after.sent as f64;
+                sum.failure = sum.failure.take().or(row.failure);
             }
             sum.mean_rtt = Duration::from_secs_f64(rtts / samples.max(1) as f64);
             sum.true_loss = lost as f64 / sent.max(1) as f64;
@@ -419,6 +422,34 @@ impl Transport {
             self.unique_before = self.receiver.stats().unique;
         }
         acknowledges
+    }
+
+    /// Its RTT samples after the warm-up: their sum, and how many they are.
+    fn rtts(&mut self, window: Span) -> (Duration, u64) {
+        let before = self.at_warmup.as_deref().copied().unwrap_or_default();
+        let after = self.sender.stats(window.until);
+        (after.rtt_sum - before.rtt_sum, after.rtt_samples - before.rtt_samples)
+    }
+
+    /// Its row as one of the transfers between a pair of hosts.
+    fn transfer_outcome(
+        &mut self,
+        pair: usize,
+        transfer: Transfer,
+        window: Span,
+    ) -> TransferOutcome {
+        let after = self.sender.stats(window.until);
+        TransferOutcome {
+            flow: pair,
+            start: transfer.start,
+            bytes: transfer.bytes,
+            packets: self.packets.unwrap_or(0),
+            handshake: Duration::ZERO,
+            completed: self.completed,
+            packets_sent: after.sent,
+            retransmissions: after.retransmissions,
+            timeouts: after.timeouts,
+        }
     }
 
     pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64) -> Option<Self> {

@@ -1,4 +1,9 @@
 //! Connections of stacks: what the engine keeps of one, and what it adds up to.
+//!
+//! One that comes by itself is made when it starts, and its state goes when it is completed or lost:
+//! nobody answers what is still on the way then.
+
+use std::sync::Arc;
 
 use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::rng::Stream;
@@ -10,9 +15,9 @@ use super::hop::Span;
 use super::route::Route;
 use super::schedule::Alarm;
 use crate::name::Name;
-use crate::outcome::FlowOutcome;
-use crate::scenario::{FlowSpec, Traffic};
-use crate::stack::{Codepoint, Connection, End, Report, Setup, StackConfig, UDP_OVERHEAD};
+use crate::outcome::{FlowOutcome, TransferOutcome};
+use crate::scenario::{FlowSpec, Traffic, Transfer};
+use crate::stack::{Codepoint, Connection, End, Report, Setup, Stack, UDP_OVERHEAD};
 
 /// The most that an end may do at one instant, packets and timers together: more is an endless loop.
 const MOST_AT_ONCE: u32 = 1 << 18;
@@ -20,13 +25,21 @@ const MOST_AT_ONCE: u32 = 1 << 18;
 /// A connection of a stack.
 #[derive(Debug)]
 pub(super) struct Foreign {
-    connection: Box<dyn Connection>,
-    protocol: &'static str,
-    config: StackConfig,
+    stack: Arc<dyn Stack>,
+    setup: Setup,
+    /// Does it come by itself, and go?
+    passes: bool,
+    /// While it is there.
+    connection: Option<Box<dyn Connection>>,
+    /// Where it stood when it went.
+    last: Report,
     pub(super) route: Route,
     pub(super) timers: [Alarm; 2],
     /// Packets sent by each end.
     sent: [u64; 2],
+    /// When it began, and when its handshake was done.
+    started: Time,
+    connected: Option<Time>,
     completed: Option<Time>,
     /// The integral of the window in bytes over time, until when, and the window since.
     cwnd_seconds: f64,
@@ -47,22 +60,29 @@ struct Before {
 }
 
 impl Foreign {
-    pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64) -> Option<Box<Self>> {
-        let Traffic::Stack { stack, config, bytes } = &spec.kind.traffic else { return None };
+    /// The connection of a flow, which `passes` if it comes by itself.
+    pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64, passes: bool) -> Option<Box<Self>> {
+        let Traffic::Stack { stack, config, bytes, arrivals: None } = &spec.kind.traffic else {
+            return None;
+        };
         let setup = Setup {
             seed: Stream::new(seed, "stack", &spec.name).bits(),
             bytes: *bytes,
             config: **config,
         };
-        let connection = stack.connect(&setup);
-        let cwnd = connection.report().cwnd;
+        let connection = (!passes).then(|| stack.connect(&setup));
+        let cwnd = connection.as_ref().map_or(0, |connection| connection.report().cwnd);
         Some(Box::new(Foreign {
+            stack: Arc::clone(stack),
+            setup,
+            passes,
             connection,
-            protocol: stack.facts().name,
-            config: **config,
+            last: Report::default(),
             route,
             timers: [Alarm::OFF; 2],
             sent: [0; 2],
+            started: Time::ZERO,
+            connected: None,
             completed: None,
             cwnd_seconds: 0.0,
             cwnd: (Time::ZERO, cwnd),
@@ -73,18 +93,29 @@ impl Foreign {
     }
 
     pub(super) fn start(&mut self, now: Time) {
-        self.connection.start(now);
+        let (stack, setup) = (&self.stack, &self.setup);
+        self.started = now;
+        self.connection.get_or_insert_with(|| stack.connect(setup)).start(now);
     }
 
     pub(super) fn stop(&mut self, now: Time) {
-        self.connection.stop(now);
+        if let Some(connection) = &mut self.connection {
+            connection.stop(now);
+        }
+    }
+
+    /// Where it stands, or stood when it went.
+    fn report(&self) -> Report {
+        self.connection.as_ref().map_or_else(|| self.last.clone(), |connection| connection.report())
     }
 
     /// A packet with this payload reaches its end. Returns that.
     pub(super) fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) -> End {
         let end = if packet.kind == PacketKind::Ack { End::Sender } else { End::Receiver };
-        if self.given_up.is_none() {
-            self.connection.receive(now, end, payload, codepoint(packet.flags));
+        if self.given_up.is_none()
+            && let Some(connection) = &mut self.connection
+        {
+            connection.receive(now, end, payload, codepoint(packet.flags));
         }
         end
     }
@@ -100,7 +131,9 @@ impl Foreign {
         if !self.may_act(now) {
             return false;
         }
-        let Some(ecn) = self.connection.poll_transmit(now, end, payload) else { return false };
+        let connection = self.connection.as_mut();
+        let made = connection.and_then(|connection| connection.poll_transmit(now, end, payload));
+        let Some(ecn) = made else { return false };
         let kind = match end {
             End::Sender => PacketKind::Data,
             End::Receiver => PacketKind::Ack,
@@ -108,7 +141,7 @@ impl Foreign {
         let seq = self.sent[end as usize];
         self.sent[end as usize] += 1;
         let size = payload.len() as u32 + UDP_OVERHEAD;
-        let flags = if self.config.ecn { flags(ecn) } else { Flags::NONE };
+        let flags = if self.setup.config.ecn { flags(ecn) } else { Flags::NONE };
         *packet = Packet { size, kind, seq, flags, timestamp: now, ..Packet::default() };
         true
     }
@@ -130,28 +163,41 @@ impl Foreign {
 
     /// When an end's timer is due, from `now` on.
     pub(super) fn next_timer(&mut self, now: Time, end: End) -> Time {
-        if self.given_up.is_some() {
-            return Time::NEVER;
+        match &mut self.connection {
+            Some(connection) if self.given_up.is_none() => connection.next_timer(end).max(now),
+            _ => Time::NEVER,
         }
-        self.connection.next_timer(end).max(now)
     }
 
     /// An alarm for an end's timer has gone off, perhaps early. Was the timer due?
     pub(super) fn on_timer(&mut self, now: Time, end: End) -> bool {
-        let due = self.may_act(now) && self.connection.next_timer(end) <= now;
+        if !self.may_act(now) {
+            return false;
+        }
+        let Some(connection) = &mut self.connection else { return false };
+        let due = connection.next_timer(end) <= now;
         if due {
-            self.connection.on_timer(now, end);
+            connection.on_timer(now, end);
         }
         due
     }
 
     /// Notes where the connection stands after something happened to its sender.
     pub(super) fn note(&mut self, now: Time) {
-        let report = self.connection.report();
+        let Some(connection) = &self.connection else { return };
+        let report = connection.report();
         self.integrate(now);
         self.cwnd.1 = report.cwnd;
+        if self.connected.is_none() && report.connected {
+            self.connected = Some(now);
+        }
         if self.completed.is_none() && report.completed {
             self.completed = Some(now);
+        }
+        let is_over = report.completed || report.failure.is_some() || self.given_up.is_some();
+        if self.passes && is_over {
+            self.last = report;
+            self.connection = None;
         }
     }
 
@@ -165,41 +211,66 @@ impl Foreign {
     pub(super) fn end_warmup(&mut self, now: Time) {
         self.integrate(now);
         self.at_warmup = Some(Box::new(Before {
-            report: self.connection.report(),
+            report: self.report(),
             sent: self.sent[End::Sender as usize],
             cwnd_seconds: self.cwnd_seconds,
         }));
     }
 
     pub(super) fn snapshot(&self, bottleneck_bytes: u64) -> FlowSnapshot {
-        let report = self.connection.report();
-        let payload = f64::from(self.config.payload());
+        let report = self.report();
+        let payload = f64::from(self.setup.config.payload());
         FlowSnapshot {
             cwnd: report.cwnd as f64 / payload,
             ssthresh: report.ssthresh.map_or(f64::INFINITY, |bytes| bytes as f64 / payload),
             srtt: report.srtt,
-            in_flight: report.in_flight.div_ceil(u64::from(self.config.payload())),
+            in_flight: report.in_flight.div_ceil(u64::from(self.setup.config.payload())),
             delivered_bytes: report.delivered,
             bottleneck_bytes,
+        }
+    }
+
+    fn handshake(&self) -> Duration {
+        self.connected.map_or(Duration::ZERO, |connected| connected.since(self.started))
+    }
+
+    /// Its RTT samples after the warm-up: their sum, and how many they are.
+    pub(super) fn rtts(&self) -> (Duration, u64) {
+        let (sum, count) = self.report().rtts;
+        let before = self.at_warmup.as_ref().map_or((Duration::ZERO, 0), |b| b.report.rtts);
+        (sum - before.0, count.saturating_sub(before.1))
+    }
+
+    /// Its row as one of the transfers between a pair of hosts.
+    pub(super) fn transfer_outcome(&self, pair: usize, transfer: Transfer) -> TransferOutcome {
+        TransferOutcome {
+            flow: pair,
+            start: transfer.start,
+            bytes: transfer.bytes,
+            packets: transfer.bytes.div_ceil(u64::from(self.setup.config.payload())),
+            handshake: self.handshake(),
+            completed: self.completed,
+            packets_sent: self.sent[End::Sender as usize],
+            retransmissions: self.report().lost,
+            timeouts: 0,
         }
     }
 
     pub(super) fn outcome(mut self, mut flow: Flow, name: Name, window: Span) -> FlowOutcome {
         self.integrate(window.until);
         let length = window.until.since(window.from).as_secs_f64();
-        let report = self.connection.report();
+        let report = self.report();
+        let (handshake, rtts) = (self.handshake(), self.rtts());
         let before = self.at_warmup.map(|before| *before).unwrap_or_default();
         let sent = self.sent[End::Sender as usize];
         let since = |now: u64, then: u64| now.saturating_sub(then);
-        let samples = since(report.rtts.1, before.report.rtts.1);
-        let rtts = report.rtts.0 - before.report.rtts.0;
         let cwnd = (self.cwnd_seconds - before.cwnd_seconds) / length;
         let idle = flow.end_idle(window, self.completed);
         let given_up = self.given_up.map(Into::into);
         FlowOutcome {
             name,
             group: flow.group as usize,
-            protocol: self.protocol.into(),
+            protocol: self.stack.facts().name.into(),
             goodput_bps: (since(report.delivered, before.report.delivered) * 8) as f64 / length,
             throughput_bps: flow.measured_bytes as f64 * 8.0 / length,
             packets_sent: since(sent, before.sent),
@@ -208,10 +279,11 @@ impl Foreign {
             refused_windows: 0,
             loss_estimate: report.lost as f64 / sent.max(1) as f64,
             true_loss: flow.lost as f64 / sent.max(1) as f64,
-            mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
-            mean_cwnd: cwnd / f64::from(self.config.payload()),
+            mean_rtt: Duration::from_ps(rtts.0.as_ps() / rtts.1.max(1)),
+            mean_cwnd: cwnd / f64::from(self.setup.config.payload()),
             datagrams: None,
             start: flow.start,
+            handshake,
             completed: self.completed,
             idle: idle.sum,
             longest_idle: idle.longest,

@@ -229,8 +229,11 @@ impl Simulation {
         routes.mark_unordered(&hops);
         let mut foreign = Vec::new();
         if flows.iter().any(|flow| matches!(flow.kind.traffic, Traffic::Stack { .. })) {
-            let with_routes = flows.iter().zip(&of_flow);
-            foreign = with_routes.map(|(flow, route)| Foreign::new(flow, *route, *seed)).collect();
+            let with_routes = flows.iter().zip(&of_flow).enumerate();
+            let of_flow = with_routes.map(|(index, (flow, route))| {
+                Foreign::new(flow, *route, *seed, index >= transfers.first)
+            });
+            foreign = of_flow.collect();
         }
         if detail == Detail::Fast {
             let is_foreign = |flow: usize| foreign.get(flow).is_some_and(Option::is_some);
@@ -1050,7 +1053,7 @@ impl Simulation {
                 }
             })
             .collect();
-        let rest = both.map(|(_, both)| both);
+        let rest = both.map(|(_, (transport, flow))| (transport, foreign.next().flatten(), flow));
         let transfers = self.transfers.close(rest, &mut flows, window);
         let goodputs = flows.iter().zip(is_connection).filter(|(_, connection)| *connection);
         let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));

@@ -30,7 +30,8 @@ pub struct Arrivals {
     pub sizes: Sizes,
 }
 
-/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, and has at least one.
+/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, and has at least one; that of
+/// a stack has these bytes of the application.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sizes {
     /// All alike.
@@ -258,9 +259,16 @@ pub(crate) fn connections(
         let FlowSpec { group, forward, reverse, bottleneck, kind, .. } = &flows[*pair];
         let mut kind = FlowKind::clone(kind);
         kind.start = (transfer.start, transfer.start);
-        if let Traffic::Transport { config, packets, arrivals, .. } = &mut kind.traffic {
-            *packets = Some(transfer.bytes.div_ceil(u64::from(config.packet_size)));
-            *arrivals = None;
+        match &mut kind.traffic {
+            Traffic::Transport { config, packets, arrivals, .. } => {
+                *packets = Some(transfer.bytes.div_ceil(u64::from(config.packet_size)));
+                *arrivals = None;
+            }
+            Traffic::Stack { bytes, arrivals, .. } => {
+                *bytes = Some(transfer.bytes);
+                *arrivals = None;
+            }
+            Traffic::Datagrams { .. } => {}
         }
         FlowSpec {
             name: names.get(index),

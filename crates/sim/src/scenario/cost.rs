@@ -3,7 +3,7 @@
 use windward_core::network::During;
 use windward_core::units::{Duration, Time};
 
-use super::{FlowSpec, LinkKind, Media, Pattern, Scenario, Traffic};
+use super::{Arrivals, FlowSpec, LinkKind, Media, Pattern, Scenario, Traffic};
 
 impl Scenario {
     /// About how many packet-hops the run will take, the measure of its cost
@@ -35,16 +35,13 @@ impl Scenario {
                     }
                 }
                 Traffic::Transport { arrivals: Some(arrivals), config, .. } => {
-                    let packets = arrivals.sizes.mean_packets(config.packet_size);
-                    let slowest = flow.forward.iter().map(|&link| links[link].left);
-                    let slowest = slowest.fold(f64::INFINITY, f64::min).max(0.0);
-                    let bytes = arrivals.expected(end) * packets * f64::from(config.packet_size);
-                    let bytes = bytes.min(slowest);
-                    let hops = hops(flow, config.receiver.acknowledgments());
-                    packet_hops += bytes / f64::from(config.packet_size) * hops;
-                    for &link in &flow.forward {
-                        links[link].left -= bytes;
-                    }
+                    let acks = config.receiver.acknowledgments();
+                    let packets = transferred(flow, arrivals, config.packet_size, &mut links, end);
+                    packet_hops += packets * hops(flow, acks);
+                }
+                Traffic::Stack { arrivals: Some(arrivals), config, .. } => {
+                    let packets = transferred(flow, arrivals, config.packet_size, &mut links, end);
+                    packet_hops += packets * hops(flow, 1);
                 }
                 Traffic::Transport { .. } | Traffic::Stack { .. } => {
                     for &link in &flow.forward {
@@ -66,11 +63,11 @@ impl Scenario {
                 (config.packet_size, config.rwnd, *packets, config.rto_floor, yields, acks)
             }
             // RFC 9002 section 6.2.1: a probe timeout is srtt + 4 rttvar and the delay of ACKs.
-            Traffic::Stack { config, bytes, .. } => {
+            Traffic::Stack { config, bytes, arrivals: None, .. } => {
                 let packets = bytes.map(|bytes| bytes.div_ceil(config.payload().into()));
                 (config.packet_size, config.rwnd, packets, Duration::from_millis(25), true, 1)
             }
-            Traffic::Transport { .. } | Traffic::Datagrams { .. } => return 0.0,
+            _ => return 0.0,
         };
         let seconds = seconds_on(flow, end);
         // A link is not all one flow's if the others come later.
@@ -104,6 +101,25 @@ impl LinkKind {
         let up = silent.map_or(1.0, |outages| 1.0 - outages.when.share(duration));
         self.rate.bytes_until(duration) * up
     }
+}
+
+/// The packets of the transfers that come between a pair of hosts; takes from links what they carry.
+fn transferred(
+    flow: &FlowSpec,
+    arrivals: &Arrivals,
+    packet_size: u32,
+    links: &mut [Load],
+    end: Time,
+) -> f64 {
+    let packet = f64::from(packet_size);
+    let packets = arrivals.sizes.mean_packets(packet_size);
+    let slowest = flow.forward.iter().map(|&link| links[link].left);
+    let slowest = slowest.fold(f64::INFINITY, f64::min).max(0.0);
+    let bytes = (arrivals.expected(end) * packets * packet).min(slowest);
+    for &link in &flow.forward {
+        links[link].left -= bytes;
+    }
+    bytes / packet
 }
 
 /// Links that a packet and so many acknowledgments of it cross.

@@ -115,7 +115,10 @@ impl Scenario {
                 protocol.check().map_err(|wrong| wrong.to_string())?;
                 config.validate()
             }
-            Traffic::Stack { stack, config, .. } => {
+            Traffic::Stack { stack, config, arrivals, .. } => {
+                if let Some(arrivals) = arrivals {
+                    arrivals.validate()?;
+                }
                 check(!reverse.is_empty(), || "its acknowledgments cross no link".to_owned())?;
                 let facts = stack.facts();
                 check(facts.packet_sizes.contains(&config.packet_size), || {

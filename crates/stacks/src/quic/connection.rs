@@ -37,6 +37,7 @@ pub(super) struct Pair {
     ended: bool,
     /// Was it told to stop before?
     stopped: bool,
+    connected: bool,
     acknowledged: u32,
     delivered: u64,
     watched: Arc<Watched>,
@@ -93,6 +94,7 @@ impl Pair {
             turn: 0,
             ended: false,
             stopped: false,
+            connected: false,
             acknowledged: 0,
             delivered: 0,
             watched,
@@ -117,6 +119,7 @@ impl Pair {
                     self.failure.get_or_insert_with(|| explained(&reason, end));
                 }
                 (Event::Connected, End::Sender) => {
+                    self.connected = true;
                     let streams = std::iter::from_fn(|| connection.streams().open(Dir::Uni));
                     self.streams.extend(streams.take(self.application.streams() as usize));
                     writes = true;
@@ -273,6 +276,7 @@ impl Connection for Pair {
             rtts,
             lost,
             delivered: self.delivered,
+            connected: self.connected,
             completed: !self.stopped
                 && self.ended
                 && self.acknowledged == self.streams.len() as u32,

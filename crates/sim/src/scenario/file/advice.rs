@@ -292,8 +292,8 @@ fn crowded_out(
 /// Does a plain connection send until the queue overflows? Not if it goes by delays, answers the
 /// marks of this queue, or has no window for more than the path holds.
 fn fills_queues(flow: &FlowSpec, links: &[LinkSpec], marks: bool) -> bool {
-    if let Traffic::Stack { config, bytes, .. } = &flow.kind.traffic {
-        return bytes.is_none() && !(marks && config.ecn);
+    if let Traffic::Stack { config, bytes, arrivals, .. } = &flow.kind.traffic {
+        return bytes.is_none() && arrivals.is_none() && !(marks && config.ecn);
     }
     let Traffic::Transport { protocol, config, packets, arrivals: None } = &flow.kind.traffic
     else {

@@ -81,7 +81,9 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
                 )));
             }
             kind.start = (of_each.from, of_each.from);
-            if let Traffic::Transport { arrivals, .. } = &mut kind.traffic {
+            if let Traffic::Transport { arrivals, .. } | Traffic::Stack { arrivals, .. } =
+                &mut kind.traffic
+            {
                 *arrivals = Some(of_each);
             }
         }

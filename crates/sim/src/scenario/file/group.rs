@@ -77,14 +77,9 @@ impl<'a> Group<'a> {
             if !traffic.is_connection() {
                 return Err(field.error("datagrams make no transfers: give `protocol`"));
             }
-            if let Traffic::Stack { stack, .. } = &traffic {
-                let message =
-                    format!("connections of {} do not come by themselves", stack.facts().name);
-                return Err(field.error(message).with_help("give `size` and `start`"));
-            }
             let why = "`arrivals` says how much the flows transfer, and when";
             section.forbid(&["size", "start", "stop"], why)?;
-            Plan::read(&field, config.packet_size)
+            Plan::read(&field, packet_size(&traffic))
         })?;
         Ok(Group { traffic, count, section, name, start, stop, arrivals })
     }
@@ -104,11 +99,7 @@ impl<'a> Group<'a> {
 
     /// Size of their data packets, bytes.
     pub(super) fn packet_size(&self) -> u32 {
-        match &self.traffic {
-            Traffic::Transport { config, .. } => config.packet_size,
-            Traffic::Stack { config, .. } => config.packet_size,
-            Traffic::Datagrams { packet_size, .. } => *packet_size,
-        }
+        packet_size(&self.traffic)
     }
 
     /// Size of the largest packets that go back, if there are any.
@@ -119,6 +110,14 @@ impl<'a> Group<'a> {
             Traffic::Stack { config, .. } => Some(config.packet_size),
             Traffic::Datagrams { .. } => None,
         }
+    }
+}
+
+fn packet_size(traffic: &Traffic) -> u32 {
+    match traffic {
+        Traffic::Transport { config, .. } => config.packet_size,
+        Traffic::Stack { config, .. } => config.packet_size,
+        Traffic::Datagrams { packet_size, .. } => *packet_size,
     }
 }
 

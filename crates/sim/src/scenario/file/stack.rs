@@ -75,7 +75,7 @@ pub(super) fn read(
         }
         Ok(bytes)
     })?;
-    Ok(Traffic::Stack { stack: Arc::clone(stack), config: Arc::new(config), bytes })
+    Ok(Traffic::Stack { stack: Arc::clone(stack), config: Arc::new(config), bytes, arrivals: None })
 }
 
 fn packet_size(stack: &dyn Stack, field: &Field<'_>, protocol: &Field<'_>) -> Result<u32> {
