@@ -194,7 +194,8 @@ pub struct FlowOutcome {
     /// As [`GroupOutcome::throughput_bins`], if [`crate::Scenario::flow_bins`] asks for it;
     /// else empty.
     pub throughput_bins: Vec<f64>,
-    /// Why the connection is no more, if it failed: only those of [stacks](crate::stack) do.
+    /// Why the connection is no more, if it failed: only those of [stacks](crate::stack) do. They may
+    /// panic, too: that ends the connection, not the run.
     pub failure: Option<String>,
 }
 

@@ -174,7 +174,7 @@ pub enum Codepoint {
 
 /// Both ends of a connection.
 ///
-/// Times never run back. After each call that tells an end something the engine asks it for packets
+/// One that panics is given up, and the flow says so. Times never run back. After each call that tells an end something the engine asks it for packets
 /// until it has none, and then for its timer.
 pub trait Connection: Debug + Send {
     /// The application begins: the sender connects, and sends its data when it can.
@@ -214,6 +214,8 @@ pub struct Report {
     pub rtts: (Duration, u64),
     /// Packets that the sender deemed lost.
     pub lost: u64,
+    /// How often a window law of another crate gave a window that is none and was kept within bounds.
+    pub refused_windows: u64,
     /// Bytes of the application that the receiver has for good, each counted once.
     pub delivered: u64,
     /// Has the sender shaken hands, so that it can send data? True from the start where nobody does.

@@ -51,6 +51,11 @@ const OF_OURS: &str = "The window law is Windward's, the same code that its own 
      ECN marks once a round trip, and of persistent congestion as a restart; not of how many packets \
      were lost or marked. Its window counts from ten packets and has two at least (RFC 9002 section 7.2).";
 
+/// What is said of the laws of others.
+const OF_OTHERS: &str = "The window law is that of another crate. It hears of an acknowledgment frame as one \
+     event, of losses and ECN marks once a round trip, and of persistent congestion as a restart; not of \
+     how many packets were lost or marked. Its window has two packets at least (RFC 9002 section 7.2).";
+
 const PACER_OF_ITS_OWN: &str =
     "The stack paces at 1.25 windows a round trip, in bursts, whatever the law says.";
 
@@ -95,6 +100,30 @@ pub(crate) fn all<F: ?Sized + 'static>(
         (facts, Factory::Ours(row.window))
     });
     its.chain(ours)
+}
+
+/// What a stack tells of itself with a window law of another crate.
+pub(crate) fn with_law(
+    name: &str,
+    stack: &'static str,
+    version: &'static str,
+    law: &WindowLaw,
+    pacer: Pacer,
+) -> Facts {
+    let words = law.words();
+    Facts {
+        // Made once, for as long as the program runs.
+        name: name.to_owned().leak(),
+        summary: format!("{stack} with a window law of another crate: {}", words.what).leak(),
+        source: format!("{version}, and {}", words.source).leak(),
+        notes: [OF_OTHERS]
+            .into_iter()
+            .chain((pacer == Pacer::Own).then_some(PACER_OF_ITS_OWN))
+            .chain(NOTES.iter().copied())
+            .collect(),
+        packet_sizes: 1200 + UDP_OVERHEAD..=65_535,
+        unrepeatable: None,
+    }
 }
 
 /// The rows of the protocol table whose laws cannot run within a stack, as that would be called, and why

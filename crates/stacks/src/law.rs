@@ -56,6 +56,11 @@ pub(crate) fn obstacle(row: &Protocol, pacer: Pacer) -> Option<&'static str> {
     if !matches!(discrimination, Discrimination::AlwaysCongestion(_)) {
         return Some("it judges losses, which a QUIC stack does not let its controller do");
     }
+    obstacle_of_law(window, pacer)
+}
+
+/// Why a window law cannot, as the end of a sentence.
+pub(crate) fn obstacle_of_law(window: &WindowLaw, pacer: Pacer) -> Option<&'static str> {
     if window.samples_rate() {
         return Some("it goes by delivery-rate samples, for which a controller is told too little");
     }
@@ -147,6 +152,11 @@ impl Driven {
     pub(crate) fn ssthresh(&self) -> Option<u64> {
         let ssthresh = self.law.ssthresh();
         ssthresh.is_finite().then_some((ssthresh * self.mtu) as u64)
+    }
+
+    /// How often a law of another crate gave a window that is none.
+    pub(crate) fn refused_windows(&self) -> u64 {
+        self.law.refused_windows()
     }
 
     /// Bytes per second, where the law sets a pace.

@@ -25,9 +25,10 @@
 
 #![expect(clippy::duplicate_mod, reason = "noq comes from quinn: one source is compiled with each")]
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use windward_sim::stack::Stacks;
+use windward_core::endpoint::window::WindowLaw;
+use windward_sim::stack::{Stack, Stacks};
 
 use law::Pacer;
 
@@ -50,4 +51,53 @@ pub fn all() -> Stacks {
         Stacks::from_iter(quinn::stacks().chain(noq::stacks())).refusing(refused)
     };
     ALL.get_or_init(make).clone()
+}
+
+/// A stack that a window law can run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// quinn-proto 0.11.
+    Quinn,
+    /// noq-proto 1.4.
+    Noq,
+}
+
+/// The stack with a window law of another crate behind its congestion controller, called `quinn:NAME` or
+/// `noq:NAME`. The law is told what those of Windward are told there (`docs/stacks.md`); a window that is
+/// none is kept within bounds and counted, and a panic ends the connection, not the run.
+///
+/// ```
+/// use windward_core::endpoint::window::{FixedConfig, WindowLaw};
+/// use windward_sim::stack::Stacks;
+/// use windward_stacks::{Host, all, with_law};
+///
+/// let fixed = with_law(Host::Quinn, "mine", WindowLaw::Fixed(FixedConfig { window: 20.0 }))?;
+/// let stacks = Stacks::from_iter(all().iter().cloned().chain([fixed]));
+/// assert!(stacks.find("quinn:mine").is_some());
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// If the name is taken or none, or if the law needs what a stack does not give; the reason, as a sentence
+/// without a capital or a full stop.
+pub fn with_law(host: Host, name: &str, law: WindowLaw) -> Result<Arc<dyn Stack>, String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
+    if name.is_empty() || !name.chars().all(good) {
+        return Err(format!("a law cannot be called `{}`", name.escape_debug()));
+    }
+    let (stack, pacer) = match host {
+        Host::Quinn => ("quinn", Pacer::Own),
+        Host::Noq => ("noq", Pacer::Obeys),
+    };
+    let whole = format!("{stack}:{name}");
+    if all().find(&whole).is_some() {
+        return Err(format!("there is already a stack {whole}"));
+    }
+    if let Some(why) = law::obstacle_of_law(&law, pacer) {
+        return Err(format!("{whole} cannot be: {why}"));
+    }
+    Ok(match host {
+        Host::Quinn => quinn::with_law(&whole, law),
+        Host::Noq => noq::with_law(&whole, law),
+    })
 }

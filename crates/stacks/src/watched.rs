@@ -15,6 +15,7 @@ pub(crate) struct Watched {
     rtt_sum: AtomicU64,
     rtt_samples: AtomicU64,
     in_flight: AtomicU64,
+    refused_windows: AtomicU64,
 }
 
 impl Watched {
@@ -26,6 +27,16 @@ impl Watched {
     /// Bytes in flight, as far as they are known between two acknowledgments.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
+    }
+
+    /// How often a window law of another crate gave a window that is none.
+    pub(crate) fn refused_windows(&self) -> u64 {
+        self.refused_windows.load(Relaxed)
+    }
+
+    /// So often it has by now. Both ends have a law: the one that did more often counts.
+    pub(crate) fn refused(&self, windows: u64) {
+        self.refused_windows.fetch_max(windows, Relaxed);
     }
 
     pub(crate) fn sent(&self, bytes: u64) {

@@ -3,6 +3,8 @@
 //! One that comes by itself is made when it starts, and its state goes when it is completed or lost:
 //! nobody answers what is still on the way then.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use windward_core::packet::{Flags, Packet, PacketKind};
@@ -31,7 +33,7 @@ pub(super) struct Foreign {
     passes: bool,
     /// While it is there.
     connection: Option<Box<dyn Connection>>,
-    /// Where it stood when it went.
+    /// Where it stood when its sender last did something, or when it went.
     last: Report,
     pub(super) route: Route,
     pub(super) timers: [Alarm; 2],
@@ -47,7 +49,7 @@ pub(super) struct Foreign {
     /// What both ends did at an instant.
     busy: (Time, u32),
     /// Why the engine gave the connection up.
-    given_up: Option<&'static str>,
+    given_up: Option<Arc<str>>,
     at_warmup: Option<Box<Before>>,
 }
 
@@ -70,13 +72,11 @@ impl Foreign {
             bytes: *bytes,
             config: **config,
         };
-        let connection = (!passes).then(|| stack.connect(&setup));
-        let cwnd = connection.as_ref().map_or(0, |connection| connection.report().cwnd);
-        Some(Box::new(Foreign {
+        let mut foreign = Box::new(Foreign {
             stack: Arc::clone(stack),
             setup,
             passes,
-            connection,
+            connection: None,
             last: Report::default(),
             route,
             timers: [Alarm::OFF; 2],
@@ -85,38 +85,87 @@ impl Foreign {
             connected: None,
             completed: None,
             cwnd_seconds: 0.0,
-            cwnd: (Time::ZERO, cwnd),
+            cwnd: (Time::ZERO, 0),
             busy: (Time::ZERO, 0),
             given_up: None,
             at_warmup: None,
-        }))
+        });
+        if !passes {
+            foreign.connect();
+        }
+        Some(foreign)
+    }
+
+    /// Makes the connection, unless it is there.
+    fn connect(&mut self) {
+        if self.connection.is_some() || self.given_up.is_some() {
+            return;
+        }
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let connection = self.stack.connect(&self.setup);
+            (connection.report(), connection)
+        }));
+        match made {
+            Ok((report, connection)) => {
+                self.cwnd.1 = report.cwnd;
+                self.last = report;
+                self.connection = Some(connection);
+            }
+            Err(panic) => self.panicked(panic.as_ref()),
+        }
+    }
+
+    /// Tells the connection something, if it is there and has not been given up.
+    fn tell<T>(&mut self, what: impl FnOnce(&mut dyn Connection) -> T) -> Option<T> {
+        if self.given_up.is_some() {
+            return None;
+        }
+        let connection = self.connection.as_mut()?;
+        // It is never asked again if it panics.
+        match catch_unwind(AssertUnwindSafe(|| what(connection.as_mut()))) {
+            Ok(answer) => Some(answer),
+            Err(panic) => {
+                self.panicked(panic.as_ref());
+                None
+            }
+        }
+    }
+
+    /// Gives it up for what its code said as it panicked.
+    #[cold]
+    fn panicked(&mut self, panic: &(dyn Any + Send)) {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = text.unwrap_or("it did not say why");
+        self.given_up = Some(format!("{} panicked: {text}", self.stack.facts().name).into());
+        let connection = self.connection.take();
+        // What has panicked once may do so again.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(connection)));
     }
 
     pub(super) fn start(&mut self, now: Time) {
-        let (stack, setup) = (&self.stack, &self.setup);
         self.started = now;
-        self.connection.get_or_insert_with(|| stack.connect(setup)).start(now);
+        self.connect();
+        self.tell(|connection| connection.start(now));
     }
 
     pub(super) fn stop(&mut self, now: Time) {
-        if let Some(connection) = &mut self.connection {
-            connection.stop(now);
-        }
+        self.tell(|connection| connection.stop(now));
     }
 
     /// Where it stands, or stood when it went.
     fn report(&self) -> Report {
-        self.connection.as_ref().map_or_else(|| self.last.clone(), |connection| connection.report())
+        let asked = self
+            .connection
+            .as_ref()
+            .map(|connection| catch_unwind(AssertUnwindSafe(|| connection.report())).ok());
+        asked.flatten().unwrap_or_else(|| self.last.clone())
     }
 
     /// A packet with this payload reaches its end. Returns that.
     pub(super) fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) -> End {
         let end = if packet.kind == PacketKind::Ack { End::Sender } else { End::Receiver };
-        if self.given_up.is_none()
-            && let Some(connection) = &mut self.connection
-        {
-            connection.receive(now, end, payload, codepoint(packet.flags));
-        }
+        self.tell(|connection| connection.receive(now, end, payload, codepoint(packet.flags)));
         end
     }
 
@@ -131,8 +180,7 @@ impl Foreign {
         if !self.may_act(now) {
             return false;
         }
-        let connection = self.connection.as_mut();
-        let made = connection.and_then(|connection| connection.poll_transmit(now, end, payload));
+        let made = self.tell(|connection| connection.poll_transmit(now, end, payload)).flatten();
         let Some(ecn) = made else { return false };
         let kind = match end {
             End::Sender => PacketKind::Data,
@@ -156,17 +204,17 @@ impl Foreign {
         }
         self.busy.1 += 1;
         if self.busy.1 > MOST_AT_ONCE {
-            self.given_up = Some("it never had enough at one instant: an endless loop");
+            self.given_up = Some(
+                "it never had enough at one instant: an endless loop, or a window without bounds"
+                    .into(),
+            );
         }
         self.given_up.is_none()
     }
 
     /// When an end's timer is due, from `now` on.
     pub(super) fn next_timer(&mut self, now: Time, end: End) -> Time {
-        match &mut self.connection {
-            Some(connection) if self.given_up.is_none() => connection.next_timer(end).max(now),
-            _ => Time::NEVER,
-        }
+        self.tell(|connection| connection.next_timer(end)).map_or(Time::NEVER, |due| due.max(now))
     }
 
     /// An alarm for an end's timer has gone off, perhaps early. Was the timer due?
@@ -174,18 +222,22 @@ impl Foreign {
         if !self.may_act(now) {
             return false;
         }
-        let Some(connection) = &mut self.connection else { return false };
-        let due = connection.next_timer(end) <= now;
-        if due {
-            connection.on_timer(now, end);
-        }
-        due
+        let on_timer = |connection: &mut dyn Connection| {
+            let due = connection.next_timer(end) <= now;
+            if due {
+                connection.on_timer(now, end);
+            }
+            due
+        };
+        self.tell(on_timer).unwrap_or(false)
     }
 
     /// Notes where the connection stands after something happened to its sender.
     pub(super) fn note(&mut self, now: Time) {
-        let Some(connection) = &self.connection else { return };
-        let report = connection.report();
+        if self.connection.is_none() {
+            return;
+        }
+        let report = self.report();
         self.integrate(now);
         self.cwnd.1 = report.cwnd;
         if self.connected.is_none() && report.connected {
@@ -195,8 +247,8 @@ impl Foreign {
             self.completed = Some(now);
         }
         let is_over = report.completed || report.failure.is_some() || self.given_up.is_some();
+        self.last = report;
         if self.passes && is_over {
-            self.last = report;
             self.connection = None;
         }
     }
@@ -266,7 +318,6 @@ impl Foreign {
         let since = |now: u64, then: u64| now.saturating_sub(then);
         let cwnd = (self.cwnd_seconds - before.cwnd_seconds) / length;
         let idle = flow.end_idle(window, self.completed);
-        let given_up = self.given_up.map(Into::into);
         FlowOutcome {
             name,
             group: flow.group as usize,
@@ -276,7 +327,7 @@ impl Foreign {
             packets_sent: since(sent, before.sent),
             retransmissions: since(report.lost, before.report.lost),
             timeouts: 0,
-            refused_windows: 0,
+            refused_windows: report.refused_windows,
             loss_estimate: report.lost as f64 / sent.max(1) as f64,
             true_loss: flow.lost as f64 / sent.max(1) as f64,
             mean_rtt: Duration::from_ps(rtts.0.as_ps() / rtts.1.max(1)),
@@ -289,7 +340,7 @@ impl Foreign {
             longest_idle: idle.longest,
             idle_periods: idle.periods,
             throughput_bins: flow.throughput_bins(window),
-            failure: given_up.or(report.failure).map(|reason| reason.as_ref().into()),
+            failure: self.given_up.or(report.failure).map(|reason| reason.as_ref().into()),
         }
     }
 }

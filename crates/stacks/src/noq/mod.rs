@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
+use windward_core::endpoint::window::WindowLaw;
 use windward_sim::stack::{Connection, Facts, Setup, Stack};
 
 use self::controller::Ours;
 use crate::family::{self, Factory, Own};
 use crate::law::Pacer;
+use crate::watched::Watched;
 
 #[path = "../quic/connection.rs"]
 mod connection;
@@ -63,16 +65,26 @@ pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
     all.map(|(facts, controller)| Arc::new(Noq { facts, controller }) as Arc<dyn Stack>)
 }
 
+/// One with a window law of another crate, by its whole name.
+pub(crate) fn with_law(name: &str, law: WindowLaw) -> Arc<dyn Stack> {
+    let facts = family::with_law(name, "noq", "noq-proto 1.4.0", &law, Pacer::Obeys);
+    Arc::new(Noq { facts, controller: Factory::Ours(law) })
+}
+
 impl Stack for Noq {
     fn facts(&self) -> &Facts {
         &self.facts
     }
 
     fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+        let watched = Arc::new(Watched::default());
         let controller: Arc<Controllers> = match self.controller {
             Factory::Own(make) => make(),
-            Factory::Ours(law) => Arc::new(Ours { law, seed: setup.seed }),
+            Factory::Ours(law) => {
+                let watched = Arc::clone(&watched);
+                Arc::new(Ours { law, seed: setup.seed, watched })
+            }
         };
-        Box::new(connection::Pair::new(setup, controller))
+        Box::new(connection::Pair::new(setup, controller, watched))
     }
 }

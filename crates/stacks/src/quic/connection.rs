@@ -77,8 +77,12 @@ struct Peer {
 }
 
 impl Pair {
-    pub(super) fn new(setup: &Setup, controller: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
-        let watched = Arc::new(Watched::default());
+    /// `watched` hears of what happens at the sender.
+    pub(super) fn new(
+        setup: &Setup,
+        controller: Arc<dyn ControllerFactory + Send + Sync>,
+        watched: Arc<Watched>,
+    ) -> Self {
         let now = clock::instant(Time::ZERO);
         let mtu = setup.config.payload() as u16;
         let cwnd = Arc::clone(&controller).build(now, mtu).window();
@@ -276,6 +280,7 @@ impl Connection for Pair {
             rtts,
             lost,
             delivered: self.delivered,
+            refused_windows: self.watched.refused_windows(),
             connected: self.connected,
             completed: !self.stopped
                 && self.ended

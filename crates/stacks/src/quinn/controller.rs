@@ -103,6 +103,7 @@ impl Controller for Watch {
 pub(super) struct Ours {
     pub(super) law: WindowLaw,
     pub(super) seed: u64,
+    pub(super) watched: Arc<Watched>,
 }
 
 impl ControllerFactory for Ours {
@@ -149,6 +150,7 @@ impl Controller for Law {
         self.in_flight = in_flight;
         let (now, largest, srtt) = (clock::time(now), largest_packet_num_acked, self.srtt);
         self.law.on_frame(&Frame { now, in_flight, app_limited, largest, srtt });
+        self.made.watched.refused(self.law.refused_windows());
     }
 
     fn on_congestion_event(
@@ -168,6 +170,7 @@ impl Controller for Law {
             srtt: self.srtt,
         });
         self.in_flight = self.in_flight.saturating_sub(lost_bytes);
+        self.made.watched.refused(self.law.refused_windows());
     }
 
     /// The MTU is fixed.
