@@ -65,6 +65,8 @@ step_clippy() {
     check clippy cargo clippy --workspace --all-targets --features windward-evaluate/suites --locked -- -D warnings
     check "clippy: sim without parquet" \
         cargo clippy -p windward-sim --no-default-features --all-targets --locked -- -D warnings
+    check "clippy: windward without stacks" \
+        cargo clippy -p windward --no-default-features --all-targets --locked -- -D warnings
 }
 
 # In the test profile: optimised, with overflow checks and debug assertions on.

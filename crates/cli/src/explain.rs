@@ -37,6 +37,12 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     if let Some(stack) = stacks.find(&args.name) {
         return explain_stack(stack.as_ref());
     }
+    if args.name.contains(':') && stacks.iter().next().is_none() {
+        let name = &args.name;
+        let message =
+            format!("no stack `{name}`: this program was built without its feature `stacks`");
+        return Err(Failure::Input(message));
+    }
     let protocol = protocols::find(&args.name).ok_or_else(|| {
         let rows = PROTOCOLS.iter().map(|p| p.name);
         let names = rows.chain(stacks.iter().map(|stack| stack.facts().name));

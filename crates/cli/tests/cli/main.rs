@@ -15,6 +15,7 @@ mod qlog;
 mod readme;
 mod run;
 mod script;
+mod stacks;
 mod sweep;
 mod trace;
 

@@ -37,7 +37,7 @@ pub(super) fn named<'a>(field: &Field<'a>) -> Result<Option<&'a Arc<dyn Stack>>>
     if all.is_empty() {
         return Err(field
             .error("unknown stack: there are none here")
-            .with_help("stacks are what `windward` has if it is built with its feature `stacks`"));
+            .with_help("`windward` has QUIC stacks if it is built with its feature `stacks`, as it is by default"));
     }
     // Of the code that is named, if there is any of it.
     let family = |of: &str| of.split(SEPARATOR).next().unwrap_or_default().to_owned();
