@@ -26,6 +26,8 @@ PAGES = {
     "README.md": "index.md",
     "docs/protocols/README.md": "protocols/index.md",
     "docs/queues/README.md": "queues/index.md",
+    "docs/evaluations/README.md": "evaluations/index.md",
+    "docs/evaluations": "evaluations/index.md",
     "docs/protocols": "protocols/index.md",
     "docs/queues": "queues/index.md",
     "experiments": "papers/index.md",
@@ -39,7 +41,7 @@ CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["scenarios", "experiments", "evaluate", "evaluate-library", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
-    ("What was found", ["papers/index", "today", "validation", "performance"]),
+    ("What was found", ["papers/index", "evaluations/index", "today", "validation", "performance"]),
     (
         "Reference",
         [

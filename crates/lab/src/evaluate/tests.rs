@@ -168,6 +168,28 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
 }
 
 #[test]
+fn of_many_subjects_a_table_says_which_are_for_general_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let mut question = question(
+        suite_of(SUITE, ONE).unwrap(),
+        &["reno", "newreno", "sack", "cubic", "vegas", "veno", "xcp"],
+    );
+    question.only = vec!["much".to_owned()];
+    let inquiry = question.inquire(&Effort::Quick).unwrap();
+    let report = ReportOptions::default();
+    evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let markdown = read("evaluation.md");
+    for row in ["| veno | 1 | 0 | 0 | 0 | yes |", "| xcp | 0 | 0 | 0 | 1 | open |"] {
+        assert!(markdown.contains(row), "{markdown}");
+    }
+    let row =
+        "<tr><th scope=\"row\">veno</th><td>1</td><td>0</td><td>0</td><td>0</td><td>yes</td></tr>";
+    assert!(read("index.html").contains(row));
+}
+
+#[test]
 fn one_part_can_be_asked_alone() {
     let mut question = question(suite_of(SUITE, ONE).unwrap(), &["cubic"]);
     question.only = vec!["as-much".to_owned()];

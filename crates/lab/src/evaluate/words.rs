@@ -76,6 +76,31 @@ impl Evaluation {
         text
     }
 
+    /// How many criteria the subject of that column answers so.
+    pub fn count(&self, column: usize, answer: Answer) -> usize {
+        self.criteria.iter().filter(|c| c.answers[column] == Some(answer)).count()
+    }
+
+    /// Does that subject meet all criteria for general use: `yes`, `open`, or `no: 5.1.2, 5.2.1`, those
+    /// that it does not.
+    pub(crate) fn general_use_in_short(&self, column: usize) -> String {
+        let fails = self
+            .criteria
+            .iter()
+            .filter(|c| c.criterion.general && c.answers[column] == Some(Answer::DoesNot));
+        let fails: Vec<&str> = fails.map(|c| &*c.criterion.section).collect();
+        match self.general_use(column) {
+            Some(true) => "yes".to_owned(),
+            Some(false) => format!("no: {}", fails.join(", ")),
+            None => "open".to_owned(),
+        }
+    }
+
+    /// Are there so many subjects that a table says more than a sentence for each?
+    pub(crate) fn has_many_subjects(&self) -> bool {
+        self.subjects.len() > 6
+    }
+
     /// Does the subject of that column meet all that is asked for general use? `None` while one of
     /// these is open, or where none was asked.
     pub fn general_use(&self, column: usize) -> Option<bool> {
@@ -159,6 +184,22 @@ impl Evaluation {
         })
     }
 
+    /// A row for each subject: how many criteria it meets, and whether that is enough for general use.
+    fn standings_in_markdown(&self, text: &mut String) {
+        text.push_str("| Controller |");
+        for answer in Answer::ALL {
+            let _ = write!(text, " {answer} |");
+        }
+        text.push_str(" all for general use |\n|---|--:|--:|--:|--:|---|\n");
+        for (column, subject) in self.subjects.iter().enumerate() {
+            let _ = write!(text, "| {} |", cell(subject));
+            for answer in Answer::ALL {
+                let _ = write!(text, " {} |", self.count(column, answer));
+            }
+            let _ = writeln!(text, " {} |", self.general_use_in_short(column));
+        }
+    }
+
     /// As `evaluation.md`: what an author can put beside a draft.
     pub(crate) fn to_markdown(&self, inquiry: &Inquiry, about: &Provenance) -> String {
         let suite = &inquiry.question.suite;
@@ -170,8 +211,12 @@ impl Evaluation {
             suite.source,
             standards.join(" and ")
         );
-        for sentence in self.summary() {
-            let _ = writeln!(text, "- {sentence}");
+        if self.has_many_subjects() {
+            self.standings_in_markdown(&mut text);
+        } else {
+            for sentence in self.summary() {
+                let _ = writeln!(text, "- {sentence}");
+            }
         }
         let _ = write!(text, "\n| Section | Criterion |");
         for subject in &self.subjects {

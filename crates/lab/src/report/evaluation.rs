@@ -41,11 +41,15 @@ pub(super) fn front(
         escape(&standards.join(" and "))
     );
     totals(html, evaluation);
-    html.push_str("<ul>\n");
-    for sentence in evaluation.summary() {
-        let _ = writeln!(html, "<li>{}</li>", prose(&sentence));
+    if evaluation.has_many_subjects() {
+        standings(html, evaluation);
+    } else {
+        html.push_str("<ul>\n");
+        for sentence in evaluation.summary() {
+            let _ = writeln!(html, "<li>{}</li>", prose(&sentence));
+        }
+        html.push_str("</ul>\n");
     }
-    html.push_str("</ul>\n");
     facts(html, groups, about);
     html.push_str("</header>\n");
     table(html, inquiry, evaluation, groups);
@@ -67,6 +71,26 @@ fn totals(html: &mut String, evaluation: &Evaluation) {
         counter(html, count, answer.words(), class(answer));
     }
     html.push_str("</ul>\n");
+}
+
+/// A row for each subject: how many criteria it meets, and whether that is enough for general use.
+fn standings(html: &mut String, evaluation: &Evaluation) {
+    html.push_str(
+        "<div class=\"scroll\"><table class=\"standings\">\n<thead><tr><th>Controller</th>",
+    );
+    for answer in Answer::ALL {
+        let _ = write!(html, "<th>{answer}</th>");
+    }
+    html.push_str("<th>all for general use</th></tr></thead>\n<tbody>\n");
+    for (column, subject) in evaluation.subjects.iter().enumerate() {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(subject));
+        for answer in Answer::ALL {
+            let _ = write!(html, "<td>{}</td>", evaluation.count(column, answer));
+        }
+        let _ =
+            writeln!(html, "<td>{}</td></tr>", escape(&evaluation.general_use_in_short(column)));
+    }
+    html.push_str("</tbody>\n</table></div>\n");
 }
 
 fn table(html: &mut String, inquiry: &Inquiry, evaluation: &Evaluation, groups: &[Group<'_>]) {
