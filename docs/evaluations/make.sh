@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# Evaluates every protocol that is for the Internet as it is, and two QUIC stacks, and puts what came out
-# beside this file. Takes the options of `windward evaluate`; a quick look takes some ten minutes.
+# Evaluates every protocol of the table and four QUIC stacks, and puts what came out beside this file:
+# rfc9743.md those that need nothing of routers, assisted.md those that do. Takes the options of
+# `windward evaluate`; a quick look takes three quarters of an hour on two cores.
 #
 #   docs/evaluations/make.sh --quick
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-out=target/evaluations
-# Those that need nothing of routers: of the table what asks for none, and reads no notices of corruption.
-mapfile -t rows < <(cargo run -q --release -- list --json | python3 -c '
+cargo build -q --release --locked
+windward=target/release/windward
+
+# Names of the rows that ask nothing of routers and read no notices of corruption, or of the others.
+rows() {
+    $windward list --json | python3 -c '
 import json, sys
 for row in json.load(sys.stdin):
-    if row["router"] == "none" and row["feedback"] in ("none", "timestamps", "l4s"):
-        print(row["name"])')
-cargo run -q --release -- evaluate "${rows[@]}" quinn:cubic quinn:newreno --out "$out" "$@"
-cp "$out/evaluation.md" docs/evaluations/rfc9743.md
-cp "$out/evaluation.json" docs/evaluations/rfc9743.json
+    alone = row["router"] == "none" and row["feedback"] in ("none", "timestamps", "l4s")
+    if alone == (sys.argv[1] == "alone"):
+        print(row["name"])' "$1"
+}
+
+mapfile -t alone < <(rows alone)
+mapfile -t assisted < <(rows assisted)
+$windward evaluate "${alone[@]}" quinn:cubic quinn:newreno quinn:bbr noq:bbr3 \
+    --out target/evaluations/rfc9743 "$@"
+$windward evaluate "${assisted[@]}" --out target/evaluations/assisted "$@"
+for name in rfc9743 assisted; do
+    cp "target/evaluations/$name/evaluation.md" "docs/evaluations/$name.md"
+    cp "target/evaluations/$name/evaluation.json" "docs/evaluations/$name.json"
+done

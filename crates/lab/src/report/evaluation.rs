@@ -23,11 +23,12 @@ pub(super) fn front(
     let _ = writeln!(html, "<header>\n<h1>{}</h1>", escape(&suite.title));
     if standing.running || standing.to_come > 0 {
         let state = if standing.running { "Still running" } else { "Interrupted" };
-        let _ = writeln!(
-            html,
-            "<p class=\"why\"><b>{state}</b>: {} experiments are still to come.</p>",
-            standing.to_come
-        );
+        let to_come = match standing.to_come {
+            0 => "all experiments have run, and more runs decide what is still open".to_owned(),
+            1 => "1 experiment is still to come".to_owned(),
+            n => format!("{n} experiments are still to come"),
+        };
+        let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {to_come}.</p>");
     }
     let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
     let _ = writeln!(
