@@ -14,13 +14,14 @@ pub(crate) struct Own<F: ?Sized> {
     pub(crate) source: &'static str,
     pub(crate) notes: &'static [&'static str],
     pub(crate) unrepeatable: Option<&'static str>,
-    pub(crate) make: fn() -> Arc<F>,
+    /// Makes its factory for a connection with that seed.
+    pub(crate) make: fn(u64) -> Arc<F>,
 }
 
 /// What makes the controller of a connection.
 pub(crate) enum Factory<F: ?Sized> {
     /// The stack's own.
-    Own(fn() -> Arc<F>),
+    Own(fn(u64) -> Arc<F>),
     /// A window law of ours.
     Ours(WindowLaw),
 }

@@ -40,6 +40,7 @@ mod law;
 mod noq;
 mod quinn;
 mod random;
+mod s2n;
 mod watched;
 
 /// Every stack there is, in the order of the documentation.

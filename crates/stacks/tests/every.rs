@@ -12,8 +12,16 @@ use windward_sim::stack::{Codepoint, Connection, End, Facts, Setup, StackConfig}
 const MOST: f64 = 1e7 * (1500.0 - 28.0 - 16.0 - 13.0) / 1500.0;
 
 /// With controllers of their own.
-const OWN: [&str; 6] =
-    ["quinn:cubic", "quinn:newreno", "quinn:bbr", "noq:cubic", "noq:newreno", "noq:bbr3"];
+const OWN: [&str; 8] = [
+    "quinn:cubic",
+    "quinn:newreno",
+    "quinn:bbr",
+    "noq:cubic",
+    "noq:newreno",
+    "noq:bbr3",
+    "noq:s2n-cubic",
+    "noq:s2n-bbr",
+];
 
 fn run(changes: &[(&str, &str)]) -> Outcome {
     common::run(PATH, &windward_stacks::all(), changes)
@@ -60,6 +68,26 @@ fn a_clean_path_is_used_by_all() {
         assert!((0.75 * MOST..MOST).contains(&goodput), "{name}: {goodput}");
         assert!(flow.mean_rtt.as_secs_f64() > 0.08, "{name}: {:?}", flow.mean_rtt);
     }
+}
+
+#[test]
+fn controllers_of_s2n_take_marks_and_keep_their_pace() {
+    // CUBIC keeps a queue that marks at 20 packets short, and loses nothing once slow start is over.
+    let marks = "{ kind = 'ecn-threshold', threshold = 20 }";
+    let changes = [("dumbbell.bottleneck.router", marks), ("warmup", "10s"), ("duration", "40s")];
+    for (name, most) in [("noq:s2n-cubic", 20.0), ("noq:s2n-bbr", 40.0)] {
+        let outcome = run(&[&changes[..], &[("flows.bulk.protocol", name)]].concat());
+        let link = outcome.links.iter().find(|link| &*link.name == "bottleneck").unwrap();
+        assert!(link.mean_queue_packets < most, "{name}: {}", link.mean_queue_packets);
+        assert_eq!(outcome.flows[0].retransmissions, 0, "{name}");
+        assert!(outcome.flows[0].goodput_bps > 0.75 * MOST, "{name}");
+    }
+    // BBR goes by the delivery rate: random losses of 1 % cost it little, CUBIC nearly everything.
+    let lossy = [("flows.bulk.last_hop.loss", "0.01"), ("warmup", "10s"), ("duration", "40s")];
+    let goodput =
+        |name| run(&[&lossy[..], &[("flows.bulk.protocol", name)]].concat()).flows[0].goodput_bps;
+    let (bbr, cubic) = (goodput("noq:s2n-bbr"), goodput("noq:s2n-cubic"));
+    assert!(bbr > 0.7 * MOST && cubic < 0.4 * MOST, "{bbr} {cubic}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use windward_sim::stack::{Connection, Facts, Setup, Stack};
 use self::controller::Ours;
 use crate::family::{self, Factory, Own};
 use crate::law::Pacer;
+use crate::s2n;
 use crate::watched::Watched;
 
 #[path = "../quic/connection.rs"]
@@ -29,7 +30,7 @@ const OWN: &[Own<Controllers>] = &[
         source: "noq-proto 1.4.0, congestion::Cubic",
         notes: &[],
         unrepeatable: None,
-        make: || Arc::new(CubicConfig::default()),
+        make: |_| Arc::new(CubicConfig::default()),
     },
     Own {
         name: "noq:newreno",
@@ -37,7 +38,7 @@ const OWN: &[Own<Controllers>] = &[
         source: "noq-proto 1.4.0, congestion::NewReno",
         notes: &[],
         unrepeatable: None,
-        make: || Arc::new(NewRenoConfig::default()),
+        make: |_| Arc::new(NewRenoConfig::default()),
     },
     Own {
         name: "noq:bbr3",
@@ -48,8 +49,32 @@ const OWN: &[Own<Controllers>] = &[
             "it draws when to probe for bandwidth from the system's randomness, and its configuration \
              lets nobody give the seed",
         ),
-        make: || Arc::new(Bbr3Config::default()),
+        make: |_| Arc::new(Bbr3Config::default()),
     },
+    Own {
+        name: "noq:s2n-cubic",
+        summary: "noq with CUBIC of s2n-quic: hybrid slow start, RFC 8312",
+        source: "noq-proto 1.4.0, and s2n-quic-core 0.75.0, recovery::CubicCongestionController",
+        notes: OF_S2N,
+        unrepeatable: None,
+        make: s2n::cubic,
+    },
+    Own {
+        name: "noq:s2n-bbr",
+        summary: "noq with BBRv2 of s2n-quic",
+        source: "noq-proto 1.4.0, and s2n-quic-core 0.75.0, recovery::bbr::BbrCongestionController",
+        notes: OF_S2N,
+        unrepeatable: None,
+        make: s2n::bbr,
+    },
+];
+
+/// What is said of the controllers of s2n-quic.
+const OF_S2N: &[&str] = &[
+    "The controller is that of s2n-quic, called directly; all else is noq, for s2n-quic has no core to be \
+     driven without its I/O. It hears of each packet sent, acknowledged and lost, of RTT samples with the \
+     delay of acknowledgments in them, and of one ECN mark for each acknowledgment that brings any. It \
+     sets no departure times: noq paces by its own rule, or at the rate that BBR gives out.",
 ];
 
 /// A controller within noq.
@@ -79,7 +104,7 @@ impl Stack for Noq {
     fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
         let watched = Arc::new(Watched::default());
         let controller: Arc<Controllers> = match self.controller {
-            Factory::Own(make) => make(),
+            Factory::Own(make) => make(setup.seed),
             Factory::Ours(law) => {
                 let watched = Arc::clone(&watched);
                 Arc::new(Ours { law, seed: setup.seed, watched })

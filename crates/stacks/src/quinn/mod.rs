@@ -28,7 +28,7 @@ const OWN: &[Own<Controllers>] = &[
         source: "quinn-proto 0.11.19, congestion::Cubic",
         notes: &[],
         unrepeatable: None,
-        make: || Arc::new(CubicConfig::default()),
+        make: |_| Arc::new(CubicConfig::default()),
     },
     Own {
         name: "quinn:newreno",
@@ -36,7 +36,7 @@ const OWN: &[Own<Controllers>] = &[
         source: "quinn-proto 0.11.19, congestion::NewReno",
         notes: &[],
         unrepeatable: None,
-        make: || Arc::new(NewRenoConfig::default()),
+        make: |_| Arc::new(NewRenoConfig::default()),
     },
     Own {
         name: "quinn:bbr",
@@ -50,7 +50,7 @@ const OWN: &[Own<Controllers>] = &[
              the rate that nobody asks for: runs are the same to the bit.",
         ],
         unrepeatable: None,
-        make: || Arc::new(BbrConfig::default()),
+        make: |_| Arc::new(BbrConfig::default()),
     },
 ];
 
@@ -81,7 +81,7 @@ impl Stack for Quinn {
     fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
         let watched = Arc::new(Watched::default());
         let controller: Arc<Controllers> = match self.controller {
-            Factory::Own(make) => make(),
+            Factory::Own(make) => make(setup.seed),
             Factory::Ours(law) => {
                 let watched = Arc::clone(&watched);
                 Arc::new(Ours { law, seed: setup.seed, watched })

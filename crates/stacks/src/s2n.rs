@@ -1,0 +1,272 @@
+//! Congestion controllers of s2n-quic, behind the controller of noq.
+//!
+//! s2n-quic has no core that can be driven without its I/O, but its controllers are public types. They
+//! are called as s2n-quic calls them, as far as noq tells what they are told there. noq counts packets
+//! from zero in each of its packet number spaces; what was sent when tells them apart.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use num_rational::Ratio;
+use s2n_quic_core::event::builder::{BbrState, SlowStartExitCause};
+use s2n_quic_core::packet::number::PacketNumberSpace;
+use s2n_quic_core::random::Generator;
+use s2n_quic_core::recovery::bandwidth::{Bandwidth, RateSample};
+use s2n_quic_core::recovery::bbr::{self, BbrCongestionController};
+use s2n_quic_core::recovery::congestion_controller::Publisher;
+use s2n_quic_core::recovery::cubic::{self, CubicCongestionController};
+use s2n_quic_core::recovery::{CongestionController, RttEstimator};
+use s2n_quic_core::time::{Clock, NoopClock, Timestamp};
+use windward_core::rng::Stream;
+use windward_core::units::Time;
+
+use crate::{clock, random};
+
+/// RFC 9002 section 6.2.2.
+const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// CUBIC with hybrid slow start.
+pub(crate) fn cubic(seed: u64) -> Arc<dyn ControllerFactory + Send + Sync> {
+    let make = |mtu| CubicCongestionController::new(mtu, cubic::ApplicationSettings::default());
+    Arc::new(Factory { make, seed })
+}
+
+/// BBR in its second version.
+pub(crate) fn bbr(seed: u64) -> Arc<dyn ControllerFactory + Send + Sync> {
+    let make = |mtu| BbrCongestionController::new(mtu, bbr::ApplicationSettings::default());
+    Arc::new(Factory { make, seed })
+}
+
+struct Factory<C> {
+    make: fn(u16) -> C,
+    seed: u64,
+}
+
+impl<C> ControllerFactory for Factory<C>
+where
+    C: CongestionController<PacketInfo: Sync> + Sync,
+{
+    fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = (self.make)(current_mtu);
+        Box::new(Adapter {
+            initial: inner.congestion_window(),
+            inner,
+            rtt: RttEstimator::new(INITIAL_RTT),
+            sent: BTreeMap::new(),
+            lost: Vec::new(),
+            newest: None,
+            sampled: None,
+            acknowledged: 0,
+            app_limited: false,
+            dice: Dice(Stream::new(self.seed, "stack", "s2n")),
+            pace: Pace(None),
+        })
+    }
+}
+
+/// A packet that is on its way: when it was sent, its bytes, and what the controller keeps of it.
+type Sent<C> = (Instant, u16, <C as CongestionController>::PacketInfo);
+
+#[derive(Debug, Clone)]
+struct Adapter<C: CongestionController> {
+    inner: C,
+    initial: u32,
+    rtt: RttEstimator,
+    sent: BTreeMap<u64, Vec<Sent<C>>>,
+    /// Packets lost, until noq says whether that was persistent congestion.
+    lost: Vec<(u64, Sent<C>)>,
+    /// Of the acknowledgment frame at hand: its newest packet, and bytes.
+    newest: Option<Sent<C>>,
+    acknowledged: usize,
+    /// When the newest packet that gave an RTT sample was sent.
+    sampled: Option<Instant>,
+    app_limited: bool,
+    dice: Dice,
+    pace: Pace,
+}
+
+/// Randomness of a connection.
+#[derive(Debug, Clone)]
+struct Dice(Stream);
+
+impl Generator for Dice {
+    fn public_random_fill(&mut self, dest: &mut [u8]) {
+        random::fill(&mut self.0, dest);
+    }
+    fn private_random_fill(&mut self, dest: &mut [u8]) {
+        random::fill(&mut self.0, dest);
+    }
+}
+
+/// The pace that the controller last gave out, bytes per second.
+#[derive(Debug, Clone, Copy)]
+struct Pace(Option<u64>);
+
+impl Publisher for Pace {
+    fn on_slow_start_exited(&mut self, _cause: SlowStartExitCause, _congestion_window: u32) {}
+    fn on_delivery_rate_sampled(&mut self, _rate_sample: RateSample) {}
+    fn on_pacing_rate_updated(
+        &mut self,
+        pacing_rate: Bandwidth,
+        _burst_size: u32,
+        _pacing_gain: Ratio<u64>,
+    ) {
+        self.0 = Some(pacing_rate.as_bytes_per_second());
+    }
+    fn on_bbr_state_changed(&mut self, _state: BbrState) {}
+}
+
+/// The instant as s2n-quic has it, who counts from a microsecond on, since zero is no time there.
+fn timestamp(instant: Instant) -> Timestamp {
+    let since = clock::time(instant).since(Time::ZERO);
+    NoopClock.get_time() + Duration::from_nanos(since.as_ps() / 1000)
+}
+
+impl<C: CongestionController> Adapter<C> {
+    /// Takes the packet with that number out that was sent then, or the oldest that has it.
+    fn take(&mut self, number: u64, sent: Option<Instant>) -> Option<Sent<C>> {
+        let packets = self.sent.get_mut(&number)?;
+        let at = sent.map_or(Some(0), |sent| packets.iter().position(|(at, ..)| *at == sent))?;
+        let packet = packets.remove(at);
+        if packets.is_empty() {
+            self.sent.remove(&number);
+        }
+        Some(packet)
+    }
+
+    /// Tells of the packets that were lost.
+    fn tell_losses(&mut self, now: Instant, persistent: bool) {
+        let mut last = None;
+        for (number, (_, bytes, info)) in std::mem::take(&mut self.lost) {
+            let new_burst = last.is_none_or(|last| number != last + 1);
+            last = Some(number);
+            self.inner.on_packet_lost(
+                bytes.into(),
+                info,
+                persistent,
+                new_burst,
+                &mut self.dice,
+                timestamp(now),
+                &mut self.pace,
+            );
+        }
+        if persistent {
+            self.rtt.on_persistent_congestion();
+        }
+    }
+}
+
+impl<C> Controller for Adapter<C>
+where
+    C: CongestionController<PacketInfo: Sync> + Sync,
+{
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+        let info = self.inner.on_packet_sent(
+            timestamp(now),
+            bytes.into(),
+            Some(self.app_limited),
+            &self.rtt,
+            &mut self.pace,
+        );
+        self.sent.entry(pn).or_default().push((now, bytes, info));
+    }
+
+    fn on_ack(
+        &mut self,
+        _now: Instant,
+        sent: Instant,
+        _bytes: u64,
+        pn: u64,
+        app_limited: bool,
+        _rtt: &noq_proto::RttEstimator,
+    ) {
+        self.app_limited = app_limited;
+        let Some(packet) = self.take(pn, Some(sent)) else { return };
+        self.acknowledged += usize::from(packet.1);
+        if self.newest.is_none_or(|(newest, ..)| newest <= packet.0) {
+            self.newest = Some(packet);
+        }
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        _largest_packet_num_acked: Option<u64>,
+    ) {
+        self.app_limited = app_limited;
+        self.tell_losses(now, false);
+        let bytes = std::mem::take(&mut self.acknowledged);
+        if let Some((sent, _, info)) = self.newest.take() {
+            let (at, now) = (timestamp(sent), timestamp(now));
+            // RFC 9002 section 5.1: of a packet newer than all before. noq tells no ACK delay.
+            if self.sampled < Some(sent) {
+                self.sampled = Some(sent);
+                let space = PacketNumberSpace::ApplicationData;
+                self.rtt.update_rtt(Duration::ZERO, now - at, now, true, space);
+                self.inner.on_rtt_update(at, now, &self.rtt, &mut self.pace);
+            }
+            let dice = &mut self.dice;
+            self.inner.on_ack(at, bytes, info, &self.rtt, dice, now, &mut self.pace);
+        }
+        // Packets of a handshake that is over are discarded, and nobody says so.
+        let more = u64::from(self.inner.bytes_in_flight()).saturating_sub(in_flight);
+        if more > 0 {
+            self.inner.on_packet_discarded(more as usize, &mut self.pace);
+        }
+    }
+
+    fn on_packet_lost(&mut self, _lost_bytes: u16, pn: u64, _now: Instant) {
+        if let Some(packet) = self.take(pn, None) {
+            self.lost.push((pn, packet));
+        }
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        _sent: Instant,
+        is_persistent_congestion: bool,
+        is_ecn: bool,
+        _lost_bytes: u64,
+        _largest_lost_pn: u64,
+    ) {
+        if is_ecn {
+            // How many marks there were noq does not tell.
+            self.inner.on_explicit_congestion(1, timestamp(now), &mut self.pace);
+        } else {
+            self.tell_losses(now, is_persistent_congestion);
+        }
+    }
+
+    /// The MTU is fixed.
+    fn on_mtu_update(&mut self, _new_mtu: u16) {}
+
+    fn window(&self) -> u64 {
+        self.inner.congestion_window().into()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window();
+        metrics.pacing_rate = self.pace.0.filter(|rate| *rate > 0);
+        metrics.send_quantum = self.inner.send_quantum().map(|bytes| bytes as u64);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial.into()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
