@@ -384,6 +384,12 @@ pub struct Samples {
 pub struct LinkSamples {
     /// Packets waiting behind the one in transmission at each instant.
     pub queue: Vec<u32>,
+    /// Packets that had come to it until each instant.
+    #[serde(default)]
+    pub arrived: Vec<u64>,
+    /// Packets that its queue had dropped or its channel destroyed until each instant.
+    #[serde(default)]
+    pub lost: Vec<u64>,
     /// The value that its router sends out to the flows at each instant; empty if it never
     /// sends one.
     pub signal: Vec<Option<f64>>,

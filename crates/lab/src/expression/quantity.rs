@@ -136,6 +136,10 @@ static QUANTITIES: &[Quantity] = &[
         corrupted as f64 / (corrupted + delivered) as f64
     })),
     share(link("reordered", |of| of.link(0).reordered as f64 / of.link(0).delivered as f64)),
+    Quantity {
+        samples: true,
+        ..quantity("lossy_periods", &[Takes::Link, Takes::Share("share")], lossy_periods)
+    },
     link("marks", |of| of.link(0).marked as f64),
     link("phases", |of| of.phase(|p| p.count as f64)),
     link("phase_length", |of| of.phase(|p| p.mean_length)),
@@ -431,6 +435,22 @@ fn max_cwnd(of: &Inputs<'_>) -> f64 {
     windows.copied().fold(f64::NAN, f64::max)
 }
 
+/// The most intervals between samples in a row, after the warm-up, in each of which the link lost more
+/// than this share of what came.
+fn lossy_periods(of: &Inputs<'_>) -> f64 {
+    let Some((samples, first)) = of.samples() else { return f64::NAN };
+    let link = &samples.links[of.link_index(0)];
+    let counts: Vec<(u64, u64)> =
+        link.arrived.iter().copied().zip(link.lost.iter().copied()).skip(first).collect();
+    let (mut row, mut longest) = (0u32, 0);
+    for period in counts.windows(2) {
+        let (arrived, lost) = (period[1].0 - period[0].0, period[1].1 - period[0].1);
+        row = if lost as f64 > of.number(1) * arrived as f64 { row + 1 } else { 0 };
+        longest = longest.max(row);
+    }
+    f64::from(longest)
+}
+
 const BETWEEN: &[Takes] = &[Takes::Group, Takes::Number("from"), Takes::Number("until")];
 
 /// The mean throughput in the bins that lie wholly between two instants of the run, its warm-up
@@ -713,7 +733,15 @@ mod tests {
             cwnd: vec![windows(7.0), windows(8.0), vec![], windows(50.0)],
             links: vec![LinkSamples::default(); outcome.links.len()],
         });
+        let index = outcome.links.iter().position(|l| l.name == "bottleneck").unwrap();
+        let samples = &mut outcome.samples.as_mut().unwrap().links[index];
+        // 100 come in each interval. What is lost in those after the warm-up: 20, 20, 10, 11, 11, 11, 0 ..
+        samples.arrived = (0..13).map(|n| 100 * n).collect();
+        samples.lost = vec![0, 50, 90, 110, 130, 140, 151, 162, 173, 173, 173, 173, 173];
         for (text, expected) in [
+            ("lossy_periods(bottleneck, 0.1)", 3.0), // more than ten, three times
+            ("lossy_periods(bottleneck, 0.09)", 6.0), // those before too
+            ("lossy_periods(bottleneck, 0.3)", 0.0), // 40 was during the warm-up
             ("jain_of(tcp)", 0.8),
             ("idle(tcp)", 1.0),         // (1.5 + 0.5) / 2
             ("longest_idle(tcp)", 0.9), // of 0.9 and 0.5

@@ -372,6 +372,11 @@ impl Books {
         self.rest.as_deref().copied().unwrap_or_default()
     }
 
+    /// Packets that have come.
+    pub(super) fn arrived(&self) -> u64 {
+        self.passed + self.so_far().arrived
+    }
+
     /// Bytes put on the wire, what still waits for its turn there among them.
     fn sent_bytes(&self) -> u64 {
         self.passed_bytes + self.so_far().sent_bytes

@@ -113,6 +113,8 @@ pub struct FlowSnapshot {
 pub struct LinkSnapshot {
     /// Packets waiting behind the one in transmission.
     pub queue_packets: u64,
+    /// Packets that have come to the queue so far.
+    pub arrived: u64,
     /// Packets dropped by the queue so far.
     pub dropped: u64,
     /// Packets destroyed by the channel so far.
@@ -361,6 +363,7 @@ impl Simulation {
         let looked_at = hop.books.so_far();
         LinkSnapshot {
             queue_packets: hop.waiting(self.now),
+            arrived: hop.books.arrived(),
             dropped: looked_at.dropped,
             corrupted: looked_at.corrupted,
             sent_bytes: hop.sent_bytes(self.now),

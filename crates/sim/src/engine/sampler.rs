@@ -38,8 +38,11 @@ impl Sampler {
     pub(super) fn record_links(&mut self, mut link: impl FnMut(usize) -> LinkSnapshot) {
         let before = self.samples.times.len();
         for (index, series) in self.samples.links.iter_mut().enumerate() {
-            let LinkSnapshot { queue_packets, signal, .. } = link(index);
+            let LinkSnapshot { queue_packets, arrived, dropped, corrupted, signal, .. } =
+                link(index);
             series.queue.push(u32::try_from(queue_packets).unwrap_or(u32::MAX));
+            series.arrived.push(arrived);
+            series.lost.push(dropped + corrupted);
             if signal.is_some() || !series.signal.is_empty() {
                 // Nothing is kept for the many links without a signal.
                 series.signal.resize(before, None);

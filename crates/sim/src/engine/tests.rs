@@ -887,6 +887,24 @@ fn samples_are_exact_and_include_their_instant() {
 }
 
 #[test]
+fn samples_count_what_has_come_and_what_is_lost() {
+    // The same datagrams, but one may wait. At 4.8 ms one does, until the wire is free at 5.0, and at 7.8,
+    // until 8.2: two are dropped.
+    let body = r#"
+        dumbbell.bottleneck = { rate = "5Mbit", delay = "10ms", queue = "1p" }
+        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
+        flows = [{ group = "a", cbr = { rate = "8Mbit", packet_size = 1000 } }]"#;
+    let scenario = build("duration = '9ms'\nsample = '2ms'", body, "");
+    let outcome = run(&scenario);
+    let link = scenario.flows[0].bottleneck;
+    let samples = &outcome.samples.as_ref().expect("samples were asked for").links[link];
+    assert_eq!(samples.arrived, [0, 1, 3, 5, 7]);
+    assert_eq!(samples.lost, [0, 0, 0, 1, 2]);
+    // And one more comes at 8.8 ms.
+    assert_eq!((outcome.links[link].arrived, outcome.links[link].dropped), (8, 2));
+}
+
+#[test]
 fn idle_periods_by_hand() {
     // All data is lost: 2 packets at zero, then one at the end of each doubled timeout: at 1, 3,
     // 7, 15, 31, 63 s and every 60 s from then on (rto_initial 1 s, ceiling 60 s).
