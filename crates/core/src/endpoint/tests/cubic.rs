@@ -128,6 +128,18 @@ fn a_timeout_starts_again_below_beta() {
 }
 
 #[test]
+fn an_acknowledgment_of_much_opens_no_more_than_ssthresh_has_room_for() {
+    // Growth by bytes: after a timeout with 100 packets in flight one retransmission fills a hole before 150.
+    let mut w = cubic(100.0);
+    let path = Path { in_flight: 100.0, ..Path::default() };
+    w.on_reset(&ResetEvent::timeout(path));
+    assert_eq!((w.cwnd(), w.ssthresh()), (1.0, 70.0));
+    let event = AckEvent { newly_acked: 150, cwnd_limited: true, ..AckEvent::default() };
+    w.on_ack(&AckEvent { growth: 150.0, ..event });
+    assert_eq!(w.cwnd(), 70.0);
+}
+
+#[test]
 fn after_a_timeout_the_cubic_begins_where_slow_start_ends() {
     let mut w = cubic(100.0);
     let path = Path { in_flight: 4.0, ..Path::default() };

@@ -28,7 +28,7 @@
 
 use super::cubic::{ALPHA, BETA, C, CubicConfig};
 use super::start_up::{Opening, StartUp, Step};
-use super::{CongestionControl, Law, Setup};
+use super::{CongestionControl, Law, Setup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::part::{Form, Part, Words};
@@ -175,7 +175,7 @@ impl CongestionControl for Cuback {
             return;
         }
         if self.cwnd < self.ssthresh {
-            self.cwnd += ack.growth;
+            self.cwnd = reno::opened(self.cwnd, self.ssthresh, ack.growth);
             return;
         }
         // Section 3: avoidance entered without a congestion event begins at its own W_max.
@@ -332,6 +332,16 @@ mod tests {
         let curves = law.curves.unwrap();
         assert_eq!((curves.w_max, curves.cwnd_epoch, curves.cwnd_prior), (49.0, 49.0, 49.0));
         assert!((curves.bandwidth - 490.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_acknowledgment_of_much_opens_no_more_than_ssthresh_has_room_for() {
+        // Growth by bytes: after a timeout one retransmission fills a hole before 150 packets.
+        let mut law = law(100.0);
+        law.on_reset(&ResetEvent::timeout(path(100.0, 100)));
+        assert_eq!((law.cwnd(), law.ssthresh()), (1.0, 70.0));
+        law.on_ack(&AckEvent { growth: 150.0, ..ack(150) });
+        assert_eq!(law.cwnd(), 70.0);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! After a timeout K is 0 and W_max what slow start leads to (section 4.8).
 
 use super::start_up::{Opening, StartUp, Step};
-use super::{CongestionControl, Law, Setup, StartUpConfig, StartUpKind};
+use super::{CongestionControl, Law, Setup, StartUpConfig, StartUpKind, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, Words};
@@ -208,7 +208,7 @@ impl CongestionControl for Cubic {
             return;
         }
         if self.cwnd < self.ssthresh {
-            self.cwnd += ack.growth;
+            self.cwnd = reno::opened(self.cwnd, self.ssthresh, ack.growth);
             return;
         }
         let (cwnd, w_max) = (self.cwnd, self.w_max);

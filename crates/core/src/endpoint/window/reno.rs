@@ -75,6 +75,13 @@ pub(super) fn grown(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
     ssthresh + (grown - ssthresh) / ssthresh
 }
 
+/// The same where congestion avoidance goes by something else than acknowledgments: what slow start has
+/// no room for does not count.
+#[inline]
+pub(super) fn opened(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
+    if growth <= 1.0 { cwnd + growth } else { (cwnd + growth).min(ssthresh) }
+}
+
 impl Part for Reno {
     type Config = RenoConfig;
     const FORMS: &'static [Form<RenoConfig>] = &[Form {
