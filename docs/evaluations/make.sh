@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Evaluates every protocol of the table and four QUIC stacks, and puts what came out beside this file:
+# Evaluates every protocol of the table and six controllers of QUIC stacks, and puts what came out beside this file:
 # rfc9743.md those that need nothing of routers, assisted.md those that do. Takes the options of
 # `windward evaluate`; a quick look takes three quarters of an hour on two cores.
 #
@@ -23,6 +23,7 @@ for row in json.load(sys.stdin):
 mapfile -t alone < <(rows alone)
 mapfile -t assisted < <(rows assisted)
 $windward evaluate "${alone[@]}" quinn:cubic quinn:newreno quinn:bbr noq:bbr3 \
+    noq:s2n-cubic noq:s2n-bbr \
     --out target/evaluations/rfc9743 "$@"
 $windward evaluate "${assisted[@]}" --out target/evaluations/assisted "$@"
 for name in rfc9743 assisted; do
