@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use windward_lab::claims::ClaimResult;
 use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
 use windward_lab::experiment::Subject;
 use windward_lab::{LabError, ReportOptions};
@@ -85,7 +86,13 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
     let (runs, index) = (summary.summary.runs, summary.summary.index.display());
     text += &format!("\n{runs} runs; the report is {index}\n");
     output::print(&text)?;
-    effort::strictly(args.effort.strict, &summary.summary.claims)
+    let of_subjects = |claim: &ClaimResult| {
+        let asked = claim.asked.as_ref();
+        asked.is_none_or(|asked| summary.evaluation.subjects.contains(&asked.subject))
+    };
+    let claims: Vec<ClaimResult> =
+        summary.summary.claims.iter().filter(|c| of_subjects(c)).cloned().collect();
+    effort::strictly(args.effort.strict, &claims)
 }
 
 fn subjects_or_none(

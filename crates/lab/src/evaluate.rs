@@ -13,7 +13,6 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 
 use crate::claims::{CheckResult, ClaimResult, Verdict};
-use crate::error::nearest;
 use crate::experiment::{Cast, Effort, Experiment, Subject};
 use crate::report::Section;
 use crate::reproduce::{ReportOptions, ReproductionSummary, reproduce};
@@ -238,7 +237,9 @@ impl Question {
             }
         }
         let company = self.against.as_ref().unwrap_or(&self.suite.against);
-        let mut all = self.subjects.iter().chain(&self.suite.standards).chain(company);
+        let witnesses = self.suite.witnesses(&self.subjects, None)?;
+        let mut all =
+            self.subjects.iter().chain(&self.suite.standards).chain(company).chain(&witnesses);
         all.try_for_each(|subject| check(subject, &self.stacks))?;
         let against = self.against.as_deref();
         let experiments = self.suite.experiments(&self.subjects, against, &self.stacks, effort)?;
@@ -262,7 +263,16 @@ impl Question {
         for wanted in &self.only {
             if !experiments.iter().any(|e| names(e).contains(wanted)) {
                 let all: Vec<String> = experiments.iter().flat_map(names).collect();
-                let hint = nearest(wanted, all.iter().map(String::as_str));
+                let near = windward_sim::suggest::near(wanted, all.iter().map(String::as_str));
+                let hint = match near {
+                    Some(near) => format!("; did you mean `{near}`?"),
+                    None => {
+                        let criteria = self.suite.criteria.iter().map(|c| &*c.id);
+                        let asked = criteria.filter(|id| all.iter().any(|name| name == id));
+                        let criteria = asked.collect::<Vec<_>>().join(", ");
+                        format!("; its criteria are {criteria}, and --list has their parts too")
+                    }
+                };
                 return Err(LabError::Experiment {
                     file: self.suite.file.clone(),
                     line: 0,
@@ -317,7 +327,9 @@ impl Inquiry {
             if self.asked.iter().any(|row| row.id == asked.of_all) {
                 continue;
             }
+            let known = self.question.suite.known.iter().filter(|k| k.claim == asked.of_all);
             let names = self.question.subjects.iter().map(|s| s.name.clone());
+            let names = names.chain(known.map(|k| k.subject.clone()));
             self.asked.push(AskedOfAll {
                 criterion: asked.criterion.clone(),
                 id: asked.of_all.clone(),
@@ -370,8 +382,9 @@ impl Inquiry {
         if subjects.iter().chain(against.iter().flatten()).any(|subject| subject.own.is_some()) {
             return None;
         }
+        let witnesses = suite.witnesses(subjects, None).ok()?;
         let cast = Cast {
-            subjects: subjects.clone(),
+            subjects: [subjects.as_slice(), &witnesses].concat(),
             standards: suite.standards.clone(),
             against: against.clone().unwrap_or_else(|| suite.against.clone()),
         };
@@ -416,14 +429,9 @@ impl Inquiry {
         };
         let criteria: Vec<CriterionAnswers> = suite.criteria.iter().map(criterion).collect();
         let known = suite.known.iter().filter_map(|known| {
-            let column = subjects.iter().position(|s| *s == known.subject)?;
-            let claim = criteria.iter().flat_map(|c| &c.asked).find(|a| a.id == known.claim)?;
-            let answer = &claim.answers[column];
-            Some(KnownAnswer {
-                known: known.clone(),
-                answer: answer.answer,
-                measured: answer.measured.clone(),
-            })
+            let row = self.asked.iter().find(|row| row.id == known.claim)?;
+            let ClaimAnswer { answer, measured, .. } = answer(row, &known.subject);
+            Some(KnownAnswer { known: known.clone(), answer, measured })
         });
         Evaluation { known: known.collect(), subjects, criteria }
     }

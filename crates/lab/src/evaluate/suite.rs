@@ -10,7 +10,7 @@ use toml_edit::Document;
 use windward_sim::stack::Stacks;
 
 use crate::error::nearest;
-use crate::experiment::{Cast, Effort, Experiment, Subject};
+use crate::experiment::{Cast, Claim, Effort, Experiment, Subject};
 use crate::strict_toml::{Section, Source};
 use crate::{LabError, builtin};
 
@@ -157,7 +157,8 @@ impl Suite {
     }
 
     /// The experiments with these subjects in their parts, against those that the suite names or
-    /// `against`; they may be of these stacks.
+    /// `against`; they may be of these stacks. Those of whom something is known take part where it would
+    /// show, so that every report can be held against that, and are asked for that alone.
     ///
     /// # Errors
     /// If anything in one of them is wrong.
@@ -176,8 +177,17 @@ impl Suite {
         let mut experiments: Vec<Experiment> = Vec::new();
         for file in self.files.iter().filter(|f| effort.is_full() || !f.only_full) {
             let beside = |from: &str| Experiment::text_beside(&file.name, from);
-            let experiment = Experiment::parse_with(&file.name, &file.text, &beside, &cast)?;
-            let mut experiment = experiment.with_stacks(stacks).with_protocols(&cast.own());
+            let parse = |cast: &Cast| {
+                let experiment = Experiment::parse_with(&file.name, &file.text, &beside, cast)?;
+                Ok::<_, LabError>(experiment.with_stacks(stacks).with_protocols(&cast.own()))
+            };
+            let mut experiment = parse(&cast)?;
+            let witnesses = self.witnesses(subjects, Some(&experiment))?;
+            if !witnesses.is_empty() {
+                let subjects = [subjects, &witnesses].concat();
+                experiment = parse(&Cast { subjects, ..cast.clone() })?;
+                experiment.claims.retain(|claim| self.is_for(claim, &witnesses));
+            }
             let fail = |message| LabError::Experiment { file: file.name.clone(), line: 0, message };
             if experiment.claims.is_empty() {
                 return Err(fail("nothing is asked in it: a suite's experiment has claims".into()));
@@ -214,6 +224,41 @@ impl Suite {
             });
         }
         Ok(experiments)
+    }
+
+    /// Those of whom something is known that would show in an experiment, or in any, and who are no
+    /// subjects.
+    ///
+    /// # Errors
+    /// If one cannot be a subject.
+    pub(super) fn witnesses(
+        &self,
+        subjects: &[Subject],
+        experiment: Option<&Experiment>,
+    ) -> Result<Vec<Subject>, LabError> {
+        let shows = |known: &&Known| {
+            experiment.is_none_or(|e| {
+                e.claims.iter().filter_map(|c| c.asked.as_ref()).any(|a| a.of_all == known.claim)
+            })
+        };
+        let mut witnesses: Vec<Subject> = Vec::new();
+        for known in self.known.iter().filter(shows) {
+            let witness = Subject::parse(&known.subject).map_err(|message| {
+                LabError::Experiment { file: self.file.clone(), line: 0, message }
+            })?;
+            if subjects.iter().chain(&witnesses).all(|other| other.name != witness.name) {
+                witnesses.push(witness);
+            }
+        }
+        Ok(witnesses)
+    }
+
+    /// Is a claim about a subject, or one of a witness by which something is known?
+    fn is_for(&self, claim: &Claim, witnesses: &[Subject]) -> bool {
+        claim.asked.as_ref().is_none_or(|asked| {
+            witnesses.iter().all(|witness| witness.name != asked.subject)
+                || self.known.iter().any(|k| k.subject == asked.subject && k.claim == asked.of_all)
+        })
     }
 
     /// The text of one of its experiments.

@@ -190,6 +190,30 @@ fn of_many_subjects_a_table_says_which_are_for_general_use() {
 }
 
 #[test]
+fn who_is_known_takes_part_where_it_would_show_and_is_asked_for_nothing_else() {
+    let inquiry = inquiry(&["vegas"]);
+    let asked = |name: &str| -> Vec<&str> {
+        let claims = inquiry.experiments.iter().flat_map(|e| &e.claims);
+        let of = claims.filter_map(|c| c.asked.as_ref()).filter(|a| a.subject == name);
+        of.map(|asked| &*asked.of_all).collect()
+    };
+    assert_eq!(asked("vegas"), ["much", "too-much", "as-much"]);
+    assert_eq!(asked("cubic"), ["much"]);
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let report = ReportOptions::default();
+    let summary =
+        evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
+    assert_eq!(summary.evaluation.subjects, ["vegas"]);
+    assert_eq!(summary.evaluation.known[0].agrees(), Some(true));
+    // Where that is not asked, it has no part.
+    let mut question = question(suite_of(SUITE, ONE).unwrap(), &["vegas"]);
+    question.only = vec!["as-much".to_owned()];
+    let inquiry = question.inquire(&Effort::Quick).unwrap();
+    assert!(inquiry.answers(&[]).known.is_empty());
+}
+
+#[test]
 fn one_part_can_be_asked_alone() {
     let mut question = question(suite_of(SUITE, ONE).unwrap(), &["cubic"]);
     question.only = vec!["as-much".to_owned()];
