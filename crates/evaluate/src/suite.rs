@@ -140,12 +140,13 @@ mod tests {
         fn on_ack(&mut self, _: &Ack) {}
     }
 
-    fn high_loss<C: Controller + 'static>(
+    /// Whether its queue before a deep buffer is none worse than that of standards.
+    fn queue<C: Controller + 'static>(
         make: impl Fn() -> C + Send + Sync + 'static,
         name: &str,
     ) -> Report {
         let folder = tempfile::tempdir().unwrap();
-        let builder = evaluate(make).named(name).only(["high-loss"]);
+        let builder = evaluate(make).named(name).only(["no-worse-queue"]);
         let report = builder.report("rfc9743", folder.path()).unwrap();
         assert!(report.index.exists());
         report
@@ -153,11 +154,11 @@ mod tests {
 
     #[test]
     fn a_suite_tells_one_that_gives_way_from_one_that_does_not() {
-        let aimd = high_loss(|| Aimd(15_000), "aimd");
-        assert_eq!(aimd.answers, [("high-loss".to_owned(), Answer::Meets)], "{aimd:?}");
+        let aimd = queue(|| Aimd(15_000), "aimd");
+        assert_eq!(aimd.answers, [("bufferbloat".to_owned(), Answer::Meets)], "{aimd:?}");
         assert_eq!((aimd.general_use, &*aimd.troubles), (Some(true), &[][..]));
-        let flood = high_loss(|| Flood, "flood");
-        assert_eq!(flood.answers, [("high-loss".to_owned(), Answer::DoesNot)], "{flood:?}");
+        let flood = queue(|| Flood, "flood");
+        assert_eq!(flood.answers, [("bufferbloat".to_owned(), Answer::DoesNot)], "{flood:?}");
         assert_eq!(flood.general_use, Some(false));
     }
 
