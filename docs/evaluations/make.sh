@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Evaluates every protocol of the table and six controllers of QUIC stacks, and puts what came out beside this file:
 # rfc9743.md those that need nothing of routers, assisted.md those that do. Takes the options of
-# `windward evaluate`; a quick look takes three quarters of an hour on two cores.
+# `windward evaluate`; a quick look takes half an hour on two cores.
 #
 #   docs/evaluations/make.sh --quick
 
@@ -30,3 +30,4 @@ for name in rfc9743 assisted; do
     cp "target/evaluations/$name/evaluation.md" "docs/evaluations/$name.md"
     cp "target/evaluations/$name/evaluation.json" "docs/evaluations/$name.json"
 done
+python3 docs/evaluations/table.py
