@@ -223,8 +223,9 @@ impl Question {
     /// If a subject cannot be built at all, something named in `only` does not exist, or anything in
     /// the suite is wrong.
     pub fn inquire(self, effort: &Effort) -> Result<Inquiry, LabError> {
+        // No file has said it.
         let fail = |message: String| LabError::Experiment {
-            file: self.suite.file.clone(),
+            file: "evaluate".to_owned(),
             line: 0,
             message,
         };

@@ -32,7 +32,7 @@ impl Subject {
             Some((name, _)) => {
                 return Err(format!(
                     "`{text}`: after `{name}=` comes a composition in braces, as \
-                     '{name}={{ window = \"cubic\", recovery = \"rack\" }}'"
+                     '{name}={{ window = \"cubic\", recovery = \"rack\" }}', or FILE.py:CLASS"
                 ));
             }
             None => (text.trim(), text.trim()),
