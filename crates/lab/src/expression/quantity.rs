@@ -123,6 +123,8 @@ static QUANTITIES: &[Quantity] = &[
     }),
     group("idle_periods", |of| of.flows(0).map(|f| f.idle_periods as f64).sum()),
     share(group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps)))),
+    share(group("epsilon", epsilon)),
+    quantity("convergence", CONVERGENCE, convergence),
     share(link("utilization", |of| of.link(0).utilization)),
     link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64),
     link("mean_queue", |of| of.link(0).mean_queue_packets),
@@ -467,6 +469,35 @@ fn throughput_between(of: &Inputs<'_>) -> f64 {
     mean(within.map(|(_, throughput)| *throughput))
 }
 
+/// An allocation is epsilon-fair if the flow with least has at least (1 - epsilon) of what the one with
+/// most has (RFC 5166 section 2.3.3); the least epsilon for which this one is.
+fn epsilon(of: &Inputs<'_>) -> f64 {
+    let (least, most) =
+        of.flows(0).fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), flow| {
+            (least.min(flow.goodput_bps), most.max(flow.goodput_bps))
+        });
+    1.0 - least / most
+}
+
+const CONVERGENCE: &[Takes] =
+    &[Takes::Group, Takes::Group, Takes::Share("share"), Takes::Number("seconds")];
+
+/// From the start of the first group on, how long it is until it has `share` of what the second has, on the
+/// mean of so many seconds; the rest of the run if it never has.
+fn convergence(of: &Inputs<'_>) -> f64 {
+    let (share, seconds) = (of.number(2), of.number(3));
+    let width = of.scenario.bin.as_secs_f64();
+    let start = of.flows(0).map(|f| f.start.as_secs_f64()).fold(f64::NAN, f64::min);
+    let (late, early) = (&of.group(0).throughput_bins, &of.group(1).throughput_bins);
+    let bins = ((seconds / width).round() as usize).max(1);
+    // Bins that begin before it are not its own.
+    let first = (start / width).ceil() as usize;
+    let sum = |bins: &[f64]| bins.iter().sum::<f64>();
+    let has = |bin: &usize| sum(&late[*bin..bin + bins]) >= share * sum(&early[*bin..bin + bins]);
+    let found = (first..(late.len() + 1).saturating_sub(bins)).find(has);
+    found.map_or(late.len() as f64 * width, |bin| bin as f64 * width) - start
+}
+
 const FOLLOWED: &[Takes] =
     &[Takes::Group, Takes::Link, Takes::Number("share"), Takes::Number("seconds")];
 
@@ -725,6 +756,7 @@ mod tests {
         link.reordered = 190;
         outcome.groups[0].throughput_bins = vec![0.0, 9e6, 4e6, 6e6];
         outcome.groups[0].first_bin = 2;
+        outcome.groups[1].throughput_bins = vec![10e6; 4];
         let times = (0..13).map(|n| Time::ZERO + Duration::from_millis(500 * n));
         let windows = |peak: f64| [vec![99.0, 99.0, peak], vec![2.0; 10]].concat();
         outcome.samples = Some(Samples {
@@ -743,9 +775,15 @@ mod tests {
             ("lossy_periods(bottleneck, 0.09)", 6.0), // those before too
             ("lossy_periods(bottleneck, 0.3)", 0.0), // 40 was during the warm-up
             ("jain_of(tcp)", 0.8),
-            ("idle(tcp)", 1.0),         // (1.5 + 0.5) / 2
-            ("longest_idle(tcp)", 0.9), // of 0.9 and 0.5
-            ("idle_periods(tcp)", 3.0), // 2 + 1
+            ("epsilon(tcp)", 1.0 - 1.0 / 3.0),
+            // It starts at once. The first second with half of what the other has: 0 + 9 of 10 + 10.
+            ("convergence(tcp, udp, 0.4, 1)", 0.0),
+            ("convergence(tcp, udp, 0.5, 1)", 0.5), // 9 + 4 of 20
+            ("convergence(tcp, udp, 0.9, 0.5)", 0.5), // 9 of 10
+            ("convergence(tcp, udp, 1, 1)", 2.0),   // never, in four bins of half a second
+            ("idle(tcp)", 1.0),                     // (1.5 + 0.5) / 2
+            ("longest_idle(tcp)", 0.9),             // of 0.9 and 0.5
+            ("idle_periods(tcp)", 3.0),             // 2 + 1
             ("max_cwnd(tcp)", 8.0),
             ("lowest_bin(tcp)", 4e6),
             ("highest_bin(tcp)", 6e6),
