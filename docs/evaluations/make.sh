@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Evaluates every protocol of the table and six controllers of QUIC stacks, and puts what came out beside this file:
-# rfc9743.md those that need nothing of routers, assisted.md those that do. Takes the options of
-# `windward evaluate`; a quick look takes half an hour on two cores.
+# rfc9743.md those that need nothing of routers, assisted.md those that do. The former are asked all that `--full`
+# asks, which takes an hour and a half on two cores, the latter what `--quick` asks; the options of `windward evaluate`
+# for the former may be given, as in
 #
 #   docs/evaluations/make.sh --quick
 
@@ -24,8 +25,8 @@ mapfile -t alone < <(rows alone)
 mapfile -t assisted < <(rows assisted)
 $windward evaluate "${alone[@]}" quinn:cubic quinn:newreno quinn:bbr noq:bbr3 \
     noq:s2n-cubic noq:s2n-bbr \
-    --out target/evaluations/rfc9743 "$@"
-$windward evaluate "${assisted[@]}" --out target/evaluations/assisted "$@"
+    --out target/evaluations/rfc9743 "${@:---full}"
+$windward evaluate "${assisted[@]}" --quick --out target/evaluations/assisted
 for name in rfc9743 assisted; do
     cp "target/evaluations/$name/evaluation.md" "docs/evaluations/$name.md"
     cp "target/evaluations/$name/evaluation.json" "docs/evaluations/$name.json"
