@@ -11,6 +11,7 @@ mod full_queue;
 mod isolated_loss;
 mod jitter_ratio;
 mod oracle;
+mod queue_level;
 mod rate_gap;
 mod spike;
 mod spike_or_rate_gap;
@@ -20,6 +21,7 @@ pub use error_share::{CetenConfig, TimeoutResponse};
 pub use full_queue::FullQueueConfig;
 pub use isolated_loss::{IsolatedLossConfig, IsolatedRule};
 pub use jitter_ratio::{Jitter, JitterTimeouts, JtcpConfig, Span};
+pub use queue_level::QueueLevelConfig;
 pub use rate_gap::{RateGapConfig, Reading};
 pub use spike::SpikeConfig;
 pub use spike_or_rate_gap::SpikeOrRateGapConfig;
@@ -158,6 +160,7 @@ axis! {
     ErrorShare: Box<error_share::ErrorShare>,
     FullQueue: Box<full_queue::FullQueue>,
     IsolatedLoss: Box<isolated_loss::IsolatedLoss>,
+    QueueLevel: Box<queue_level::QueueLevel>,
 }
 
 impl Discrimination {

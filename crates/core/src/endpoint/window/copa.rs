@@ -30,10 +30,9 @@
 //!   paper says nothing. Nor does it of ECN marks: they are not answered.
 //! - A loss that may be corruption halves 1 / delta by as much as congestion is likely.
 
-use std::collections::VecDeque;
-
 use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
+use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Kind, Part, Words};
 use crate::units::{Duration, Time};
@@ -73,33 +72,6 @@ crate::parameters! {
     competitive: Kind::Bool, "", "compete with flows that fill the queue";
 }
 
-/// RTT samples of a stretch of time, of which the least or the greatest is wanted: candidates in
-/// order of time, each better than all before it that are gone.
-#[derive(Debug, Clone, Default)]
-struct Extreme(VecDeque<(Time, Duration)>);
-
-impl Extreme {
-    fn update(
-        &mut self,
-        now: Time,
-        rtt: Duration,
-        span: Duration,
-        beats: fn(&Duration, &Duration) -> bool,
-    ) {
-        while self.0.back().is_some_and(|(_, old)| !beats(old, &rtt)) {
-            self.0.pop_back();
-        }
-        self.0.push_back((now, rtt));
-        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.since(*at) > span) {
-            self.0.pop_front();
-        }
-    }
-    /// Zero before the first sample.
-    fn value(&self) -> Duration {
-        self.0.front().map_or(Duration::ZERO, |(_, rtt)| *rtt)
-    }
-}
-
 /// The state of Copa.
 #[derive(Debug, Clone)]
 pub struct Copa {
@@ -115,15 +87,20 @@ pub struct Copa {
     steady: u32,
 
     srtt: Duration,
-    standing: Extreme,
-    least: Extreme,
-    greatest: Extreme,
+    standing: Least<Duration>,
+    least: Least<Duration>,
+    greatest: Greatest<Duration>,
     /// When the queue was nearly empty last.
     last_empty: Time,
 
     /// When this round trip began, and the window then.
     round: (Time, f64),
     lost_in_round: bool,
+}
+
+/// Zero before the first sample.
+fn seconds(rtt: Option<Duration>) -> f64 {
+    rtt.map_or(0.0, Duration::as_secs_f64)
 }
 
 impl Part for Copa {
@@ -158,9 +135,9 @@ impl Copa {
             is_up: true,
             steady: 0,
             srtt: Duration::ZERO,
-            standing: Extreme::default(),
-            least: Extreme::default(),
-            greatest: Extreme::default(),
+            standing: Least::default(),
+            least: Least::default(),
+            greatest: Greatest::default(),
             last_empty: Time::ZERO,
             round: (Time::ZERO, endpoint.initial_window),
             lost_in_round: false,
@@ -174,12 +151,12 @@ impl Copa {
         } else {
             self.srtt = self.srtt.mul_f64(7.0 / 8.0) + rtt.mul_f64(1.0 / 8.0);
         }
-        self.standing.update(now, rtt, self.srtt.mul_f64(0.5), Duration::lt);
-        self.least.update(now, rtt, MIN_RTT_WINDOW, Duration::lt);
+        self.standing.update(now, rtt, self.srtt.mul_f64(0.5));
+        self.least.update(now, rtt, MIN_RTT_WINDOW);
         let rounds = self.srtt.saturating_mul(MAX_RTT_ROUNDS);
-        self.greatest.update(now, rtt, rounds, Duration::gt);
-        let least = self.least.value().as_secs_f64();
-        let swing = self.greatest.value().as_secs_f64() - least;
+        self.greatest.update(now, rtt, rounds);
+        let least = seconds(self.least.get());
+        let swing = seconds(self.greatest.get()) - least;
         if self.queueing_delay() <= NEARLY_EMPTY * swing {
             self.last_empty = now;
         }
@@ -187,7 +164,7 @@ impl Copa {
 
     /// dq, seconds.
     fn queueing_delay(&self) -> f64 {
-        self.standing.value().as_secs_f64() - self.least.value().as_secs_f64()
+        seconds(self.standing.get()) - seconds(self.least.get())
     }
 
     /// Has the queue not been nearly empty for long?
@@ -229,7 +206,7 @@ impl CongestionControl for Copa {
         self.cwnd
     }
     fn pacing_rate(&self) -> Option<f64> {
-        let standing = self.standing.value().as_secs_f64();
+        let standing = seconds(self.standing.get());
         (standing > 0.0).then(|| 2.0 * self.cwnd / standing)
     }
     fn phase(&self) -> Option<&'static str> {
@@ -241,7 +218,7 @@ impl CongestionControl for Copa {
         self.measure(now, now.since(ack.sent));
         let delivered = ack.delivered as f64;
         let (rate, queue) =
-            (self.cwnd / self.standing.value().as_secs_f64(), self.queueing_delay());
+            (self.cwnd / seconds(self.standing.get()), self.queueing_delay());
         // rate <= packets / dq, where dq may be zero.
         let is_below = rate * queue <= self.packets;
         self.in_slow_start &= is_below;

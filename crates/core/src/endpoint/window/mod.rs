@@ -20,6 +20,7 @@ mod new_jersey;
 mod prague;
 mod reno;
 mod start_up;
+mod upwind;
 mod vegas;
 mod veno;
 mod westwood;
@@ -38,6 +39,7 @@ pub use new_jersey::{JerseyRtt, NewJerseyConfig};
 pub use prague::PragueConfig;
 pub use reno::RenoConfig;
 pub use start_up::{StartUpConfig, StartUpKind};
+pub use upwind::UpwindConfig;
 pub use vegas::VegasConfig;
 pub use westwood::WestwoodConfig;
 pub use xcp::XcpConfig;
@@ -337,6 +339,7 @@ axis! {
     Highspeed: Box<highspeed::Highspeed>,
     Cuback: Box<cuback::Cuback>,
     Abba: Box<abba::Abba>,
+    Upwind: Box<upwind::Upwind>,
     Fixed: fixed::Fixed,
 }
 

@@ -1,0 +1,75 @@
+//! The least or the greatest of what was seen over a stretch of time.
+
+use std::collections::VecDeque;
+
+use crate::units::{Duration, Time};
+
+/// Candidates in order of time, each beaten by all before it.
+#[derive(Debug, Clone, Default)]
+struct Candidates<T>(VecDeque<(Time, T)>);
+
+impl<T: Copy> Candidates<T> {
+    #[inline]
+    fn update(&mut self, now: Time, sample: T, span: Duration, stays: impl Fn(&T) -> bool) {
+        while self.0.back().is_some_and(|(_, old)| !stays(old)) {
+            self.0.pop_back();
+        }
+        self.0.push_back((now, sample));
+        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.since(*at) > span) {
+            self.0.pop_front();
+        }
+    }
+}
+
+/// The least sample of a stretch of time.
+#[derive(Debug, Clone, Default)]
+pub(in crate::endpoint) struct Least<T>(Candidates<T>);
+
+impl<T: Copy + PartialOrd> Least<T> {
+    /// `sample` was taken `now`; what is older than `span` no longer counts, the latest always does.
+    pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
+        self.0.update(now, sample, span, |old| *old < sample);
+    }
+    /// The least; `None` before the first sample.
+    pub(in crate::endpoint) fn get(&self) -> Option<T> {
+        self.0.0.front().map(|(_, sample)| *sample)
+    }
+}
+
+/// The greatest sample of a stretch of time.
+#[derive(Debug, Clone, Default)]
+pub(in crate::endpoint) struct Greatest<T>(Candidates<T>);
+
+impl<T: Copy + PartialOrd> Greatest<T> {
+    /// As [`Least::update`].
+    pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
+        self.0.update(now, sample, span, |old| *old > sample);
+    }
+    /// The greatest; `None` before the first sample.
+    pub(in crate::endpoint) fn get(&self) -> Option<T> {
+        self.0.0.front().map(|(_, sample)| *sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_extremes_are_forgotten_but_never_the_last() {
+        let at = |s: u64| Time::ZERO + Duration::from_secs(s);
+        let span = Duration::from_secs(3);
+        let (mut least, mut greatest) = (Least::default(), Greatest::default());
+        assert_eq!((least.get(), greatest.get()), (None, None));
+        let seen: Vec<_> = [(1, 5), (2, 3), (3, 4), (5, 6), (6, 7), (20, 1)]
+            .into_iter()
+            .map(|(s, sample)| {
+                least.update(at(s), sample, span);
+                greatest.update(at(s), sample, span);
+                (least.get().unwrap(), greatest.get().unwrap())
+            })
+            .collect();
+        // At 6 s the 3 of 2 s is gone, and at 20 s all but the last.
+        assert_eq!(seen, [(5, 5), (3, 5), (3, 5), (3, 6), (4, 7), (1, 1)]);
+    }
+}

@@ -1,0 +1,88 @@
+//! What round-trip times say of the queue.
+
+use crate::endpoint::estimator::{Greatest, Least, RateSample};
+use crate::units::{Duration, Time};
+
+/// How long the RTT of an empty queue is remembered, and no less than [`BASE_ROUNDS`].
+const BASE_SPAN: Duration = Duration::from_secs(60);
+const BASE_ROUNDS: u64 = 40;
+/// The shortest block of samples whose mean is taken.
+const BLOCK: usize = 4;
+/// Round trips over which the greatest RTT is taken.
+const SWING_ROUNDS: u64 = 4;
+
+/// Round-trip times, by single samples and by means over quarters of a round trip, which noise
+/// moves less. Seconds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Queue {
+    srtt: f64,
+    floor: Least<f64>,
+    /// The least sample of the last eighth and of the last half of a round trip.
+    eighth: Least<f64>,
+    half: Least<f64>,
+    swing: Greatest<f64>,
+    block: Block,
+    /// Means of blocks: the least of late, and of all that is remembered.
+    recent: Least<f64>,
+    base: Least<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    began: Time,
+    samples: usize,
+    sum: f64,
+}
+
+impl Queue {
+    pub(super) fn on_sample(&mut self, sample: &RateSample) {
+        let (now, rtt) = (sample.now, sample.rtt.as_secs_f64());
+        self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
+        let srtt = Duration::from_secs_f64(self.srtt);
+        let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
+        self.floor.update(now, rtt, remembered);
+        self.eighth.update(now, rtt, srtt.mul_f64(0.125));
+        self.half.update(now, rtt, srtt.mul_f64(0.5));
+        self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
+        self.block.sum += rtt;
+        self.block.samples += 1;
+        let is_whole =
+            self.block.samples >= BLOCK && now.since(self.block.began) >= srtt.mul_f64(0.25);
+        if is_whole || self.base.get().is_none() {
+            let mean = self.block.sum / self.block.samples as f64;
+            self.base.update(now, mean, remembered);
+            self.recent.update(now, mean, srtt.mul_f64(0.5));
+            self.block = Block { began: now, ..Block::default() };
+        }
+    }
+
+    /// The smoothed RTT; zero before the first sample.
+    pub(super) fn srtt(&self) -> f64 {
+        self.srtt
+    }
+    /// R0: the least RTT.
+    pub(super) fn floor(&self) -> f64 {
+        self.floor.get().unwrap_or(0.0)
+    }
+    /// The RTT of the packets that wait now.
+    pub(super) fn standing(&self) -> f64 {
+        self.half.get().unwrap_or(0.0)
+    }
+    /// dq: how long packets wait, by means.
+    pub(super) fn delay(&self) -> f64 {
+        let (recent, base) = (self.recent.get(), self.base.get());
+        recent.zip(base).map_or(0.0, |(recent, base)| (recent - base).max(0.0))
+    }
+    /// How long they wait at the least right now: sooner known, and more prone to noise.
+    pub(super) fn delay_now(&self) -> f64 {
+        self.eighth.get().map_or(0.0, |rtt| rtt - self.floor())
+    }
+    pub(super) fn standing_now(&self) -> f64 {
+        self.eighth.get().unwrap_or(0.0)
+    }
+    /// Is hardly anything waiting: a tenth of what did within four round trips, or 2 % of the RTT?
+    pub(super) fn is_nearly_empty(&self) -> bool {
+        let swing = self.swing.get().map_or(0.0, |rtt| rtt - self.floor());
+        self.delay() < (0.1 * swing).max(0.02 * self.floor())
+    }
+}

@@ -1,0 +1,65 @@
+//! Round trips: what each delivered and lost.
+
+use crate::endpoint::estimator::{Greatest, Least, RateSample};
+use crate::units::{Duration, Time};
+
+/// What was delivered and lost, round trip by round trip.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rounds {
+    /// How many are over.
+    pub(super) count: u64,
+    /// Packets per second delivered in the last one.
+    pub(super) rate: f64,
+    /// The greatest of the last three.
+    pub(super) best_of_three: f64,
+    rates: [f64; 3],
+    /// The share of packets lost in the last one.
+    pub(super) lost: f64,
+    /// One is over when a packet is delivered that was sent after so many were.
+    ends: u64,
+    began: (Time, u64),
+    lost_now: u64,
+    least_lost: Least<f64>,
+    bandwidth: Greatest<f64>,
+}
+
+impl Rounds {
+    /// One more packet was lost.
+    pub(super) fn on_lost(&mut self) {
+        self.lost_now += 1;
+    }
+
+    /// Returns whether a round trip is over.
+    pub(super) fn on_sample(&mut self, sample: &RateSample, srtt: f64) -> bool {
+        let now = sample.now;
+        let srtt = Duration::from_secs_f64(srtt);
+        self.bandwidth.update(now, sample.rate, srtt.saturating_mul(10));
+        if sample.prior_delivered < self.ends {
+            return false;
+        }
+        self.ends = sample.total_delivered;
+        self.count += 1;
+        let passed = now.since(self.began.0).as_secs_f64();
+        let delivered = (sample.total_delivered - self.began.1) as f64;
+        if passed > 0.0 {
+            self.rate = delivered / passed;
+        }
+        let lost = self.lost_now as f64;
+        self.lost = lost / (lost + delivered).max(1.0);
+        self.least_lost.update(now, self.lost, srtt.saturating_mul(60));
+        self.rates = [self.rates[1], self.rates[2], self.rate];
+        self.best_of_three = self.rates.into_iter().fold(0.0, f64::max);
+        self.lost_now = 0;
+        self.began = (now, sample.total_delivered);
+        true
+    }
+
+    /// The greatest delivery rate of ten round trips, packets per second.
+    pub(super) fn bandwidth(&self) -> f64 {
+        self.bandwidth.get().unwrap_or(0.0)
+    }
+    /// The least share of packets that a round trip of the last sixty lost: that of the path itself.
+    pub(super) fn least_lost(&self) -> f64 {
+        self.least_lost.get().unwrap_or(0.0)
+    }
+}
