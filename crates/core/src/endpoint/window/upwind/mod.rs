@@ -12,13 +12,16 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
-use crate::units::Time;
+use crate::units::{Duration, Time};
 
 use queue::Queue;
 use rounds::Rounds;
 
 /// The least window, packets: what keeps acknowledgments coming fast enough to find losses.
-const LEAST: f64 = 4.0;
+const LEAST: f64 = 2.0;
+
+/// How long it is known at least that somebody fills the queue.
+const KNOWN: Duration = Duration::from_secs(20);
 
 /// Parameters of Upwind.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +56,8 @@ enum Mode {
     Competitive,
     /// Competitive, and holding back for some round trips: is it still needed?
     Yield,
+    /// The queue marks: the shadow is the window.
+    Marked,
 }
 
 /// The state of Upwind.
@@ -118,6 +123,11 @@ struct Rivalry {
     rate: f64,
     look: u64,
     yielded: Time,
+    /// Until then somebody is known to fill the queue, because it overflowed, and to be marked.
+    known_until: Time,
+    marked_until: Time,
+    /// When the queue was seen to overflow last.
+    overflowed: Option<Time>,
     /// Was there congestion in the last round trip?
     cut: Option<u64>,
 }
@@ -169,6 +179,9 @@ impl Upwind {
                 rate: 0.0,
                 look: 0,
                 yielded: Time::ZERO,
+                known_until: Time::ZERO,
+                marked_until: Time::ZERO,
+                overflowed: None,
                 cut: None,
             },
         }
@@ -280,9 +293,23 @@ impl Upwind {
 
     fn compete(&mut self, sample: &RateSample, is_over: bool) {
         let acked = sample.newly_acked as f64;
-        self.shadow += acked / self.shadow.max(1.0);
+        let now = sample.now;
+        if now < self.rivalry.known_until || matches!(self.mode, Mode::Delay | Mode::Marked) {
+            self.shadow += acked / self.shadow.max(1.0);
+        } else {
+            // A queue that never overflows is that of others who go by delay.
+            self.shadow -= 0.01 * acked;
+        }
+        self.shadow = self.shadow.max(2.0);
         match self.mode {
             Mode::StartUp => {}
+            Mode::Marked => {
+                self.cwnd = self.shadow;
+                if sample.now >= self.rivalry.marked_until {
+                    self.leave(sample.now);
+                    self.top = self.cwnd;
+                }
+            }
             Mode::Delay => self.watch(sample.now, is_over),
             Mode::Yield => self.hold_back(sample.now),
             Mode::Competitive => self.keep_up(sample.now, acked, is_over),
@@ -297,7 +324,7 @@ impl Upwind {
             return;
         }
         self.top = (self.top * 0.998).max(self.cwnd);
-        let ceded = self.cwnd < 0.7 * self.shadow - LEAST;
+        let ceded = self.cwnd < 0.7 * self.shadow - 4.0;
         if self.rivalry.since_short >= 5 || self.rivalry.since_empty >= 20 || ceded {
             self.mode = Mode::Competitive;
             self.rivalry.entered = self.rounds.count;
@@ -365,6 +392,21 @@ impl Upwind {
         }
     }
 
+    /// Until when others are known to be there who were noticed now: a NewReno of that window would
+    /// have filled the queue twice.
+    fn known(&self, now: Time) -> Time {
+        let srtt = Duration::from_secs_f64(self.queue.srtt());
+        now + KNOWN.max(srtt.mul_f64(2.0 * self.shadow))
+    }
+
+    /// The queue is full. Who filled it will have done so again after twice the time that it took.
+    fn on_overflow(&mut self, now: Time) {
+        let since = self.rivalry.overflowed.replace(now).map_or(Duration::ZERO, |last| now.since(last));
+        let srtt = Duration::from_secs_f64(self.queue.srtt());
+        let span = KNOWN.max(since.saturating_mul(2)).max(srtt.mul_f64(2.0 * self.shadow));
+        self.rivalry.known_until = self.rivalry.known_until.max(now + span);
+    }
+
     fn leave(&mut self, now: Time) {
         self.mode = Mode::Delay;
         self.rivalry.yielded = now;
@@ -390,6 +432,7 @@ impl CongestionControl for Upwind {
             Mode::Delay => "delay",
             Mode::Competitive => "competitive",
             Mode::Yield => "yield",
+            Mode::Marked => "marked",
         })
     }
 
@@ -420,7 +463,7 @@ impl CongestionControl for Upwind {
             Mode::StartUp => self.start_up(sample, is_over),
             Mode::Delay => self.step(sample, is_over),
             Mode::Competitive if self.cwnd >= self.shadow => self.step(sample, is_over),
-            Mode::Competitive | Mode::Yield => {}
+            Mode::Competitive | Mode::Yield | Mode::Marked => {}
         }
         if self.mode != Mode::StartUp {
             if self.config.competitive {
@@ -435,8 +478,20 @@ impl CongestionControl for Upwind {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
+        let now = event.path.now;
+        if event.marked {
+            let window = if self.mode == Mode::Marked { self.shadow } else { self.cwnd };
+            self.shadow = (window * 0.5).max(2.0);
+            self.cwnd = self.shadow;
+            self.mode = Mode::Marked;
+            self.rivalry.marked_until = self.known(now);
+            return;
+        }
         if self.mode == Mode::StartUp {
             return;
+        }
+        if event.probability.get() >= 0.25 {
+            self.on_overflow(now);
         }
         self.rivalry.cut = Some(self.rounds.count);
         let cut = (self.shadow * event.kept(0.5)).max(2.0);

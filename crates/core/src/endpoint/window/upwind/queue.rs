@@ -8,8 +8,12 @@ const BASE_SPAN: Duration = Duration::from_secs(60);
 const BASE_ROUNDS: u64 = 40;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
+/// By how many standard deviations of a mean the least of many is below what it should be.
+const ALLOWANCE: f64 = 3.0;
 /// Round trips over which the greatest RTT is taken.
 const SWING_ROUNDS: u64 = 4;
+/// Round trips over which a full queue is remembered.
+const FULL_ROUNDS: u64 = 400;
 
 /// Round-trip times, by single samples and by means over quarters of a round trip, which noise
 /// moves less. Seconds.
@@ -25,6 +29,11 @@ pub(super) struct Queue {
     /// Means of blocks: the least of late, and of all that is remembered.
     recent: Least<f64>,
     base: Least<f64>,
+    /// The variance of such a mean.
+    variance: f64,
+    /// The greatest mean, and whether the queue has been clearly shorter since.
+    full: Greatest<f64>,
+    has_dipped: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,10 +41,12 @@ struct Block {
     began: Time,
     samples: usize,
     sum: f64,
+    squares: f64,
 }
 
 impl Queue {
-    pub(super) fn on_sample(&mut self, sample: &RateSample) {
+    /// Returns whether the queue is as long again as it ever was lately: it overflows.
+    pub(super) fn on_sample(&mut self, sample: &RateSample) -> bool {
         let (now, rtt) = (sample.now, sample.rtt.as_secs_f64());
         self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
         let srtt = Duration::from_secs_f64(self.srtt);
@@ -44,16 +55,35 @@ impl Queue {
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
         self.half.update(now, rtt, srtt.mul_f64(0.5));
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
-        self.block.sum += rtt;
+        let above = rtt - self.floor();
+        self.block.sum += above;
+        self.block.squares += above * above;
         self.block.samples += 1;
         let is_whole =
             self.block.samples >= BLOCK && now.since(self.block.began) >= srtt.mul_f64(0.25);
         if is_whole || self.base.get().is_none() {
-            let mean = self.block.sum / self.block.samples as f64;
+            let samples = self.block.samples as f64;
+            let mean = self.block.sum / samples;
+            let variance = (self.block.squares / samples - mean * mean).max(0.0) / samples;
+            self.variance += (variance - self.variance) / 16.0;
+            let mean = mean + self.floor();
             self.base.update(now, mean, remembered);
             self.recent.update(now, mean, srtt.mul_f64(0.5));
             self.block = Block { began: now, ..Block::default() };
+            return self.is_full_again(now, mean);
         }
+        false
+    }
+
+    fn is_full_again(&mut self, now: Time, mean: f64) -> bool {
+        let base = self.base.get().unwrap_or(mean);
+        let range = self.full.get().unwrap_or(mean) - base;
+        let srtt = Duration::from_secs_f64(self.srtt);
+        self.full.update(now, mean, BASE_SPAN.max(srtt.saturating_mul(FULL_ROUNDS)));
+        let level = if range > 0.1 * base { (mean - base) / range } else { 0.0 };
+        let is_full = self.has_dipped && level >= 0.95;
+        self.has_dipped = (self.has_dipped || level < 0.8) && !is_full;
+        is_full
     }
 
     /// The smoothed RTT; zero before the first sample.
@@ -68,10 +98,11 @@ impl Queue {
     pub(super) fn standing(&self) -> f64 {
         self.half.get().unwrap_or(0.0)
     }
-    /// dq: how long packets wait, by means.
+    /// dq: how long packets wait, by means, beyond what may be noise.
     pub(super) fn delay(&self) -> f64 {
         let (recent, base) = (self.recent.get(), self.base.get());
-        recent.zip(base).map_or(0.0, |(recent, base)| (recent - base).max(0.0))
+        let noise = ALLOWANCE * libm::sqrt(self.variance);
+        recent.zip(base).map_or(0.0, |(recent, base)| (recent - base - noise).max(0.0))
     }
     /// How long they wait at the least right now: sooner known, and more prone to noise.
     pub(super) fn delay_now(&self) -> f64 {
