@@ -76,6 +76,8 @@ pub struct Upwind {
     /// The largest window lately, above which the shadow does not grow in delay mode.
     top: f64,
     rivalry: Rivalry,
+    /// The window and the delay when the delay became much longer than its own doing.
+    step: Option<(f64, f64)>,
 }
 
 /// Is the pipe full, in start-up?
@@ -184,6 +186,7 @@ impl Upwind {
                 overflowed: None,
                 cut: None,
             },
+            step: None,
         }
     }
 
@@ -257,6 +260,22 @@ impl Upwind {
         } else {
             let excess = 0.5 * (self.backlog() - self.target());
             self.cwnd -= step.max(excess) * share;
+        }
+    }
+
+    /// A delay that stays as it is while the window shrinks is no queue: the path has become longer.
+    fn judge_step(&mut self) {
+        let delay = self.queue.delay();
+        match self.step {
+            Some((window, was)) if (delay - was).abs() <= 0.2 * was => {
+                if self.cwnd <= 0.7 * window {
+                    self.queue.forget();
+                    self.cwnd = window;
+                    self.step = None;
+                    self.turn(false);
+                }
+            }
+            _ => self.step = (self.backlog() >= 5.0 * self.target()).then_some((self.cwnd, delay)),
         }
     }
 
@@ -452,6 +471,9 @@ impl CongestionControl for Upwind {
             self.rivalry.since_empty += 1;
             self.rivalry.since_short += 1;
         }
+        if is_over && self.mode != Mode::StartUp {
+            self.judge_step();
+        }
         let is_empty = self.queue.is_nearly_empty();
         if is_empty {
             self.rivalry.since_empty = 0;
@@ -501,6 +523,9 @@ impl CongestionControl for Upwind {
             if self.mode == Mode::Competitive {
                 self.cwnd = (self.cwnd - excess).max(cut);
             }
+        }
+        if self.mode == Mode::Delay && event.probability.get() >= 0.25 {
+            self.cwnd *= event.kept(0.5);
         }
     }
 

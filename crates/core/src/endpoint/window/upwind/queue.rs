@@ -4,7 +4,7 @@ use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
 /// How long the RTT of an empty queue is remembered, and no less than [`BASE_ROUNDS`].
-const BASE_SPAN: Duration = Duration::from_secs(60);
+const BASE_SPAN: Duration = Duration::from_secs(30);
 const BASE_ROUNDS: u64 = 40;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
@@ -12,9 +12,6 @@ const BLOCK: usize = 4;
 const ALLOWANCE: f64 = 3.0;
 /// Round trips over which the greatest RTT is taken.
 const SWING_ROUNDS: u64 = 4;
-/// Round trips over which a full queue is remembered.
-const FULL_ROUNDS: u64 = 400;
-
 /// Round-trip times, by single samples and by means over quarters of a round trip, which noise
 /// moves less. Seconds.
 #[derive(Debug, Clone, Default)]
@@ -31,9 +28,6 @@ pub(super) struct Queue {
     base: Least<f64>,
     /// The variance of such a mean.
     variance: f64,
-    /// The greatest mean, and whether the queue has been clearly shorter since.
-    full: Greatest<f64>,
-    has_dipped: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,8 +39,7 @@ struct Block {
 }
 
 impl Queue {
-    /// Returns whether the queue is as long again as it ever was lately: it overflows.
-    pub(super) fn on_sample(&mut self, sample: &RateSample) -> bool {
+    pub(super) fn on_sample(&mut self, sample: &RateSample) {
         let (now, rtt) = (sample.now, sample.rtt.as_secs_f64());
         self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
         let srtt = Duration::from_secs_f64(self.srtt);
@@ -70,20 +63,13 @@ impl Queue {
             self.base.update(now, mean, remembered);
             self.recent.update(now, mean, srtt.mul_f64(0.5));
             self.block = Block { began: now, ..Block::default() };
-            return self.is_full_again(now, mean);
         }
-        false
     }
 
-    fn is_full_again(&mut self, now: Time, mean: f64) -> bool {
-        let base = self.base.get().unwrap_or(mean);
-        let range = self.full.get().unwrap_or(mean) - base;
-        let srtt = Duration::from_secs_f64(self.srtt);
-        self.full.update(now, mean, BASE_SPAN.max(srtt.saturating_mul(FULL_ROUNDS)));
-        let level = if range > 0.1 * base { (mean - base) / range } else { 0.0 };
-        let is_full = self.has_dipped && level >= 0.95;
-        self.has_dipped = (self.has_dipped || level < 0.8) && !is_full;
-        is_full
+    /// What waits now does so for another reason than a queue: the path is longer than it was.
+    pub(super) fn forget(&mut self) {
+        self.floor = Least::default();
+        self.base = Least::default();
     }
 
     /// The smoothed RTT; zero before the first sample.
