@@ -216,6 +216,7 @@ impl Upwind {
         let queues = backlog > self.target().max(0.1 * self.cwnd) && delay > 0.05 * self.queue.floor();
         if self.full.rounds >= 3 || floods || queues {
             self.mode = Mode::Delay;
+            self.queue.settle();
             self.cwnd = self.cwnd.min(self.rounds.bandwidth() * self.queue.floor() + 1.0);
             (self.shadow, self.top) = (self.cwnd, self.cwnd);
             self.steps = Steps { velocity: 1.0, is_up: true, steady: 0, began: self.cwnd };
@@ -524,7 +525,8 @@ impl CongestionControl for Upwind {
                 self.cwnd = (self.cwnd - excess).max(cut);
             }
         }
-        if self.mode == Mode::Delay && event.probability.get() >= 0.25 {
+        let floods = self.rounds.lost > self.rounds.least_lost() + 0.1;
+        if self.mode == Mode::Delay && event.probability.get() >= 0.25 && floods {
             self.cwnd *= event.kept(0.5);
         }
     }

@@ -26,8 +26,9 @@ pub(super) struct Queue {
     /// Means of blocks: the least of late, and of all that is remembered.
     recent: Least<f64>,
     base: Least<f64>,
-    /// The variance of such a mean.
-    variance: f64,
+    /// The last two, and the deviation of one by second differences, which no trend enters.
+    before: Option<(f64, f64)>,
+    deviation: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +36,6 @@ struct Block {
     began: Time,
     samples: usize,
     sum: f64,
-    squares: f64,
 }
 
 impl Queue {
@@ -48,22 +48,28 @@ impl Queue {
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
         self.half.update(now, rtt, srtt.mul_f64(0.5));
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
-        let above = rtt - self.floor();
-        self.block.sum += above;
-        self.block.squares += above * above;
+        self.block.sum += rtt;
         self.block.samples += 1;
         let is_whole =
             self.block.samples >= BLOCK && now.since(self.block.began) >= srtt.mul_f64(0.25);
         if is_whole || self.base.get().is_none() {
-            let samples = self.block.samples as f64;
-            let mean = self.block.sum / samples;
-            let variance = (self.block.squares / samples - mean * mean).max(0.0) / samples;
-            self.variance += (variance - self.variance) / 16.0;
-            let mean = mean + self.floor();
+            let mean = self.block.sum / self.block.samples as f64;
+            if let Some((second, first)) = self.before {
+                let bend = mean - 2.0 * first + second;
+                // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times that.
+                self.deviation += (bend.abs() / 1.954 - self.deviation) / 16.0;
+            }
+            self.before = Some((self.before.map_or(mean, |(_, first)| first), mean));
             self.base.update(now, mean, remembered);
             self.recent.update(now, mean, srtt.mul_f64(0.5));
             self.block = Block { began: now, ..Block::default() };
         }
+    }
+
+    /// Start-up is over: it was no noise that it made.
+    pub(super) fn settle(&mut self) {
+        self.before = None;
+        self.deviation = 0.0;
     }
 
     /// What waits now does so for another reason than a queue: the path is longer than it was.
@@ -87,7 +93,7 @@ impl Queue {
     /// dq: how long packets wait, by means, beyond what may be noise.
     pub(super) fn delay(&self) -> f64 {
         let (recent, base) = (self.recent.get(), self.base.get());
-        let noise = ALLOWANCE * libm::sqrt(self.variance);
+        let noise = ALLOWANCE * self.deviation;
         recent.zip(base).map_or(0.0, |(recent, base)| (recent - base - noise).max(0.0))
     }
     /// How long they wait at the least right now: sooner known, and more prone to noise.
