@@ -200,8 +200,8 @@ impl LossDiscrimination for QueueLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::event::LossSign;
     use crate::endpoint::estimator::LossRate;
+    use crate::endpoint::event::LossSign;
     use crate::units::Time;
 
     fn path(rtt: u64) -> Path {

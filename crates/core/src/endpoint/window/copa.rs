@@ -217,8 +217,7 @@ impl CongestionControl for Copa {
         let now = ack.path.now;
         self.measure(now, now.since(ack.sent));
         let delivered = ack.delivered as f64;
-        let (rate, queue) =
-            (self.cwnd / seconds(self.standing.get()), self.queueing_delay());
+        let (rate, queue) = (self.cwnd / seconds(self.standing.get()), self.queueing_delay());
         // rate <= packets / dq, where dq may be zero.
         let is_below = rate * queue <= self.packets;
         self.in_slow_start &= is_below;

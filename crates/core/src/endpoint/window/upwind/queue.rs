@@ -96,12 +96,10 @@ impl Queue {
         let noise = ALLOWANCE * self.deviation;
         recent.zip(base).map_or(0.0, |(recent, base)| (recent - base - noise).max(0.0))
     }
-    /// How long they wait at the least right now: sooner known, and more prone to noise.
-    pub(super) fn delay_now(&self) -> f64 {
-        self.eighth.get().map_or(0.0, |rtt| rtt - self.floor())
-    }
-    pub(super) fn standing_now(&self) -> f64 {
-        self.eighth.get().unwrap_or(0.0)
+    /// How long they wait at the least right now, and their RTT: sooner known, and more prone to noise.
+    pub(super) fn now(&self) -> (f64, f64) {
+        let standing = self.eighth.get().unwrap_or(0.0);
+        (standing - self.floor(), standing)
     }
     /// Is hardly anything waiting: a tenth of what did within four round trips, or 2 % of the RTT?
     pub(super) fn is_nearly_empty(&self) -> bool {

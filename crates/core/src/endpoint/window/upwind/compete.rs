@@ -1,0 +1,247 @@
+//! What is done about others in the queue: a shadow, the competitive mode, and marks.
+
+use super::delay::Steps;
+use super::{Mode, Upwind};
+use crate::endpoint::estimator::RateSample;
+use crate::endpoint::event::CongestionEvent;
+use crate::units::{Duration, Time};
+
+/// What a congestion leaves of the shadow, as of Reno's window.
+const BETA: f64 = 0.5;
+/// The least shadow, packets.
+const LEAST: f64 = 2.0;
+/// From this probability on a congestion is one.
+const LIKELY: f64 = 0.25;
+/// A round trip that loses so much more than the path itself floods the queue.
+const FLOOD: f64 = 0.1;
+/// How long others are known at least.
+const KNOWN: Duration = Duration::from_secs(20);
+/// The shadow gives up that share of itself in a round trip without others.
+const FADES: f64 = 0.01;
+/// The largest window is forgotten by that share in a round trip.
+const FORGOTTEN: f64 = 0.002;
+/// Round trips without a short, and without a nearly empty queue after which others fill it.
+const SHORT_ROUNDS: u32 = 5;
+const EMPTY_ROUNDS: u32 = 20;
+/// A window below that share of the shadow, less some packets, was ceded to others.
+const CEDED: (f64, f64) = (0.7, 4.0);
+/// Round trips until a look at what the shadow brought.
+const LOOK: u64 = 3;
+/// A window that much larger than before is to have brought this share of it.
+const MORE: f64 = 1.2;
+const BROUGHT: f64 = 0.03;
+/// Yield: after so many seconds or round trips, where there was a congestion in the last one, and in
+/// any case; for so many round trips; with this share of the pipe, and of the shadow at least.
+const AFTER_CUT: (f64, f64) = (10.0, 50.0);
+const AFTER: (f64, f64) = (20.0, 60.0);
+const YIELD_ROUNDS: u64 = 5;
+const YIELDED: (f64, f64) = (0.9, 0.4);
+
+/// What is known of others in the queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Others {
+    /// The window of a NewReno in this one's place.
+    shadow: f64,
+    /// The largest window lately, above which the shadow does not grow in delay mode.
+    top: f64,
+    /// Round trips since the queue was nearly empty, and since it was short.
+    since_empty: u32,
+    since_short: u32,
+    /// The round trip in which this mode began, and when the last yield was.
+    entered: u64,
+    yielded: Time,
+    /// Has the window come up to the shadow? When to look what it brought, over what.
+    has_risen: bool,
+    look: u64,
+    window: f64,
+    rate: f64,
+    /// Until then they are known to be there, or that the queue marks.
+    known_until: Time,
+    marked_until: Time,
+    /// When the queue overflowed last, and in which round trip.
+    overflowed: Option<Time>,
+    cut: Option<u64>,
+}
+
+impl Others {
+    /// None are known; the window is this.
+    pub(super) fn none(cwnd: f64) -> Self {
+        Others { shadow: cwnd, top: cwnd, ..Others::default() }
+    }
+
+    /// Notes how long the queue is.
+    pub(super) fn see(&mut self, is_over: bool, is_empty: bool, is_short: bool) {
+        let passed = u32::from(is_over);
+        self.since_empty = if is_empty { 0 } else { self.since_empty + passed };
+        self.since_short = if is_empty || is_short { 0 } else { self.since_short + passed };
+    }
+}
+
+impl Upwind {
+    /// Is the window above what NewReno would have?
+    pub(super) fn is_above_shadow(&self) -> bool {
+        self.cwnd >= self.others.shadow
+    }
+
+    /// After a step of the delay mode, or in place of one.
+    pub(super) fn compete(&mut self, sample: &RateSample, is_over: bool) {
+        let (now, acked) = (sample.now, sample.newly_acked as f64);
+        let others = &mut self.others;
+        if now < others.known_until || matches!(self.mode, Mode::Delay | Mode::Marked) {
+            others.shadow += acked / others.shadow;
+        } else {
+            // A queue that never overflows is that of others who go by delay.
+            others.shadow = (others.shadow - FADES * acked).max(LEAST);
+        }
+        match self.mode {
+            Mode::StartUp => {}
+            Mode::Delay => self.watch(now, is_over),
+            Mode::Competitive => self.keep_up(now, acked, is_over),
+            Mode::Yield => self.hold_back(now),
+            Mode::Marked => {
+                self.cwnd = self.others.shadow;
+                if now >= self.others.marked_until {
+                    self.leave(now);
+                }
+            }
+        }
+    }
+
+    /// Delay mode: does somebody fill the queue?
+    fn watch(&mut self, now: Time, is_over: bool) {
+        let others = &mut self.others;
+        others.top = others.top.max(self.cwnd);
+        others.shadow = others.shadow.min(others.top);
+        if !is_over {
+            return;
+        }
+        others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
+        let is_ceded = self.cwnd < CEDED.0 * others.shadow - CEDED.1;
+        if others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS || is_ceded {
+            (others.window, others.rate) = (self.cwnd, self.rounds.best_of_three);
+            self.enter(now);
+        }
+    }
+
+    /// Begins the competitive mode.
+    fn enter(&mut self, now: Time) {
+        self.mode = Mode::Competitive;
+        self.others.entered = self.rounds.count;
+        self.others.has_risen = false;
+        self.others.yielded = now;
+    }
+
+    /// Competitive mode: the shadow is the least.
+    fn keep_up(&mut self, now: Time, acked: f64, is_over: bool) {
+        let others = &mut self.others;
+        if self.cwnd < others.shadow {
+            let rise = if others.has_risen { f64::INFINITY } else { 0.5 * acked };
+            self.cwnd = (self.cwnd + rise).min(others.shadow);
+        }
+        let count = self.rounds.count;
+        if !others.has_risen && self.cwnd >= others.shadow {
+            others.has_risen = true;
+            others.look = count + LOOK;
+        }
+        if !is_over {
+            return;
+        }
+        let Others { has_risen, look, window, rate, entered, yielded, .. } = *others;
+        if has_risen && count == look && self.cwnd > MORE * window {
+            let brought = self.rounds.rate / rate - 1.0;
+            if brought < BROUGHT * (self.cwnd / window - 1.0) {
+                // Nobody gave way: the capacity is smaller, and the queue this one's own.
+                let pipe = self.rounds.rate * self.queue.floor();
+                self.cwnd = pipe.max(window).min(self.cwnd);
+                self.others.shadow = self.cwnd;
+                self.leave(now);
+                return;
+            }
+        }
+        if self.queue.is_nearly_empty() && count > entered + 2 {
+            self.leave(now);
+            return;
+        }
+        let was_cut = self.others.cut.is_some_and(|cut| cut + 1 >= count);
+        let after = if was_cut { AFTER_CUT } else { AFTER };
+        let due = after.0.max(after.1 * self.queue.srtt());
+        if has_risen && now.since(yielded).as_secs_f64() > due {
+            // Without what is this one's of the queue: does it empty?
+            self.mode = Mode::Yield;
+            self.others.entered = count;
+            let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
+            self.cwnd = pipe.max(YIELDED.1 * self.others.shadow).min(self.cwnd);
+        }
+    }
+
+    /// Yield: the queue empties, or others are there still.
+    fn hold_back(&mut self, now: Time) {
+        let passed = self.rounds.count - self.others.entered;
+        if self.queue.is_nearly_empty() && passed > 0 {
+            self.leave(now);
+        } else if passed >= YIELD_ROUNDS {
+            self.others.window = f64::INFINITY;
+            self.enter(now);
+        }
+    }
+
+    /// Back to the delay mode.
+    fn leave(&mut self, now: Time) {
+        let top = if self.mode == Mode::Yield { self.others.shadow } else { self.cwnd };
+        self.mode = Mode::Delay;
+        self.steps = Steps::new(self.cwnd, false);
+        let others = &mut self.others;
+        others.top = top.max(self.cwnd);
+        others.yielded = now;
+        (others.since_empty, others.since_short) = (0, 0);
+    }
+
+    /// A loss that is congestion as likely as that.
+    pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
+        let is_likely = event.probability.get() >= LIKELY;
+        if is_likely {
+            self.on_overflow(event.path.now);
+        }
+        let shadow = self.others.shadow;
+        self.others.shadow = (shadow * event.kept(BETA)).max(LEAST.min(shadow));
+        self.others.cut = Some(self.rounds.count);
+        let is_flood = self.rounds.lost > self.rounds.least_lost() + FLOOD;
+        match self.mode {
+            Mode::Competitive => {
+                self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
+            }
+            Mode::Delay if is_likely && is_flood => self.cwnd *= event.kept(BETA),
+            _ => {}
+        }
+    }
+
+    /// A mark: the queue tells, and the shadow is the window for as long as it does.
+    pub(super) fn on_mark(&mut self, event: &CongestionEvent) {
+        if self.mode != Mode::Marked {
+            self.others.shadow = self.cwnd;
+        }
+        self.others.shadow = (self.others.shadow * BETA).max(LEAST);
+        self.cwnd = self.others.shadow;
+        self.mode = Mode::Marked;
+        self.others.marked_until = event.path.now + self.cycle();
+    }
+
+    /// The queue is full. Who filled it will have done so again after twice the time that it took.
+    fn on_overflow(&mut self, now: Time) {
+        let last = self.others.overflowed.replace(now);
+        let took = last.map_or(Duration::ZERO, |last| now.since(last));
+        let until = now + self.cycle().max(took.saturating_mul(2));
+        self.others.known_until = self.others.known_until.max(until);
+    }
+
+    /// A time in which a NewReno with the window of the shadow fills a queue twice.
+    fn cycle(&self) -> Duration {
+        let srtt = Duration::from_secs_f64(self.queue.srtt());
+        KNOWN.max(srtt.mul_f64(2.0 * self.others.shadow))
+    }
+
+    /// The connection starts again, with that of the shadow.
+    pub(super) fn shrink_shadow(&mut self, kept: f64) {
+        self.others.shadow = (self.others.shadow * kept).max(LEAST);
+    }
+}

@@ -1,0 +1,147 @@
+//! The delay mode: the window goes by what waits in the queue.
+
+use super::Upwind;
+use crate::endpoint::estimator::RateSample;
+
+/// Round trips in one direction from which the velocity doubles.
+const STEADY_ROUNDS: u32 = 3;
+/// A window that much larger than the one that growth is measured from is to bring something.
+const MORE: f64 = 1.15;
+/// What it is to bring at least of the rate.
+const BROUGHT: f64 = 1.05;
+/// Losses of a round trip below that are nothing to give a window back for.
+const FEW_LOST: f64 = 0.02;
+/// Round trips for which nothing grows after a window was given back: doubled each time.
+const HOLD: (u64, u64) = (8, 64);
+/// A queue that many times the target is not of this window's making.
+const JUMP: f64 = 5.0;
+/// A delay within that share of what it was has stayed as it is.
+const SAME: f64 = 0.2;
+/// What is left of the window when that has to show.
+const SHRUNK: f64 = 0.7;
+
+/// How the window moves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps {
+    velocity: f64,
+    is_up: bool,
+    /// Round trips in that direction.
+    steady: u32,
+    /// The window when the round trip began.
+    began: f64,
+}
+
+impl Steps {
+    pub(super) fn new(cwnd: f64, is_up: bool) -> Self {
+        Steps { velocity: 1.0, is_up, steady: 0, began: cwnd }
+    }
+
+    /// Slowly again.
+    pub(super) fn slow_down(&mut self) {
+        self.velocity = 1.0;
+    }
+}
+
+/// What more in flight brought.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gain {
+    /// The window a round trip ago: the rate of now is of that.
+    before: f64,
+    /// The window and the rate that growth is measured from.
+    window: f64,
+    rate: f64,
+    /// No growth before this round trip, and how long the next time.
+    until: u64,
+    hold: u64,
+}
+
+impl Default for Gain {
+    fn default() -> Self {
+        Gain { before: 0.0, window: 0.0, rate: 0.0, until: 0, hold: HOLD.0 }
+    }
+}
+
+impl Upwind {
+    /// A step towards 1 / delta packets in the queue.
+    pub(super) fn step(&mut self, sample: &RateSample, is_over: bool) {
+        if is_over {
+            if self.config.gain_test {
+                self.judge_gain();
+            }
+            self.end_round();
+        }
+        let up = self.backlog() <= self.target();
+        if up && (sample.is_app_limited || self.rounds.count < self.gain.until) {
+            return;
+        }
+        if up != self.steps.is_up {
+            self.steps.slow_down();
+        }
+        let share = sample.newly_acked as f64 / self.cwnd;
+        let step = self.steps.velocity * self.target();
+        if up {
+            self.cwnd += step * share;
+        } else {
+            let excess = 0.5 * (self.backlog() - self.target());
+            self.cwnd -= step.max(excess) * share;
+        }
+    }
+
+    fn end_round(&mut self) {
+        let is_up = self.cwnd >= self.steps.began;
+        let Steps { velocity, steady, .. } = self.steps;
+        self.steps = if is_up == self.steps.is_up {
+            let faster = if steady + 1 >= STEADY_ROUNDS { 2.0 * velocity } else { velocity };
+            let most = (0.5 * self.cwnd / self.target()).max(1.0);
+            Steps { velocity: faster.min(most), is_up, steady: steady + 1, began: self.cwnd }
+        } else {
+            Steps::new(self.cwnd, is_up)
+        };
+    }
+
+    /// Did what more was in flight arrive? Where a queue is too short to tell by delay, or a policer
+    /// drops, it does not.
+    fn judge_gain(&mut self) {
+        let window = std::mem::replace(&mut self.gain.before, self.cwnd);
+        let rate = self.rounds.rate;
+        let is_held = self.rounds.count <= self.gain.until;
+        if is_held {
+            self.steps = Steps { velocity: 1.0, steady: 0, ..self.steps };
+        }
+        if is_held || self.gain.window == 0.0 || window <= self.gain.window {
+            (self.gain.window, self.gain.rate) = (window, rate);
+        } else if window > MORE * self.gain.window + 1.0 {
+            if rate < BROUGHT * self.gain.rate && self.rounds.lost > FEW_LOST {
+                let kept = 1.0 - self.rounds.least_lost().min(0.9);
+                let pipe = rate.max(self.gain.rate) * self.queue.floor() / kept;
+                let most = pipe.max(0.5 * self.gain.window).min(0.97 * self.gain.window);
+                self.cwnd = self.cwnd.min(most);
+                (self.gain.window, self.gain.before) = (self.cwnd, self.cwnd);
+                self.gain.until = self.rounds.count + self.gain.hold;
+                self.gain.hold = (2 * self.gain.hold).min(HOLD.1);
+            } else {
+                self.gain.hold = HOLD.0;
+                (self.gain.window, self.gain.rate) = (window, rate);
+            }
+        }
+    }
+
+    /// A delay that stays as it is while the window shrinks is no queue: the path has become longer.
+    pub(super) fn judge_path(&mut self) {
+        let delay = self.queue.delay();
+        match self.jump {
+            Some((window, was)) if (delay - was).abs() <= SAME * was => {
+                if self.cwnd <= SHRUNK * window {
+                    self.queue.forget();
+                    self.cwnd = window;
+                    self.steps = Steps::new(window, false);
+                    self.jump = None;
+                }
+            }
+            _ => {
+                let is_jump = self.backlog() >= JUMP * self.target();
+                self.jump = is_jump.then_some((self.cwnd, delay));
+            }
+        }
+    }
+}

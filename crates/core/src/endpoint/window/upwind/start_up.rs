@@ -1,0 +1,49 @@
+//! Start-up: the window doubles until the pipe is full.
+
+use super::compete::Others;
+use super::delay::Steps;
+use super::{Mode, Upwind};
+use crate::endpoint::estimator::RateSample;
+
+/// A round trip that brings less than that of the rate before brings nothing new; so many of them, and
+/// the pipe is full.
+const GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+/// One of them will do where so much more is lost than the path itself loses.
+const FLOOD: f64 = 0.2;
+/// A queue of that share of the window, which lasts that share of the round trip, is one.
+const QUEUE: (f64, f64) = (0.1, 0.05);
+
+/// Is the pipe full?
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Full {
+    rate: f64,
+    rounds: u32,
+}
+
+impl Upwind {
+    pub(super) fn start_up(&mut self, sample: &RateSample, is_over: bool) {
+        let is_limit = sample.prior_in_flight as f64 >= 0.5 * self.cwnd;
+        if is_over && is_limit {
+            if self.rounds.rate >= GROWTH * self.full.rate {
+                self.full = Full { rate: self.rounds.rate, rounds: 0 };
+            } else {
+                self.full.rounds += 1;
+            }
+        }
+        let floods = self.full.rounds >= 1 && self.rounds.lost > self.rounds.least_lost() + FLOOD;
+        let (delay, standing) = self.queue.now();
+        let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
+            && delay > QUEUE.1 * self.queue.floor();
+        if self.full.rounds >= FULL_ROUNDS || floods || queues {
+            self.mode = Mode::Delay;
+            self.queue.settle();
+            let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
+            self.cwnd = self.cwnd.min(pipe);
+            self.steps = Steps::new(self.cwnd, true);
+            self.others = Others::none(self.cwnd);
+        } else if is_limit {
+            self.cwnd += sample.newly_acked as f64;
+        }
+    }
+}
