@@ -9,7 +9,7 @@ const BASE_ROUNDS: u64 = 40;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
 /// By how many standard deviations of a mean the least of many is below what it should be.
-const ALLOWANCE: f64 = 3.0;
+const ALLOWANCE: f64 = 2.0;
 /// Round trips over which the greatest RTT is taken.
 const SWING_ROUNDS: u64 = 4;
 /// Round-trip times, by single samples and by means over quarters of a round trip, which noise
