@@ -6,7 +6,8 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::{
-    CetenConfig, Discrimination, FullQueueConfig, IsolatedLossConfig, SpikeOrRateGapConfig,
+    CetenConfig, Discrimination, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
+    SpikeOrRateGapConfig,
 };
 use crate::endpoint::estimator::{BandwidthKind, VenoConfig};
 use crate::endpoint::feedback::{
@@ -15,8 +16,8 @@ use crate::endpoint::feedback::{
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
 use crate::endpoint::window::{
     AbbaConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig, NewJerseyConfig,
-    PragueConfig, RenoConfig, StartUpConfig, VegasConfig, WestwoodConfig, WindowLaw, XcpConfig,
-    XtcpConfig,
+    PragueConfig, RenoConfig, StartUpConfig, UpwindConfig, VegasConfig, WestwoodConfig, WindowLaw,
+    XcpConfig, XtcpConfig,
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
@@ -385,6 +386,15 @@ pub static PROTOCOLS: &[Protocol] = &[
         window: WindowLaw::Cubic(CubicConfig::DEFAULT),
         recovery: RecoveryKind::Sack(Plain),
         discrimination: Discrimination::IsolatedLoss(IsolatedLossConfig::DEFAULT),
+        ..TCP
+    },
+    Protocol {
+        name: "upwind",
+        source: "Windward",
+        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no congestion.",
+        window: WindowLaw::Upwind(UpwindConfig::DEFAULT),
+        recovery: RecoveryKind::PacketNumber(Plain),
+        discrimination: Discrimination::QueueLevel(QueueLevelConfig::DEFAULT),
         ..TCP
     },
 ];

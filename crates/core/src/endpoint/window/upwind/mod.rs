@@ -1,8 +1,41 @@
 //! Upwind: a window for paths that lose packets and routers that do not help.
 //!
-//! Alone it keeps two packets in the queue, told by delay (Copa; Arun and Balakrishnan, NSDI 2018), and
-//! losses change nothing. Where others fill the queue, a shadow window is the least it has: that of
-//! NewReno, cut by a loss as far as that is congestion.
+//! Alone it goes by delay, as Copa (Arun and Balakrishnan, NSDI 2018), with two packets in the queue,
+//! and losses change nothing. Where others fill the queue, a shadow window is the least that it has:
+//! that of a NewReno in its place, which a loss cuts as far as it is congestion, says discrimination.
+//!
+//! ```text
+//! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences
+//! dq   = max(0, least m of the last half round trip - least m of 30 s - 2 s)
+//! R    = least RTT of the last half round trip;  R0 = least RTT of 30 s
+//! b    = cwnd dq / R                                 own packets in the queue
+//! rate = packets delivered in a round trip over its time;  bandwidth = best rate sample of 10 of them
+//! pace = 1.25 cwnd / srtt;  cwnd <= 2 bandwidth srtt + 10
+//!
+//! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until cwnd dq / R > max(2, cwnd / 10)
+//!              and dq > R0 / 20 (dq here by single RTTs of an eighth of a round trip), or rate < 1.25 of the best
+//!              before for three round trips, or for one that loses 20 points more than the least lossy of late;
+//!              then cwnd = bandwidth R0
+//! delay        b <= 1/delta:  cwnd += v / (delta cwnd) per packet acknowledged
+//!              else:          cwnd -= max(v / delta, (b - 1/delta) / 2) / cwnd
+//!              v doubles every round trip from the third in one direction on, up to delta cwnd / 2; 1 at a turn
+//! gain         cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost: cwnd back to what brought
+//!              as much, no growth for 8, 16, .. 64 round trips
+//! longer path  b >= 5/delta, and dq within 20 % of that when cwnd is 70 % of what it was: R0 and dq begin anew
+//! shadow       S += 1/S per packet acknowledged, a loss: S *= 1 - P/2;  in delay mode S <= largest cwnd of late
+//! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly empty for 20, or
+//!              cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the
+//!              greatest of four round trips), or if three round trips at S brought nothing.
+//!              S grows only while the queue is known to overflow: P >= 1/4 within the last 20 s, 2 S srtt,
+//!              or twice the time between the last two; else it falls by 1 % a round trip
+//! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5 round trips;
+//!              a queue that is nearly empty then is nobody's
+//! marked       a mark: S = cwnd / 2 = cwnd; S is the window for as long as overflows are known otherwise
+//! ```
+//!
+//! - A timeout or persistent congestion halves cwnd and S, by P.
+//! - Two flows that compete with each other and nobody else would never know: so S needs overflows to
+//!   grow by, which flows that go by delay do not make.
 
 mod compete;
 mod delay;
@@ -206,3 +239,6 @@ impl CongestionControl for Upwind {
         self.steps.slow_down();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,3 +107,72 @@ impl Queue {
         self.delay() < (0.1 * swing).max(0.02 * self.floor())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    /// Samples every millisecond up to `until`, of that RTT in milliseconds at each.
+    fn fed(until: u64, mut rtt: impl FnMut(u64) -> f64) -> Queue {
+        let mut queue = Queue::default();
+        for ms in 1..=until {
+            queue.on_sample(&RateSample {
+                now: Time::ZERO + Duration::from_millis(ms),
+                rtt: Duration::from_secs_f64(rtt(ms) / 1e3),
+                newly_acked: 1,
+                newly_lost: 0,
+                total_delivered: ms,
+                prior_delivered: 0,
+                delivered: 1,
+                rate: 1000.0,
+                is_app_limited: false,
+                tx_in_flight: 1,
+                lost: 0,
+                in_flight: 1,
+                prior_in_flight: 1,
+                in_recovery: false,
+            });
+        }
+        queue
+    }
+
+    #[test]
+    fn a_queue_is_what_round_trips_take_longer_than_the_least() {
+        let queue = fed(4000, |ms| if ms < 1000 { 80.0 } else { 90.0 });
+        assert!((queue.delay() - 0.01).abs() < 1e-4, "{}", queue.delay());
+        assert_eq!((queue.floor(), queue.standing()), (0.08, 0.09));
+        assert!(!queue.is_nearly_empty());
+        // 2 % of 80 ms are 1.6 ms.
+        assert!(fed(4000, |ms| if ms < 1000 { 80.0 } else { 81.5 }).is_nearly_empty());
+        // After 30 s only the longer ones are remembered.
+        let queue = fed(40_000, |ms| if ms < 1000 { 80.0 } else { 90.0 });
+        assert_eq!((queue.floor(), queue.delay()), (0.09, 0.0));
+    }
+
+    #[test]
+    fn noise_is_no_queue_and_a_trend_no_noise() {
+        // 0 to 20 ms at random: a mean of 20 has a deviation of 20 / sqrt(12) / sqrt(20) = 1.3 ms, and
+        // the least of a thousand of them is 3 or so below the rest.
+        let mut stream = Stream::new(1, "test", "noise");
+        let seen: Vec<_> = (0..50)
+            .map(|_| fed(5000, |_| 80.0 + 20.0 * stream.uniform()))
+            .map(|noisy| (noisy.deviation, noisy.delay()))
+            .collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| seen.iter().map(of).sum::<f64>() / 50.0;
+        let (deviation, delay) = (mean(|seen| seen.0), mean(|seen| seen.1));
+        assert!((deviation - 0.0013).abs() < 0.0002, "{deviation}");
+        assert!(delay < 0.002, "of 10 on average: {delay}");
+        // A queue that grows by 1 ms in 100 ms: means are of the last 40 ms and of the first 20.
+        let growing = fed(4000, |ms| 80.0 + ms as f64 / 100.0);
+        assert!(growing.deviation < 1e-4, "{}", growing.deviation);
+        assert!((0.035..0.04).contains(&growing.delay()), "{}", growing.delay());
+    }
+
+    #[test]
+    fn a_longer_path_begins_anew() {
+        let mut queue = fed(4000, |ms| if ms < 1000 { 80.0 } else { 90.0 });
+        queue.forget();
+        assert_eq!(queue.delay(), 0.0);
+    }
+}

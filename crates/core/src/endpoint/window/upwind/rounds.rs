@@ -63,3 +63,43 @@ impl Rounds {
         self.least_lost.get().unwrap_or(0.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_delivers_and_loses() {
+        let mut rounds = Rounds::default();
+        let mut feed = |ms: u64, delivered: u64, prior: u64, lost: u64| {
+            (0..lost).for_each(|_| rounds.on_lost());
+            let sample = RateSample {
+                now: Time::ZERO + Duration::from_millis(ms),
+                rtt: Duration::from_millis(100),
+                newly_acked: 1,
+                newly_lost: lost,
+                total_delivered: delivered,
+                prior_delivered: prior,
+                delivered: delivered - prior,
+                rate: 500.0,
+                is_app_limited: false,
+                tx_in_flight: 1,
+                lost: 0,
+                in_flight: 1,
+                prior_in_flight: 1,
+                in_recovery: false,
+            };
+            let is_over = rounds.on_sample(&sample, 0.1);
+            (is_over, rounds.rate, rounds.lost, rounds.least_lost())
+        };
+        feed(100, 10, 0, 0);
+        // A packet that was sent before 10 were delivered belongs to the same round trip.
+        assert_eq!(feed(150, 40, 5, 20).0, false);
+        // 80 packets in 100 ms, and 20 lost of 100.
+        assert_eq!(feed(200, 90, 10, 0), (true, 800.0, 0.2, 0.0));
+        assert_eq!(feed(300, 180, 90, 10), (true, 900.0, 0.1, 0.0));
+        // After sixty round trips the first one without a loss is forgotten.
+        assert_eq!(feed(6250, 200, 180, 5).3, 0.1);
+        assert_eq!(rounds.bandwidth(), 500.0);
+    }
+}

@@ -1,0 +1,157 @@
+//! Upwind by itself, and alone on a path.
+
+use super::*;
+use crate::endpoint::event::Path;
+use crate::endpoint::tests::path::TestPath;
+use crate::protocols::{self, Protocol};
+use crate::units::{Duration, Probability};
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+/// A sample of one packet at `now`, milliseconds, with that RTT, of a steady 1000 packets a second.
+fn sample(now: u64, rtt: u64) -> RateSample {
+    RateSample {
+        now: at(now),
+        newly_acked: 1,
+        newly_lost: 0,
+        total_delivered: now,
+        prior_delivered: now - rtt,
+        delivered: rtt,
+        rate: 1000.0,
+        is_app_limited: false,
+        tx_in_flight: rtt,
+        lost: 0,
+        rtt: Duration::from_millis(rtt),
+        in_flight: rtt,
+        prior_in_flight: rtt,
+        in_recovery: false,
+    }
+}
+
+/// In delay mode, with 80 packets in flight for 80 ms and no queue.
+fn upwind() -> Upwind {
+    let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
+    let mut law = Upwind::of(UpwindConfig::DEFAULT, &config);
+    law.mode = Mode::Delay;
+    for now in 100..400 {
+        law.queue.on_sample(&sample(now, 80));
+        law.rounds.on_sample(&sample(now, 80), 0.08);
+    }
+    law
+}
+
+fn congestion(now: u64, probability: f64, marked: bool) -> CongestionEvent {
+    let path = Path { now: at(now), ..Path::default() };
+    let probability = Probability::new(probability).unwrap();
+    CongestionEvent { probability, marked, ..CongestionEvent::certain(path) }
+}
+
+#[test]
+fn the_window_moves_towards_two_packets_in_the_queue() {
+    // No queue: up by 1 / (delta cwnd) = 2/80.
+    let mut law = upwind();
+    law.step(&sample(400, 80), false);
+    assert!((law.cwnd() - 80.025).abs() < 1e-9, "{}", law.cwnd());
+    // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round trip.
+    let mut law = upwind();
+    for now in 400..2400 {
+        law.queue.on_sample(&sample(now, 100));
+    }
+    assert!((law.queue.delay() - 0.02).abs() < 2e-4, "{}", law.queue.delay());
+    law.step(&sample(2400, 100), false);
+    assert!((law.cwnd() - (80.0 - 7.0 / 80.0)).abs() < 2e-3, "{}", law.cwnd());
+}
+
+#[test]
+fn losses_change_nothing_in_delay_mode_but_the_shadow() {
+    let mut law = upwind();
+    law.on_congestion(&congestion(400, 1.0, false));
+    assert_eq!(law.cwnd(), 80.0);
+    assert!(law.is_above_shadow());
+    // 80 x 1/2, and then by half of a half: 30.
+    law.on_congestion(&congestion(480, 0.5, false));
+    law.mode = Mode::Competitive;
+    law.cwnd = 30.0;
+    assert!(law.is_above_shadow());
+    law.cwnd = 29.9;
+    assert!(!law.is_above_shadow());
+}
+
+#[test]
+fn marks_make_the_shadow_the_window() {
+    let mut law = upwind();
+    law.on_congestion(&congestion(400, 1.0, true));
+    assert_eq!((law.cwnd(), law.phase()), (40.0, Some("marked")));
+    // As NewReno: a packet per round trip, and half again.
+    for now in 401..441 {
+        law.on_rate_sample(&sample(now, 80));
+    }
+    assert!((law.cwnd() - 41.0).abs() < 0.1, "{}", law.cwnd());
+    law.on_congestion(&congestion(500, 1.0, true));
+    assert!((law.cwnd() - 20.5).abs() < 0.1, "{}", law.cwnd());
+}
+
+#[test]
+fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
+    let mut law = upwind();
+    for now in 400..600 {
+        law.queue.on_sample(&sample(now, 100));
+    }
+    // b = 16 is more than five times two.
+    law.judge_path();
+    law.cwnd = 57.0;
+    law.judge_path();
+    assert!(law.queue.floor() > 0.0, "71 % is not enough");
+    law.cwnd = 55.0;
+    law.judge_path();
+    assert_eq!(law.cwnd(), 80.0);
+    for now in 600..700 {
+        law.queue.on_sample(&sample(now, 100));
+    }
+    assert_eq!((law.queue.floor(), law.queue.delay()), (0.1, 0.0));
+    // And where the queue shrinks with it, it is a queue.
+    let mut law = upwind();
+    for now in 400..600 {
+        law.queue.on_sample(&sample(now, 100));
+    }
+    law.judge_path();
+    for now in 600..800 {
+        law.queue.on_sample(&sample(now, 93));
+    }
+    law.cwnd = 50.0;
+    law.judge_path();
+    assert_eq!((law.cwnd(), law.queue.floor()), (50.0, 0.08));
+}
+
+fn composed() -> Protocol {
+    *protocols::find("upwind").expect("a row of the table")
+}
+
+/// A path of 1000 packets a second and 80 ms that loses that share: packets delivered in 20 s from the
+/// 20th on, the mean and the greatest queue.
+fn alone(loss: f64) -> (u64, f64, usize) {
+    let mut path = TestPath::of(&composed(), 2.0, 1000, Duration::from_millis(80));
+    path.loss = Probability::new(loss).unwrap();
+    path.offer_until(u64::MAX);
+    path.run(Duration::from_secs(20), |_, _| {});
+    let (before, mut waiting) = (path.delivered(), Vec::new());
+    for _ in 0..1000 {
+        path.run(Duration::from_millis(20), |_, _| {});
+        waiting.push(path.waiting());
+    }
+    let mean = waiting.iter().sum::<usize>() as f64 / waiting.len() as f64;
+    (path.delivered() - before, mean, waiting.into_iter().max().unwrap())
+}
+
+#[test]
+fn alone_the_path_is_full_and_the_queue_short_whatever_is_lost() {
+    for loss in [0.0, 0.05, 0.2] {
+        let (delivered, mean, most) = alone(loss);
+        let share = delivered as f64 / (20_000.0 * (1.0 - loss));
+        println!("loss {loss}: {share:.3} of what is possible, queue {mean:.2}, at most {most}");
+        assert!(share > 0.97, "{loss}: {share}");
+        assert!(mean < 5.0, "{loss}: {mean}");
+    }
+}
