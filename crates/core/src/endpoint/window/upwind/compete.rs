@@ -205,14 +205,26 @@ impl Upwind {
         let shadow = self.others.shadow;
         self.others.shadow = (shadow * event.kept(BETA)).max(LEAST.min(shadow));
         self.others.cut = Some(self.rounds.count);
-        let is_flood = self.rounds.lost > self.rounds.least_lost() + FLOOD;
         match self.mode {
             Mode::Competitive => {
                 self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
             }
-            Mode::Delay if is_likely && is_flood => self.cwnd *= event.kept(BETA),
+            Mode::Delay => self.on_any_loss(is_likely),
             _ => {}
         }
+    }
+
+    /// Delay mode: losses change nothing, but for floods, and before the queue is known.
+    pub(super) fn on_any_loss(&mut self, is_likely: bool) {
+        let is_flood = self.rounds.lost > self.rounds.least_lost() + FLOOD;
+        if is_likely && is_flood || !self.queue.is_known() {
+            self.cwnd *= BETA;
+        }
+    }
+
+    /// Is the queue known to overflow of late?
+    pub(super) fn overflows(&self, now: Time) -> bool {
+        now < self.others.known_until
     }
 
     /// A mark: the queue tells, and the shadow is the window for as long as it does.

@@ -2,6 +2,7 @@
 
 use super::Upwind;
 use crate::endpoint::estimator::RateSample;
+use crate::units::Time;
 
 /// Round trips in one direction from which the velocity doubles.
 const STEADY_ROUNDS: u32 = 3;
@@ -127,9 +128,11 @@ impl Upwind {
     }
 
     /// A delay that stays as it is while the window shrinks is no queue: the path has become longer.
-    pub(super) fn judge_path(&mut self) {
+    pub(super) fn judge_path(&mut self, now: Time) {
         let delay = self.queue.delay();
         match self.jump {
+            // Others keep it full.
+            _ if self.overflows(now) => self.jump = None,
             Some((window, was)) if (delay - was).abs() <= SAME * was => {
                 if self.cwnd <= SHRUNK * window {
                     self.queue.forget();

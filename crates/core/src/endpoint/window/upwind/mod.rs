@@ -46,7 +46,7 @@ mod start_up;
 use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
-use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
 use crate::units::Time;
 
@@ -198,7 +198,7 @@ impl CongestionControl for Upwind {
         self.queue.on_sample(sample);
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
         if is_over && self.mode != Mode::StartUp {
-            self.judge_path();
+            self.judge_path(sample.now);
         }
         let is_short = self.backlog() < self.target();
         self.others.see(is_over, self.queue.is_nearly_empty(), is_short);
@@ -225,6 +225,12 @@ impl CongestionControl for Upwind {
             self.on_mark(event);
         } else if self.mode != Mode::StartUp {
             self.on_loss(event);
+        }
+    }
+
+    fn on_error_loss(&mut self, _: &Path) {
+        if self.mode == Mode::Delay {
+            self.on_any_loss(false);
         }
     }
 

@@ -4,12 +4,14 @@ use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
 /// How long the RTT of an empty queue is remembered, and no less than [`BASE_ROUNDS`].
-const BASE_SPAN: Duration = Duration::from_secs(30);
+const BASE_SPAN: Duration = Duration::from_secs(600);
 const BASE_ROUNDS: u64 = 40;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
 /// By how many standard deviations of a mean the least of many is below what it should be.
 const ALLOWANCE: f64 = 2.0;
+/// RTTs that differ by that share of the least are those of different queues.
+const RANGE: f64 = 0.1;
 /// Round trips over which the greatest RTT is taken.
 const SWING_ROUNDS: u64 = 4;
 /// Round-trip times, by single samples and by means over quarters of a round trip, which noise
@@ -18,6 +20,8 @@ const SWING_ROUNDS: u64 = 4;
 pub(super) struct Queue {
     srtt: f64,
     floor: Least<f64>,
+    /// Were queues of different lengths seen?
+    is_known: bool,
     /// The least sample of the last eighth and of the last half of a round trip.
     eighth: Least<f64>,
     half: Least<f64>,
@@ -45,6 +49,7 @@ impl Queue {
         let srtt = Duration::from_secs_f64(self.srtt);
         let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
         self.floor.update(now, rtt, remembered);
+        self.is_known |= rtt > (1.0 + RANGE) * self.floor();
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
         self.half.update(now, rtt, srtt.mul_f64(0.5));
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
@@ -78,6 +83,11 @@ impl Queue {
         self.base = Least::default();
     }
 
+    /// Were queues of different lengths seen? Who came when the queue was full, and has seen no other, cannot
+    /// tell its losses from corruption.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
     /// The smoothed RTT; zero before the first sample.
     pub(super) fn srtt(&self) -> f64 {
         self.srtt

@@ -1,7 +1,7 @@
 //! Upwind by itself, and alone on a path.
 
 use super::*;
-use crate::endpoint::event::Path;
+
 use crate::endpoint::tests::path::TestPath;
 use crate::protocols::{self, Protocol};
 use crate::units::{Duration, Probability};
@@ -100,12 +100,12 @@ fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
         law.queue.on_sample(&sample(now, 100));
     }
     // b = 16 is more than five times two.
-    law.judge_path();
+    law.judge_path(at(2400));
     law.cwnd = 57.0;
-    law.judge_path();
+    law.judge_path(at(2400));
     assert!(law.queue.floor() > 0.0, "71 % is not enough");
     law.cwnd = 55.0;
-    law.judge_path();
+    law.judge_path(at(2400));
     assert_eq!(law.cwnd(), 80.0);
     for now in 600..700 {
         law.queue.on_sample(&sample(now, 100));
@@ -116,12 +116,12 @@ fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
     for now in 400..600 {
         law.queue.on_sample(&sample(now, 100));
     }
-    law.judge_path();
+    law.judge_path(at(2400));
     for now in 600..800 {
         law.queue.on_sample(&sample(now, 93));
     }
     law.cwnd = 50.0;
-    law.judge_path();
+    law.judge_path(at(2400));
     assert_eq!((law.cwnd(), law.queue.floor()), (50.0, 0.08));
 }
 
