@@ -7,7 +7,7 @@ use crate::evaluate::Suite;
 /// Name, the file of the suite, and the experiments beside it.
 type Files = (&'static str, File, &'static [File]);
 
-static SUITES: [Files; 3] = [
+static SUITES: [Files; 4] = [
     (
         "rfc9743",
         file!("suites/rfc9743/suite"),
@@ -78,6 +78,33 @@ static SUITES: [Files; 3] = [
             file!("suites/tcpeval/inter-rtt"),
             file!("suites/tcpeval/bottlenecks"),
             file!("suites/tcpeval/ramp-up-fast"),
+        ],
+    ),
+    (
+        "lossy",
+        file!("suites/lossy/suite"),
+        &[
+            file!("suites/lossy/alone"),
+            file!("suites/lossy/bursts"),
+            file!("suites/lossy/geo"),
+            file!("suites/lossy/jitter"),
+            file!("suites/lossy/acks"),
+            file!("suites/lossy/beside-newreno"),
+            file!("suites/lossy/beside-cubic"),
+            file!("suites/lossy/lossy-beside-newreno"),
+            file!("suites/lossy/beside-rates"),
+            file!("suites/lossy/itself"),
+            file!("suites/lossy/rtts"),
+            file!("suites/lossy/late"),
+            file!("suites/lossy/marks"),
+            file!("suites/lossy/drops"),
+            file!("suites/lossy/inelastic"),
+            file!("suites/lossy/small"),
+            file!("suites/lossy/rates"),
+            file!("suites/lossy/paths"),
+            file!("suites/lossy/outage"),
+            file!("suites/lossy/cellular"),
+            file!("suites/lossy/range"),
         ],
     ),
 ];

@@ -217,8 +217,9 @@ impl Upwind {
     /// Delay mode: losses change nothing, but for floods, and before the queue is known.
     pub(super) fn on_any_loss(&mut self, is_likely: bool) {
         let is_flood = self.rounds.lost > self.rounds.least_lost() + FLOOD;
-        if is_likely && is_flood || !self.queue.is_known() {
-            self.cwnd *= BETA;
+        let is_blind = !self.queue.is_known() && self.rounds.lost > FLOOD;
+        if is_likely && is_flood || is_blind {
+            self.cwnd = (self.cwnd * BETA).max(LEAST);
         }
     }
 

@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences
-//! dq   = max(0, least m of the last half round trip - least m of 30 s - 2 s)
-//! R    = least RTT of the last half round trip;  R0 = least RTT of 30 s
+//! dq   = max(0, least m of the last half round trip - least m of 10 min - 2 s)
+//! R    = least RTT of the last half round trip;  R0 = least RTT of 10 min
 //! b    = cwnd dq / R                                 own packets in the queue
 //! rate = packets delivered in a round trip over its time;  bandwidth = best rate sample of 10 of them
 //! pace = 1.25 cwnd / srtt;  cwnd <= 2 bandwidth srtt + 10
@@ -21,7 +21,11 @@
 //!              v doubles every round trip from the third in one direction on, up to delta cwnd / 2; 1 at a turn
 //! gain         cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost: cwnd back to what brought
 //!              as much, no growth for 8, 16, .. 64 round trips
-//! longer path  b >= 5/delta, and dq within 20 % of that when cwnd is 70 % of what it was: R0 and dq begin anew
+//! longer path  b >= 5/delta, and dq within 20 % of that when cwnd is 70 % of what it was, without overflows:
+//!              R0 and dq begin anew
+//! flood        a loss halves cwnd also in delay mode where it is congestion with P >= 1/4 and 10 points more are lost
+//!              than in the least lossy of 60 round trips, or where 10 % are lost before an RTT 10 % above
+//!              R0 was seen: who came when a queue was full cannot tell its losses from corruption
 //! shadow       S += 1/S per packet acknowledged, a loss: S *= 1 - P/2;  in delay mode S <= largest cwnd of late
 //! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly empty for 20, or
 //!              cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the
@@ -33,7 +37,7 @@
 //! marked       a mark: S = cwnd / 2 = cwnd; S is the window for as long as overflows are known otherwise
 //! ```
 //!
-//! - A timeout or persistent congestion halves cwnd and S, by P.
+//! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is halved, by P.
 //! - Two flows that compete with each other and nobody else would never know: so S needs overflows to
 //!   grow by, which flows that go by delay do not make.
 
@@ -235,10 +239,10 @@ impl CongestionControl for Upwind {
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
-        let kept = event.kept(0.5);
-        self.cwnd = (self.cwnd * kept).max(LEAST);
-        self.steps.slow_down();
-        self.shrink_shadow(kept);
+        self.cwnd = event.window_after(self.cwnd).max(LEAST);
+        self.shrink_shadow(event.kept(0.5));
+        self.mode = Mode::StartUp;
+        self.full = Full::default();
     }
 
     fn on_restart_from_idle(&mut self, _: Time) {

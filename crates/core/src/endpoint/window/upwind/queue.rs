@@ -154,10 +154,10 @@ mod tests {
         assert_eq!((queue.floor(), queue.standing()), (0.08, 0.09));
         assert!(!queue.is_nearly_empty());
         // 2 % of 80 ms are 1.6 ms.
-        assert!(fed(4000, |ms| if ms < 1000 { 80.0 } else { 81.5 }).is_nearly_empty());
-        // After 30 s only the longer ones are remembered.
-        let queue = fed(40_000, |ms| if ms < 1000 { 80.0 } else { 90.0 });
-        assert_eq!((queue.floor(), queue.delay()), (0.09, 0.0));
+        let queue = fed(4000, |ms| if ms < 1000 { 80.0 } else { 81.5 });
+        assert!(queue.is_nearly_empty() && !queue.is_known());
+        // And 10 % are a queue of another length.
+        assert!(fed(4000, |ms| if ms < 1000 { 80.0 } else { 88.1 }).is_known());
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(super) struct Rounds {
     rates: [f64; 3],
     /// The share of packets lost in the last one.
     pub(super) lost: f64,
+    /// The same in packets.
+    pub(super) lost_packets: u64,
     /// One is over when a packet is delivered that was sent after so many were.
     ends: u64,
     began: (Time, u64),
@@ -44,6 +46,7 @@ impl Rounds {
         if passed > 0.0 {
             self.rate = delivered / passed;
         }
+        self.lost_packets = self.lost_now;
         let lost = self.lost_now as f64;
         self.lost = lost / (lost + delivered).max(1.0);
         self.least_lost.update(now, self.lost, srtt.saturating_mul(60));

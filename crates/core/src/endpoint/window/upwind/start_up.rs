@@ -11,6 +11,8 @@ const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// One of them will do where so much more is lost than the path itself loses.
 const FLOOD: f64 = 0.2;
+/// Fewer losses say nothing.
+const FEWEST: u64 = 10;
 /// A queue of that share of the window, which lasts that share of the round trip, is one.
 const QUEUE: (f64, f64) = (0.1, 0.05);
 
@@ -31,7 +33,9 @@ impl Upwind {
                 self.full.rounds += 1;
             }
         }
-        let floods = self.full.rounds >= 1 && self.rounds.lost > self.rounds.least_lost() + FLOOD;
+        let floods = self.full.rounds >= 1
+            && self.rounds.lost > self.rounds.least_lost() + FLOOD
+            && self.rounds.lost_packets >= FEWEST;
         let (delay, standing) = self.queue.now();
         let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
             && delay > QUEUE.1 * self.queue.floor();

@@ -35,6 +35,7 @@ fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
     let mut law = Upwind::of(UpwindConfig::DEFAULT, &config);
     law.mode = Mode::Delay;
+    law.queue.on_sample(&sample(100, 90));
     for now in 100..400 {
         law.queue.on_sample(&sample(now, 80));
         law.rounds.on_sample(&sample(now, 80), 0.08);
