@@ -3,9 +3,12 @@
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
-/// How long the RTT of an empty queue is remembered, and no less than [`BASE_ROUNDS`].
-const BASE_SPAN: Duration = Duration::from_secs(600);
+/// How long the least RTT is remembered, and how long the least mean; no less than so many round trips.
+const FLOOR_SPAN: Duration = Duration::from_secs(600);
+const BASE_SPAN: Duration = Duration::from_secs(30);
 const BASE_ROUNDS: u64 = 40;
+/// A least mean above the least RTT by more than [`RANGE`] and so many deviations is that of a queue.
+const ABOVE: f64 = 5.0;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
 /// By how many standard deviations of a mean the least of many is below what it should be.
@@ -48,7 +51,7 @@ impl Queue {
         self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
         let srtt = Duration::from_secs_f64(self.srtt);
         let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
-        self.floor.update(now, rtt, remembered);
+        self.floor.update(now, rtt, FLOOR_SPAN.max(remembered));
         self.is_known |= rtt > (1.0 + RANGE) * self.floor();
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
         self.half.update(now, rtt, srtt.mul_f64(0.5));
@@ -102,9 +105,9 @@ impl Queue {
     }
     /// dq: how long packets wait, by means, beyond what may be noise.
     pub(super) fn delay(&self) -> f64 {
-        let (recent, base) = (self.recent.get(), self.base.get());
-        let noise = ALLOWANCE * self.deviation;
-        recent.zip(base).map_or(0.0, |(recent, base)| (recent - base - noise).max(0.0))
+        let (Some(recent), Some(base)) = (self.recent.get(), self.base.get()) else { return 0.0 };
+        let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation;
+        (recent - base.min(most) - ALLOWANCE * self.deviation).max(0.0)
     }
     /// How long they wait at the least right now, and their RTT: sooner known, and more prone to noise.
     pub(super) fn now(&self) -> (f64, f64) {
