@@ -30,11 +30,12 @@ pub(super) struct Queue {
     half: Least<f64>,
     swing: Greatest<f64>,
     block: Block,
-    /// Means of blocks: the least of late, and of all that is remembered.
+    /// The least mean of a block of late, and of a round trip, four of them, of all that is remembered.
     recent: Least<f64>,
     base: Least<f64>,
-    /// The last two, and the deviation of one by second differences, which no trend enters.
-    before: Option<(f64, f64)>,
+    /// The last four means of blocks, the latest first.
+    means: Option<[f64; 4]>,
+    /// The deviation of one by second differences, which no trend enters.
     deviation: f64,
 }
 
@@ -62,13 +63,13 @@ impl Queue {
             self.block.samples >= BLOCK && now.since(self.block.began) >= srtt.mul_f64(0.25);
         if is_whole || self.base.get().is_none() {
             let mean = self.block.sum / self.block.samples as f64;
-            if let Some((second, first)) = self.before {
-                let bend = mean - 2.0 * first + second;
-                // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times that.
-                self.deviation += (bend.abs() / 1.954 - self.deviation) / 16.0;
-            }
-            self.before = Some((self.before.map_or(mean, |(_, first)| first), mean));
-            self.base.update(now, mean, remembered);
+            let [first, second, third, _] = self.means.unwrap_or([mean; 4]);
+            // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times that.
+            let bend = (mean - 2.0 * first + second).abs() / 1.954;
+            self.deviation += (bend - self.deviation) / 16.0;
+            let means = [mean, first, second, third];
+            self.means = Some(means);
+            self.base.update(now, means.iter().sum::<f64>() / 4.0, remembered);
             self.recent.update(now, mean, srtt.mul_f64(0.5));
             self.block = Block { began: now, ..Block::default() };
         }
@@ -76,7 +77,7 @@ impl Queue {
 
     /// Start-up is over: it was no noise that it made.
     pub(super) fn settle(&mut self) {
-        self.before = None;
+        self.means = None;
         self.deviation = 0.0;
     }
 
