@@ -37,6 +37,21 @@ const AFTER: (f64, f64) = (20.0, 60.0);
 const YIELD_ROUNDS: u64 = 5;
 const YIELDED: (f64, f64) = (0.9, 0.4);
 
+/// A delay that falls to that share of its peak within so many round trips, while the window does not
+/// shrink, and has not come back to the second share after so many, is that of somebody who had a loss.
+const FALLS: (f64, u64) = (0.8, 4);
+const STAYS: (f64, u64) = (0.95, 10);
+/// A peak is a queue of that share of the least RTT at least, and that many deviations of noise.
+const PEAK: (f64, f64) = (0.1, 5.0);
+
+/// The last peak of the delay: the delay, the window that made it, and the round trip.
+#[derive(Debug, Clone, Copy, Default)]
+struct Peak {
+    delay: f64,
+    window: f64,
+    round: u64,
+}
+
 /// What is known of others in the queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Others {
@@ -61,6 +76,11 @@ pub(super) struct Others {
     /// When the queue overflowed last, and in which round trip.
     overflowed: Option<Time>,
     cut: Option<u64>,
+    peak: Peak,
+    /// The window of the last three round trips, the latest first: what the delay is now was made by them.
+    windows: [f64; 3],
+    /// The peak that the delay fell from, and the round trip in which it did.
+    fell: Option<(Peak, u64)>,
 }
 
 impl Others {
@@ -81,6 +101,31 @@ impl Upwind {
     /// Is the window above what NewReno would have?
     pub(super) fn is_above_shadow(&self) -> bool {
         self.cwnd >= self.others.shadow
+    }
+
+    /// Has somebody else given way to a loss? Then the queue overflows, though this window lost nothing.
+    pub(super) fn watch_falls(&mut self, now: Time) {
+        let (delay, round) = (self.queue.delay(), self.rounds.count);
+        let least = (PEAK.0 * self.queue.floor()).max(PEAK.1 * self.queue.deviation());
+        let Peak { delay: was, window, round: at } = self.others.peak;
+        if let Some((from, fell)) = self.others.fell {
+            if delay >= STAYS.0 * from.delay || self.cwnd < 0.9 * from.window {
+                self.others.fell = None;
+            } else if round >= fell + STAYS.1 {
+                self.others.fell = None;
+                self.on_overflow(now);
+            }
+        }
+        let is_sharp = delay <= FALLS.0 * was && round <= at + FALLS.1 && was >= least;
+        if is_sharp && self.cwnd >= 0.9 * window && self.others.fell.is_none() {
+            self.others.fell = Some((self.others.peak, round));
+        }
+        if delay >= was || delay <= FALLS.0 * was || round > at + FALLS.1 {
+            let window = self.others.windows.iter().copied().fold(self.cwnd, f64::max);
+            self.others.peak = Peak { delay, window, round };
+        }
+        let [first, second, _] = self.others.windows;
+        self.others.windows = [self.cwnd, first, second];
     }
 
     /// After a step of the delay mode, or in place of one.

@@ -203,6 +203,7 @@ impl CongestionControl for Upwind {
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
         if is_over && self.mode != Mode::StartUp {
             self.judge_path(sample.now);
+            self.watch_falls(sample.now);
         }
         let is_short = self.backlog() < self.target();
         self.others.see(is_over, self.queue.is_nearly_empty(), is_short);

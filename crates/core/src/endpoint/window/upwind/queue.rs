@@ -110,6 +110,10 @@ impl Queue {
         let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation;
         (recent - base.min(most) - ALLOWANCE * self.deviation).max(0.0)
     }
+    /// The deviation of a mean that is noise.
+    pub(super) fn deviation(&self) -> f64 {
+        self.deviation
+    }
     /// How long they wait at the least right now, and their RTT: sooner known, and more prone to noise.
     pub(super) fn now(&self) -> (f64, f64) {
         let standing = self.eighth.get().unwrap_or(0.0);
