@@ -39,7 +39,7 @@ const YIELDED: (f64, f64) = (0.9, 0.4);
 
 /// A delay that falls to that share of its peak within so many round trips, while the window does not
 /// shrink, and has not come back to the second share after so many, is that of somebody who had a loss.
-const FALLS: (f64, u64) = (0.8, 4);
+const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
 /// A peak is a queue of that share of the least RTT at least, and that many deviations of noise.
 const PEAK: (f64, f64) = (0.1, 5.0);

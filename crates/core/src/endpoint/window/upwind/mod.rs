@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences
-//! dq   = max(0, least m of the last half round trip - least m of 10 min - 2 s)
+//! dq   = max(0, least m of the last half round trip - base - 2 s)
+//! base = least mean of four m of 30 s, but no more than 1.1 R0 + 5 s
 //! R    = least RTT of the last half round trip;  R0 = least RTT of 10 min
 //! b    = cwnd dq / R                                 own packets in the queue
 //! rate = packets delivered in a round trip over its time;  bandwidth = best rate sample of 10 of them
@@ -30,8 +31,10 @@
 //! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly empty for 20, or
 //!              cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the
 //!              greatest of four round trips), or if three round trips at S brought nothing.
-//!              S grows only while the queue is known to overflow: P >= 1/4 within the last 20 s, 2 S srtt,
-//!              or twice the time between the last two; else it falls by 1 % a round trip
+//!              S grows only while the queue is known to overflow, and falls by 1 % a round trip otherwise
+//! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (R0 / 10 at least) within four round trips,
+//!              while cwnd did not shrink, and stays below 0.95 of it for ten: somebody else had a loss. Known for
+//!              20 s, 2 S srtt, or twice the time since the one before, whichever is longest
 //! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5 round trips;
 //!              a queue that is nearly empty then is nobody's
 //! marked       a mark: S = cwnd / 2 = cwnd; S is the window for as long as overflows are known otherwise

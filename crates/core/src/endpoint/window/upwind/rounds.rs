@@ -97,7 +97,7 @@ mod tests {
         };
         feed(100, 10, 0, 0);
         // A packet that was sent before 10 were delivered belongs to the same round trip.
-        assert_eq!(feed(150, 40, 5, 20).0, false);
+        assert!(!feed(150, 40, 5, 20).0);
         // 80 packets in 100 ms, and 20 lost of 100.
         assert_eq!(feed(200, 90, 10, 0), (true, 800.0, 0.2, 0.0));
         assert_eq!(feed(300, 180, 90, 10), (true, 900.0, 0.1, 0.0));

@@ -126,6 +126,41 @@ fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
     assert_eq!((law.cwnd(), law.queue.floor()), (50.0, 0.08));
 }
 
+/// Round trips of 80 ms, in each of which the delay stays as it is.
+fn rounds(law: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
+    let mut now = from;
+    for delay in delays {
+        for _ in 0..80 {
+            now += 1;
+            law.queue.on_sample(&sample(now, 80 + delay));
+        }
+        law.rounds.count += 1;
+        law.watch_falls(at(now));
+    }
+    now
+}
+
+#[test]
+fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
+    let rises = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40];
+    let falls = [10, 10, 10, 10, 11, 11, 11, 12, 12, 12, 12, 12, 12];
+    let mut law = upwind();
+    let now = rounds(&mut law, 400, &rises);
+    let now = rounds(&mut law, now, &falls);
+    assert!(law.overflows(at(now)) && !law.overflows(at(now + 30_000)));
+    // Not if the window shrank before,
+    let mut law = upwind();
+    let now = rounds(&mut law, 400, &rises);
+    law.cwnd = 40.0;
+    let now = rounds(&mut law, now, &falls);
+    assert!(!law.overflows(at(now)));
+    // and not if the delay comes back.
+    let mut law = upwind();
+    let now = rounds(&mut law, 400, &rises);
+    let now = rounds(&mut law, now, &[10, 10, 10, 40, 42, 44, 46, 48, 50, 52, 54, 56]);
+    assert!(!law.overflows(at(now)));
+}
+
 fn composed() -> Protocol {
     *protocols::find("upwind").expect("a row of the table")
 }
