@@ -230,6 +230,17 @@ def test_a_process_of_a_pool_that_dies_costs_its_runs_and_no_more(tmp_path, seri
     rows_in(ww.sweep(longer(), dataset=tmp_path, resume=True, repetitions=MANY), serial)
 
 
+def test_a_pool_that_broke_before_it_was_given_anything():
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        pid = pool.submit(os.getpid).result()
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(concurrent.futures.BrokenExecutor):
+            while True:
+                pool.submit(os.getpid).result()
+        with pytest.raises(ww.WorkerError, match="begin again with another one"):
+            ww.sweep(longer(), pool, repetitions=2)
+
+
 @pytest.mark.parametrize("signals", [[signal.SIGKILL], [signal.SIGINT, signal.SIGINT]])
 def test_a_driver_that_dies_loses_only_what_was_under_way(tmp_path, serial, signals):
     child = driver(tmp_path)

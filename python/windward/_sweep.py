@@ -16,7 +16,7 @@ import pickle
 import queue
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, overload
 
@@ -405,11 +405,19 @@ class _Pool(_Workers):
         return super().payload(grid)
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
-        return self._executor.submit(fn, payload, runs)
+        # A process may be gone before any result says so.
+        with self._whole():
+            return self._executor.submit(fn, payload, runs)
 
     def result(self, future: Any) -> Any:
-        try:
+        with self._whole():
             return future.result()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _whole() -> Iterator[None]:
+        try:
+            yield
         except concurrent.futures.BrokenExecutor as error:
             raise WorkerError(
                 f"a process of the pool is gone, and with it the pool ({error}): begin again with "
