@@ -264,7 +264,9 @@ impl Upwind {
         let is_flood = self.rounds.lost > self.rounds.least_lost() + FLOOD;
         let is_blind = !self.queue.is_known() && self.rounds.lost > FLOOD;
         if is_likely && is_flood || is_blind {
-            self.cwnd = (self.cwnd * BETA).max(LEAST);
+            let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
+            self.cwnd = (self.cwnd * BETA).max(pipe.min(self.cwnd)).max(LEAST);
+            self.steps = Steps::new(self.cwnd, false);
         }
     }
 
