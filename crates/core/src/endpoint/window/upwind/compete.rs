@@ -41,6 +41,9 @@ const YIELDED: (f64, f64) = (0.9, 0.4);
 /// shrink, and has not come back to the second share after so many, is that of somebody who had a loss.
 const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
+/// So many round trips before its peak it was that share of it at least: a loss is what a queue comes to
+/// slowly, and not what another start-up comes to.
+const SLOWLY: (usize, f64) = (10, 0.5);
 /// A peak is a queue of that share of the least RTT at least, and that many deviations of noise.
 const PEAK: (f64, f64) = (0.1, 5.0);
 
@@ -48,6 +51,8 @@ const PEAK: (f64, f64) = (0.1, 5.0);
 #[derive(Debug, Clone, Copy, Default)]
 struct Peak {
     delay: f64,
+    /// The delay [`SLOWLY`] before.
+    before: f64,
     window: f64,
     round: u64,
 }
@@ -79,6 +84,8 @@ pub(super) struct Others {
     peak: Peak,
     /// The window of the last three round trips, the latest first: what the delay is now was made by them.
     windows: [f64; 3],
+    /// The delays of the last round trips, in a ring.
+    delays: [f64; SLOWLY.0],
     /// The peak that the delay fell from, and the round trip in which it did.
     fell: Option<(Peak, u64)>,
 }
@@ -107,7 +114,9 @@ impl Upwind {
     pub(super) fn watch_falls(&mut self, now: Time) {
         let (delay, round) = (self.queue.delay(), self.rounds.count);
         let least = (PEAK.0 * self.queue.floor()).max(PEAK.1 * self.queue.deviation());
-        let Peak { delay: was, window, round: at } = self.others.peak;
+        let oldest = &mut self.others.delays[(round % SLOWLY.0 as u64) as usize];
+        let before = std::mem::replace(oldest, delay);
+        let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
             if delay >= STAYS.0 * from.delay || self.cwnd < 0.9 * from.window {
                 self.others.fell = None;
@@ -116,13 +125,16 @@ impl Upwind {
                 self.on_overflow(now);
             }
         }
-        let is_sharp = delay <= FALLS.0 * was && round <= at + FALLS.1 && was >= least;
+        let is_sharp = delay <= FALLS.0 * was
+            && round <= at + FALLS.1
+            && was >= least
+            && slowly >= SLOWLY.1 * was;
         if is_sharp && self.cwnd >= 0.9 * window && self.others.fell.is_none() {
             self.others.fell = Some((self.others.peak, round));
         }
         if delay >= was || delay <= FALLS.0 * was || round > at + FALLS.1 {
             let window = self.others.windows.iter().copied().fold(self.cwnd, f64::max);
-            self.others.peak = Peak { delay, window, round };
+            self.others.peak = Peak { delay, before, window, round };
         }
         let [first, second, _] = self.others.windows;
         self.others.windows = [self.cwnd, first, second];
