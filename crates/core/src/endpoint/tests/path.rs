@@ -13,7 +13,7 @@ use crate::units::Probability;
 pub(crate) struct TestPath {
     pub(crate) sender: Sender,
     receiver: Receiver,
-    /// Time of one data packet on the wire.
+    /// Time of one data packet of 1000 bytes, the usual size, on the wire.
     pub(crate) service: Duration,
     /// One way.
     pub(crate) delay: Duration,
@@ -24,6 +24,10 @@ pub(crate) struct TestPath {
     pub(crate) loss: Probability,
     /// How much too late each timer fires, as those of a real clock do.
     pub(crate) lateness: Duration,
+    /// How much the sender's clock is ahead of that of the path. It steps where this changes.
+    pub(crate) ahead: Duration,
+    /// Does a router mark all that can carry a mark, whatever waits?
+    pub(crate) marks_all: bool,
     stream: Stream,
     busy_until: Time,
     /// When each of the waiting packets starts.
@@ -43,11 +47,18 @@ impl TestPath {
 
     /// The same for any composition.
     pub(crate) fn of(protocol: &Protocol, initial_window: f64, rate: u64, rtt: Duration) -> Self {
-        let config = EndpointConfig {
-            initial_window,
-            clock_granularity: Duration::ZERO,
-            ..EndpointConfig::default()
-        };
+        let config = EndpointConfig { initial_window, ..EndpointConfig::default() };
+        TestPath::with(protocol, config, rate, rtt)
+    }
+
+    /// The same for endpoints of this kind, but for their clocks, which are exact.
+    pub(crate) fn with(
+        protocol: &Protocol,
+        config: EndpointConfig,
+        rate: u64,
+        rtt: Duration,
+    ) -> Self {
+        let config = EndpointConfig { clock_granularity: Duration::ZERO, ..config };
         TestPath {
             sender: Sender::new(protocol, &config, 1, "test"),
             receiver: Receiver::new(&protocol.feedback, &config),
@@ -57,6 +68,8 @@ impl TestPath {
             threshold: None,
             loss: Probability::ZERO,
             lateness: Duration::ZERO,
+            ahead: Duration::ZERO,
+            marks_all: false,
             stream: Stream::new(1, "test", "path"),
             busy_until: Time::ZERO,
             waiting: VecDeque::new(),
@@ -92,7 +105,10 @@ impl TestPath {
         loop {
             let arrival = self.channel.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);
             // Never earlier than now: an arrival may have come between.
-            let timer = (self.sender.next_timer() + self.lateness).max(self.now);
+            let timer = (Time::ZERO
+                + self.sender.next_timer().since(Time::ZERO + self.ahead)
+                + self.lateness)
+                .max(self.now);
             let next = arrival.min(timer);
             if next > until {
                 self.now = until;
@@ -100,10 +116,10 @@ impl TestPath {
             }
             self.now = next;
             if arrival > next {
-                self.sender.on_timer(next);
+                self.sender.on_timer(next + self.ahead);
             } else if let Some((_, mut packet)) = self.channel.pop_first() {
                 if packet.kind == PacketKind::Ack {
-                    self.sender.on_ack(next, &packet);
+                    self.sender.on_ack(next + self.ahead, &packet);
                 } else if self.receiver.on_data(next, &mut packet) {
                     self.enter(next + self.delay, packet);
                 }
@@ -115,7 +131,7 @@ impl TestPath {
 
     fn transmit(&mut self) {
         let mut packet = Packet::default();
-        while self.sender.poll_transmit(self.now, &mut packet) {
+        while self.sender.poll_transmit(self.now + self.ahead, &mut packet) {
             let waiting = self.waiting();
             let start = self.busy_until.max(self.now);
             if waiting >= self.queue && start > self.now {
@@ -125,10 +141,13 @@ impl TestPath {
             if let Some(threshold) = self.threshold {
                 threshold.on_arrival(waiting, &mut packet);
             }
+            if self.marks_all && packet.flags.contains(Flags::ECN_CAPABLE) {
+                packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
+            }
             if start > self.now {
                 self.waiting.push_back(start);
             }
-            self.busy_until = start + self.service;
+            self.busy_until = start + self.service.mul_f64(f64::from(packet.size) / 1000.0);
             if self.stream.chance(self.loss) {
                 self.dropped += 1;
             } else {
