@@ -5,13 +5,13 @@
 //! that of a NewReno in its place, which a loss cuts as far as it is congestion, says discrimination.
 //!
 //! ```text
-//! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences
+//! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences but for outliers
 //! dq   = max(0, least m of the last half round trip - base - 2 s)
 //! base = least mean of four m of 30 s, but no more than 1.1 R0 + 5 s
 //! R    = least RTT of the last half round trip;  R0 = least RTT of 10 min
 //! b    = cwnd dq / R                                 own packets in the queue
 //! rate = packets delivered in a round trip over its time;  bandwidth = best rate sample of 10 of them
-//! pace = 1.25 cwnd / srtt;  cwnd <= 2 bandwidth srtt + 10
+//! pace = max(1.25 cwnd / srtt, bandwidth);  cwnd <= 2 bandwidth srtt + 10
 //!
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until cwnd dq / R > max(2, cwnd / 10)
 //!              and dq > R0 / 20 (dq here by single RTTs of an eighth of a round trip), or rate < 1.25 of the best
@@ -180,7 +180,8 @@ impl CongestionControl for Upwind {
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.queue.srtt();
         let gain = if self.mode == Mode::StartUp { 1.5 } else { 1.25 };
-        (srtt > 0.0).then(|| gain * self.cwnd / srtt)
+        // An RTT that was no queue's, of a link that was dead or a clock that stepped, holds nothing up.
+        (srtt > 0.0).then(|| (gain * self.cwnd / srtt).max(self.rounds.bandwidth()))
     }
     fn phase(&self) -> Option<&'static str> {
         Some(match self.mode {
@@ -254,5 +255,7 @@ impl CongestionControl for Upwind {
     }
 }
 
+#[cfg(test)]
+mod robustness;
 #[cfg(test)]
 mod tests;

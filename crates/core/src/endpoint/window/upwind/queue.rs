@@ -13,6 +13,8 @@ const ABOVE: f64 = 5.0;
 const BLOCK: usize = 4;
 /// By how many standard deviations of a mean the least of many is below what it should be.
 const ALLOWANCE: f64 = 2.0;
+/// A bend counts for so many of the deviation, to which a sixteenth of the least RTT is added, at most.
+const OUTLIER: f64 = 4.0;
 /// RTTs that differ by that share of the least are those of different queues.
 const RANGE: f64 = 0.1;
 /// Round trips over which the greatest RTT is taken.
@@ -66,7 +68,9 @@ impl Queue {
             let [first, second, third, _] = self.means.unwrap_or([mean; 4]);
             // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times that.
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
-            self.deviation += (bend - self.deviation) / 16.0;
+            // What bends much more than noise did so far is none.
+            let most = OUTLIER * (self.deviation + self.floor() / 16.0);
+            self.deviation += (bend.min(most) - self.deviation) / 16.0;
             let means = [mean, first, second, third];
             self.means = Some(means);
             self.base.update(now, means.iter().sum::<f64>() / 4.0, remembered);

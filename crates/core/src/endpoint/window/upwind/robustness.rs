@@ -1,0 +1,240 @@
+//! Upwind under input that no honest path gives: clocks that step, applications that hardly send, links
+//! that are dead for minutes, packets of other sizes, routers that mark everything.
+
+use super::*;
+
+use crate::endpoint::tests::path::TestPath;
+use crate::protocols;
+use crate::rng::Stream;
+use crate::units::{Duration, Probability};
+
+/// Packets per second, and the round trip besides transmission: 81 packets fill it.
+const RATE: u64 = 1000;
+const RTT: Duration = Duration::from_millis(80);
+const PIPE: usize = 81;
+
+fn secs(s: u64) -> Duration {
+    Duration::from_secs(s)
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The sender's clock is a day ahead, so that it can step back.
+fn path() -> TestPath {
+    let mut path = TestPath::new("upwind", 10.0, RATE, RTT);
+    path.ahead = secs(86_400);
+    path
+}
+
+/// The same in the midst of a transfer.
+fn busy() -> TestPath {
+    let mut path = path();
+    path.offer_until(u64::MAX);
+    path.run(secs(20), |_, _| {});
+    path
+}
+
+/// What is delivered from now on, of what the path could, and the longest queue.
+fn carried(path: &mut TestPath, over: Duration) -> (f64, usize) {
+    let (before, until) = (path.delivered(), path.now + over);
+    let mut most = 0;
+    while path.now < until {
+        path.run(ms(10).min(until.since(path.now)), |_, window| {
+            assert!(window.cwnd() >= LEAST && window.cwnd().is_finite(), "{}", window.cwnd());
+        });
+        most = most.max(path.waiting());
+    }
+    ((path.delivered() - before) as f64 / (RATE as f64 * over.as_secs_f64()), most)
+}
+
+/// Rates, RTTs and times that no path gives, events in any order: the window stays in its bounds.
+#[test]
+fn the_window_is_bounded_whatever_comes() {
+    for seed in 0..50 {
+        let mut stream = Stream::new(seed, "test", "whatever");
+        let mut pick = |from: &[f64]| from[(stream.uniform() * from.len() as f64) as usize];
+        let mut law = Upwind::of(UpwindConfig::DEFAULT, &EndpointConfig::default());
+        let (mut now, mut delivered) = (Time::ZERO, 0);
+        for _ in 0..3000 {
+            // A clock that steps to anywhere in two days, one event in twenty.
+            now = if pick(&[0.0; 19]) + pick(&[0.0, 1.0]) * pick(&[0.0, 0.0, 0.0, 0.5]) > 0.0 {
+                Time::ZERO + Duration::from_secs_f64(pick(&[0.0, 1.0, 3600.0, 172_800.0]))
+            } else {
+                now + Duration::from_secs_f64(pick(&[0.0, 1e-3, 0.02]))
+            };
+            let path = Path { now, ..Path::default() };
+            let probability = Probability::new(pick(&[0.1, 0.5, 1.0])).unwrap();
+            let event = CongestionEvent { probability, ..CongestionEvent::certain(path) };
+            match pick(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]) as u32 {
+                0 => law.on_congestion(&event),
+                1 => law.on_congestion(&CongestionEvent { marked: true, ..event }),
+                2 => law.on_error_loss(&path),
+                3 if pick(&[0.0, 0.0, 1.0]) > 0.0 => law.on_reset(&ResetEvent::timeout(path)),
+                _ => {
+                    let acked = pick(&[1.0, 2.0, 100.0]) as u64;
+                    let rtt = Duration::from_secs_f64(pick(&[0.0, 1e-12, 1e-3, 0.08, 3600.0]));
+                    delivered += acked;
+                    law.on_rate_sample(&RateSample {
+                        now,
+                        newly_acked: acked,
+                        total_delivered: delivered,
+                        prior_delivered: delivered - acked,
+                        delivered: acked,
+                        rate: pick(&[0.0, 1e-3, 1e3, 1e12]),
+                        rtt,
+                        prior_in_flight: acked,
+                        ..RateSample::default()
+                    });
+                    let most = 2.0 * law.rounds.bandwidth() * law.queue.srtt() + 10.0;
+                    // A sample of no time at all is none.
+                    let bounded =
+                        rtt.is_zero() || law.mode == Mode::StartUp || law.cwnd() <= most.max(LEAST);
+                    assert!(bounded, "seed {seed}: {} of {most}", law.cwnd());
+                }
+            }
+            assert!(law.cwnd() >= LEAST && law.cwnd().is_finite(), "seed {seed}: {}", law.cwnd());
+            let pace = law.pacing_rate();
+            assert!(pace.is_none_or(|pace| pace > 0.0 && pace.is_finite()), "{seed}: {pace:?}");
+            assert!(law.queue.delay().is_finite() && law.queue.deviation().is_finite(), "{seed}");
+        }
+    }
+}
+
+/// All that is in flight seems to have taken as long as the step. The smoothed RTT is back to RTT once
+/// (7/8)^n step < RTT: n = 97 for a day. With two packets in a round trip of 80 ms these take 3.9 s.
+#[test]
+fn a_clock_that_steps_forward_costs_seconds_and_no_flood() {
+    for step in [1, 60, 3600, 86_400] {
+        let mut path = busy();
+        path.ahead += secs(step);
+        let (_, queue) = carried(&mut path, secs(4));
+        assert!(queue <= PIPE, "{step} s: a queue of {queue}");
+        let (share, queue) = carried(&mut path, secs(10));
+        assert!(share > 0.9 && queue < 10, "{step} s: {share} {queue}");
+    }
+}
+
+/// By less than a round trip: packets in flight seem fast, and those after them to wait. But that wait is the
+/// same with a smaller window: another path. By more: no sample, for those from the future count as zero,
+/// and a pacer waits until the clock has been at that time again.
+#[test]
+fn a_clock_that_steps_back_is_waited_for() {
+    for step in [20, 40, 60, 79, 80, 1000, 10_000] {
+        let mut path = busy();
+        path.ahead = Duration::from_ps(path.ahead.as_ps() - ms(step).as_ps());
+        let (_, queue) = carried(&mut path, ms(step) + secs(3));
+        assert!(queue <= PIPE, "{step} ms: a queue of {queue}");
+        let (share, queue) = carried(&mut path, secs(10));
+        assert!(share > 0.9 && queue < 20, "{step} ms: {share} {queue}");
+    }
+}
+
+/// A step back in the first round trip is another matter: the RTT that it makes is the floor, and the
+/// window was never large enough to show that the wait is none. The floor is forgotten after 600 s.
+/// Until then two packets go out in 81 ms, 24.7 a second.
+#[test]
+fn a_false_floor_from_the_start_holds_it_at_the_least_for_ten_minutes() {
+    for step in [30, 50, 70, 79] {
+        let mut path = path();
+        path.offer_until(u64::MAX);
+        path.run(ms(20), |_, _| {});
+        path.ahead = Duration::from_ps(path.ahead.as_ps() - ms(step).as_ps());
+        for _ in 0..60 {
+            let (share, queue) = carried(&mut path, secs(10));
+            assert!(share * RATE as f64 > 24.0, "{step} ms: {share}");
+            assert!(queue <= PIPE, "{step} ms: {queue}");
+        }
+        path.run(secs(5), |_, _| {});
+        let (share, queue) = carried(&mut path, secs(10));
+        assert!(share > 0.9 && queue <= PIPE, "{step} ms: {share} {queue}");
+    }
+}
+
+/// A packet a second for an hour, from the start and after bulk. Then start-up doubles a window of ten in
+/// each round trip: 81 are there after three of them, and it takes another two to see that; a second is 12.
+/// Twice the pipe and ten in flight leave a queue of one pipe and a bit.
+#[test]
+fn bulk_after_an_hour_of_hardly_anything_starts_soon_and_floods_nothing() {
+    for bulk in [0, 20_000] {
+        let mut path = path();
+        path.offer_until(bulk);
+        path.run(secs(60), |_, _| {});
+        for n in 1..=3600 {
+            path.offer_until(bulk + n);
+            path.run(secs(1), |_, _| {});
+        }
+        assert_eq!(path.delivered(), bulk + 3600);
+        path.offer_until(u64::MAX);
+        let (_, queue) = carried(&mut path, secs(2));
+        assert!(queue <= PIPE + 30, "{queue}");
+        let (share, queue) = carried(&mut path, secs(5));
+        assert!(share > 0.9 && queue < PIPE / 2, "{share} {queue}");
+    }
+}
+
+/// What is in flight is lost, at most a window; then two probes whenever the timer expires. From T on,
+/// 81 to 170 ms, it doubles up to 60 s: 9 or 10 times, which take 83 to 174 s, and 7 or 8 times more until 600 s.
+#[test]
+fn a_link_that_is_dead_for_ten_minutes_is_probed_and_used_again() {
+    let mut path = busy();
+    path.loss = Probability::ONE;
+    let before = path.sender.stats(path.now);
+    let most = path.sender.cwnd() + 2.0;
+    path.run(secs(600), |_, _| {});
+    let after = path.sender.stats(path.now);
+    let probes = 2 * (after.timeouts - before.timeouts);
+    assert!((2 * 15..=2 * 19).contains(&probes), "{probes}");
+    // Acknowledgments on their way when the link died let new packets out, none beside those of the window.
+    let arrived = after.rtt_samples - before.rtt_samples;
+    assert!((after.sent - before.sent) as f64 <= most + probes as f64, "{after:?}");
+    assert!(arrived as f64 <= most, "{arrived}");
+    // The next probe comes within 60 s, and start-up takes a second.
+    path.loss = Probability::ZERO;
+    let (_, queue) = carried(&mut path, secs(63));
+    assert!(queue <= PIPE + 30, "{queue}");
+    let (share, queue) = carried(&mut path, secs(10));
+    assert!(share > 0.9 && queue < 10, "{share} {queue}");
+}
+
+/// A quarter of the size: 320 packets fill the pipe. Back again there are 240 too many, a queue of 240 ms;
+/// half of what is too much goes in a round trip, but others' queue it could be as well, and twice it is
+/// held for a while until it has been found to be its own.
+#[test]
+fn packets_of_another_size_are_another_rate() {
+    let mut path = busy();
+    path.sender.set_packet_size(250);
+    path.run(secs(2), |_, _| {});
+    let (share, queue) = carried(&mut path, secs(8));
+    assert!(share > 0.95 * 4.0 && queue < 4 * 10, "{share} {queue}");
+    path.sender.set_packet_size(1000);
+    let (_, queue) = carried(&mut path, secs(1));
+    assert!(queue <= 4 * PIPE - PIPE + 10, "{queue}");
+    path.run(secs(19), |_, _| {});
+    let (share, queue) = carried(&mut path, secs(10));
+    assert!(share > 0.95 && queue < 20, "{share} {queue}");
+}
+
+/// A router that marks everything leaves two packets in a round trip of 81 ms, as it leaves a NewReno.
+/// After it the window grows by one in a round trip: 79 of them are 6.4 s. That goes on until 20 s have
+/// passed since the last mark, dW/dt = 1 / RTT = 1000 / W: W = sqrt(81^2 + 2 x 1000 x 13.6) = 184,
+/// a queue of 103. Then it goes by delay again.
+#[test]
+fn marks_on_everything_slow_it_down_until_they_end() {
+    let config = EndpointConfig { initial_window: 10.0, ecn: true, ..EndpointConfig::default() };
+    let protocol = protocols::find("upwind").expect("a row of the table");
+    let mut path = TestPath::with(protocol, config, RATE, RTT);
+    path.offer_until(u64::MAX);
+    path.run(secs(20), |_, _| {});
+    path.marks_all = true;
+    path.run(secs(3), |_, _| {});
+    let (share, _) = carried(&mut path, secs(30));
+    assert!((2.0 / 81.0..4.0 / 81.0).contains(&share), "{share}");
+    path.marks_all = false;
+    path.run(secs(7), |_, _| {});
+    let (share, queue) = carried(&mut path, secs(23));
+    assert!(share > 0.9 && queue <= 110, "{share} {queue}");
+    let (share, queue) = carried(&mut path, secs(10));
+    assert!(share > 0.9 && queue < 10, "{share} {queue}");
+}
