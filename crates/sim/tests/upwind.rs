@@ -1,0 +1,162 @@
+//! Upwind among receivers and routers that lie, in crowds, behind links that held packets for minutes, and
+//! beside packets of other sizes: what it takes and what it leaves is bounded.
+
+use windward_core::units::{Duration, Time};
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, Scenario, Simulation, run};
+
+fn build(text: &str) -> Scenario {
+    let file = ScenarioFile::parse("test.toml", text).unwrap();
+    file.build().unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A liar and an honest flow over 20 Mbit/s, an RTT of 40 ms and a queue of a bandwidth-delay product:
+/// what the honest one has of the link, and the share of packets dropped.
+fn beside_a_liar(protocols: (&str, &str), receiver: &str, link: &str) -> (f64, f64) {
+    let (liar, honest) = protocols;
+    let outcome = run(&build(&format!(
+        "duration = '40s'\nwarmup = '10s'\n\
+         links = [{{ name = 'link', from = 'a', to = 'b', rate = '20Mbit', delay = '20ms', {link} }}]\n\
+         endpoint = {{ initial_window = 10, clock_granularity = '1ms', rwnd = 1000, ecn = true }}\n\
+         flows = [{{ group = 'liar', protocol = '{liar}', from = 'a', to = 'b', receiver = {receiver} }},\n\
+         {{ group = 'honest', protocol = '{honest}', from = 'a', to = 'b', start = '500ms' }}]"
+    )));
+    let link = &outcome.links[0];
+    (outcome.flows[1].throughput_bps / 20e6, link.dropped as f64 / link.arrived as f64)
+}
+
+const PLAIN: &str = "queue = '100p'";
+
+/// Deliveries are counted, not acknowledgments: pieces and copies win nothing, half of the link stays half.
+/// A NewReno that counts acknowledgments grows by four in each round trip where the honest one grows by one.
+#[test]
+fn division_and_duplicates_win_nothing() {
+    for receiver in ["'divides'", "'duplicates'", "{ kind = 'divides', pieces = 50 }"] {
+        let (honest, dropped) = beside_a_liar(("upwind", "upwind"), receiver, PLAIN);
+        assert!((honest - 0.5).abs() < 0.1 && dropped < 0.01, "{receiver}: {honest} {dropped}");
+        let (honest, dropped) = beside_a_liar(("upwind", "newreno"), receiver, PLAIN);
+        assert!(honest > 0.3 && dropped < 0.01, "{receiver}: {honest} {dropped}");
+    }
+    let (honest, _) = beside_a_liar(("newreno", "newreno"), "'divides'", PLAIN);
+    assert!(honest < 0.4, "{honest}");
+}
+
+/// Who is told of no loss sends 1000 packets, the receiver window, per round trip of 40 to 80 ms into a link
+/// of 2500 a second: four of five are dropped, and nobody else gets through. Upwind goes by the delay
+/// too: the same lie leaves to the honest one ten times what it leaves beside the standards, at least,
+/// and half of the link where it is upwind as well.
+#[test]
+fn optimism_is_bounded_by_the_delay() {
+    for standard in ["newreno", "cubic"] {
+        let (honest, dropped) = beside_a_liar((standard, "newreno"), "'optimistic'", PLAIN);
+        assert!(honest < 0.01 && dropped > 0.75, "{standard}: {honest} {dropped}");
+    }
+    let (honest, dropped) = beside_a_liar(("upwind", "newreno"), "'optimistic'", PLAIN);
+    assert!(honest > 0.1 && dropped < 0.15, "{honest} {dropped}");
+    let (honest, dropped) = beside_a_liar(("upwind", "upwind"), "'optimistic'", PLAIN);
+    assert!(honest > 0.4 && dropped < 0.01, "{honest} {dropped}");
+    // To run ahead is to claim a floor that is no path's: all the rest is a queue, and the liar has the least.
+    let ahead = "{ kind = 'optimistic', ahead = 100 }";
+    for honest in ["upwind", "newreno"] {
+        let (honest, dropped) = beside_a_liar(("upwind", honest), ahead, PLAIN);
+        assert!(honest > 0.9 && dropped < 0.01, "{honest} {dropped}");
+    }
+}
+
+/// A standard that hears of no mark fills what does not drop, and its neighbour answers every mark.
+#[test]
+fn hidden_marks_leave_more_than_beside_the_standards() {
+    let codel = "queue = '400p', aqm = { kind = 'codel', ecn = true }";
+    let left = |protocols| beside_a_liar(protocols, "'hides-marks'", codel).0;
+    let standards = left(("newreno", "newreno")).max(left(("cubic", "newreno")));
+    assert!(standards < 0.05, "{standards}");
+    let beside = left(("upwind", "newreno"));
+    assert!(beside > 0.05 && beside > 2.0 * standards, "{beside}");
+    // Two that go by delay keep the queue so short that there is nothing to hide: CoDel marks from 5 ms on.
+    let beside = left(("upwind", "upwind"));
+    assert!(beside > 0.4, "{beside}");
+}
+
+/// Marks on everything leave two to four packets in a round trip of 40.4 ms, 0.4 to 0.8 Mbit/s of 20, as
+/// they leave to NewReno. Marks that are erased leave losses, and the neighbour has its share.
+#[test]
+fn a_router_that_forges_marks_slows_it_down_and_no_more() {
+    let forged =
+        |marks| format!("queue = '100p', router = {{ kind = 'forged', marks = '{marks}' }}");
+    let (honest, dropped) = beside_a_liar(("newreno", "upwind"), "'honest'", &forged("all"));
+    assert!((0.4 / 20.0..0.8 / 20.0).contains(&honest) && dropped == 0.0, "{honest} {dropped}");
+    let (honest, dropped) = beside_a_liar(("upwind", "newreno"), "'honest'", &forged("none"));
+    assert!(honest > 0.4 && dropped < 0.01, "{honest} {dropped}");
+}
+
+/// Windows count packets: both have as many, and three times the size is three times the rate, as with
+/// NewReno, whose losses are those of more packets besides.
+#[test]
+fn packets_of_two_sizes_share_by_the_packet() {
+    let ratio = |protocol: &str| {
+        let outcome = run(&build(&format!(
+            "duration = '60s'\nwarmup = '20s'\n\
+             links = [{{ name = 'link', from = 'a', to = 'b', rate = '10Mbit', delay = '40ms', queue = '100p' }}]\n\
+             flows = [{{ group = 's', protocol = '{protocol}', from = 'a', to = 'b', packet_size = 500 }},\n\
+             {{ group = 'l', protocol = '{protocol}', from = 'a', to = 'b', packet_size = 1500, start = '1s' }}]"
+        )));
+        assert!(outcome.links[0].utilization > 0.95, "{protocol}: {:?}", outcome.links[0]);
+        outcome.flows[1].goodput_bps / outcome.flows[0].goodput_bps
+    };
+    let (own, newreno) = (ratio("upwind"), ratio("newreno"));
+    assert!((1.0..5.0).contains(&own) && own < newreno, "{own} {newreno}");
+}
+
+/// The link held what came within 600 s: a hundred packets, RTTs of up to ten minutes. The timer doubles from
+/// 0.1 s up to 60 s, 9 or 10 times in 51 to 102 s, and expires 8 or 9 times more: two probes each. Once
+/// the link is back it empties its queue, and the pace is no lower than what it delivers then.
+#[test]
+fn a_link_that_held_packets_for_ten_minutes_is_used_at_once() {
+    let held = "outages = { schedule = [{ at = '20s', length = '600s' }], during = 'hold' }";
+    let mut sim = Simulation::traced(&build(&format!(
+        "duration = '640s'\n\
+         links = [{{ name = 'link', from = 'a', to = 'b', rate = '10Mbit', delay = '40ms', queue = '100p',\n\
+         {held}, reverse = {{ {held} }} }}]\n\
+         flows = [{{ group = 'flow', protocol = 'upwind', from = 'a', to = 'b' }}]"
+    )));
+    let at = |s: u64| Time::ZERO + Duration::from_secs(s);
+    sim.advance(at(20));
+    let before = sim.link(0).arrived;
+    sim.advance(at(620));
+    // A window of 103 at most, with what it still answered.
+    let sent = sim.link(0).arrived - before;
+    assert!(sent <= 103 + 2 * 19, "{sent}");
+    sim.advance(at(623));
+    let delivered = sim.flow(0).unwrap().delivered_bytes;
+    for s in 624..=633 {
+        sim.advance(at(s));
+        let queue = sim.link(0).queue_packets;
+        assert!(queue < 20, "{s} s: {queue}");
+    }
+    // 1.25 MB a second for ten.
+    let delivered = sim.flow(0).unwrap().delivered_bytes - delivered;
+    assert!(delivered as f64 > 0.9 * 12.5e6, "{delivered}");
+}
+
+/// So many over 1 Gbit/s, an RTT of 40 ms and a queue of as much: 10 000 packets in all.
+fn crowd(protocol: &str, flows: u32) -> (f64, f64) {
+    let outcome: Outcome = run(&build(&format!(
+        "duration = '4s'\nwarmup = '2s'\n\
+         links = [{{ name = 'link', from = 'a', to = 'b', rate = '1Gbit', delay = '20ms', queue = '5000p' }}]\n\
+         flows = [{{ group = 'crowd', count = {flows}, protocol = '{protocol}', from = 'a', to = 'b',\n\
+         start = ['0s', '1s'] }}]"
+    )));
+    let group = &outcome.groups[0];
+    (group.goodput_bps / 1e9, group.retransmissions as f64 / group.packets_sent as f64)
+}
+
+/// Five packets of room for each. What arrives is not lost to the collapse of RFC 2914, goodput is the
+/// whole link; but start-up goes on through a flood for as long as it brings more, so that more than
+/// NewReno's 5 % is sent again: an open defect, bounded here by half of what is sent.
+#[test]
+fn a_crowd_uses_the_link_though_it_repeats_too_much() {
+    let (goodput, again) = crowd("upwind", 2000);
+    assert!(goodput > 0.9 && again < 0.5, "{goodput} {again}");
+    let (goodput, again) = crowd("newreno", 2000);
+    assert!(goodput > 0.9 && again < 0.1, "{goodput} {again}");
+}
