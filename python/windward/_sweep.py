@@ -16,7 +16,7 @@ import pickle
 import queue
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, overload
 
@@ -415,7 +415,7 @@ class _Pool(_Workers):
 
     @staticmethod
     @contextlib.contextmanager
-    def _whole() -> Iterator[None]:
+    def _whole() -> Generator[None]:
         try:
             yield
         except concurrent.futures.BrokenExecutor as error:

@@ -395,6 +395,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         window: WindowLaw::Upwind(UpwindConfig::DEFAULT),
         recovery: RecoveryKind::PacketNumber(Plain),
         discrimination: Discrimination::QueueLevel(QueueLevelConfig::DEFAULT),
+        feedback: Feedback::Help(Plain),
         ..TCP
     },
 ];

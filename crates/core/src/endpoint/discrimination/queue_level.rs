@@ -10,7 +10,8 @@
 //! ```text
 //! level l  = (RTT - RTTmin) / (RTTmax - RTTmin)     of the acknowledgment that tells of it
 //! bins     : l from 0, 0.3, 0.6, 0.8, 0.9 and 0.98 on; each counts packets n and losses
-//! e        = losses / n of the bins below together
+//! e        = losses / n of the bins below together; what links tell, if that is more (CETEN), up to
+//!            losses / n of all bins
 //! p        = losses / n of the bin
 //! P(congestion) = max(0, 1 - e / p) for each loss;  1 - product of (1 - P) for those of a window
 //! ```
@@ -31,6 +32,7 @@
 use super::{Judge, LossDiscrimination, Setup};
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
+use crate::packet::CongestionHeader;
 use crate::part::{Form, Kind, Part, Words};
 use crate::units::{Duration, Probability};
 
@@ -82,6 +84,8 @@ pub struct QueueLevel {
     bins: [Bin; BINS],
     least: Least<Duration>,
     greatest: Greatest<Duration>,
+    /// The share of packets that links say they corrupt.
+    told: f64,
     /// The probability that the losses of this window judged so far were all corruption.
     spared: f64,
     unjudged_from: Option<u64>,
@@ -112,6 +116,7 @@ impl QueueLevel {
             bins: [Bin::default(); BINS],
             least: Least::default(),
             greatest: Greatest::default(),
+            told: 0.0,
             spared: 1.0,
             unjudged_from: None,
         }
@@ -142,6 +147,7 @@ impl QueueLevel {
         }
         let shorter = below.iter().map(|bin| bin.packets).sum::<f64>().max(PRIOR);
         let e = below.iter().map(|bin| bin.lost).sum::<f64>() / shorter;
+        let e = e.max(self.told.min(self.loss_rate()));
         let p = lost / packets.max(1.0);
         if bin < BINS - 1 {
             let deviation = libm::sqrt(e.max(1.0 / shorter) / packets.max(1.0));
@@ -150,6 +156,12 @@ impl QueueLevel {
             }
         }
         (1.0 - e / p).max(0.0)
+    }
+
+    /// The loss rate at all levels.
+    fn loss_rate(&self) -> f64 {
+        let all = |count: fn(&Bin) -> f64| self.bins.iter().map(count).sum::<f64>();
+        all(|bin| bin.lost) / all(|bin| bin.packets).max(1.0)
     }
 
     /// What a loss adds to those of its window.
@@ -165,6 +177,11 @@ impl QueueLevel {
 
 impl LossDiscrimination for QueueLevel {
     fn on_ack(&mut self, ack: &AckEvent) {
+        if let CongestionHeader::Survival { probability } = ack.header
+            && (0.0..=1.0).contains(&probability)
+        {
+            self.told = 1.0 - probability;
+        }
         let Path { now, rtt, srtt, .. } = ack.path;
         if rtt.is_zero() {
             return;
@@ -294,6 +311,29 @@ mod tests {
         // 11 of 400 are 0.0275: 3.5 deviations above; 13 are 0.0325, 4.5 above.
         assert_eq!(verdict(11), 0.0);
         assert!((verdict(13) - (1.0 - 0.01 / 0.0325)).abs() < 1e-2);
+    }
+
+    #[test]
+    fn what_links_tell_is_taken_up_to_what_is_lost_in_all() {
+        // 1 % at short queues and 5 % at full ones, of 2000: 3 % in all.
+        let verdict = |survival: f64| {
+            let mut judge = judge();
+            seen(&mut judge, 110, 990, u64::MAX);
+            (0..10).for_each(|_| judge.on_lost(&path(110), 1));
+            seen(&mut judge, 200, 950, u64::MAX);
+            (0..50).for_each(|_| judge.on_lost(&path(200), 1));
+            let header = CongestionHeader::Survival { probability: survival };
+            judge.on_ack(&AckEvent { path: path(0), header, ..AckEvent::default() });
+            judge.opinion(&loss(200)).get()
+        };
+        for (survival, e) in [(1.0, 0.01), (0.995, 0.01), (0.98, 0.02), (0.5, 0.03), (0.0, 0.03)] {
+            let verdict = verdict(survival);
+            assert!((verdict - (1.0 - e / 0.05)).abs() < 2e-2, "{survival}: {verdict}");
+        }
+        // What is no probability says nothing.
+        for survival in [f64::NAN, -7.0, 1.5] {
+            assert!((verdict(survival) - 0.8).abs() < 2e-2, "{survival}");
+        }
     }
 
     #[test]

@@ -69,14 +69,17 @@ impl Part for Bits {
     }
 }
 
+/// The field before any controller has written into it.
+pub(crate) const UNWRITTEN: CongestionHeader =
+    CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
+
 impl Signal for Field {
     fn router(_: &Plain) -> RouterKind {
         RouterKind::Estcp
     }
     #[inline]
     fn stamp(_: &Plain, packet: &mut Packet, _: Duration, _: f64) {
-        packet.header =
-            CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
+        packet.header = UNWRITTEN;
     }
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Field { latest: CongestionHeader::None }

@@ -7,6 +7,7 @@ mod corruption;
 mod estcp;
 mod exact_ecn;
 mod flag;
+mod help;
 mod l4s;
 mod none;
 mod notification;
@@ -15,7 +16,9 @@ mod xcp;
 mod xcp_r;
 
 pub use estcp::EstcpConfig;
+pub(crate) use estcp::UNWRITTEN as ESTCP_UNWRITTEN;
 pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
+pub(crate) use xcp::stamp as stamp_xcp;
 pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
 
 use super::EndpointConfig;
@@ -111,6 +114,7 @@ axis! {
     Timestamps: timestamps::Timestamps,
     CongestionWarning: Box<timestamps::CongestionWarning>,
     Corruption: Box<corruption::Corruption>,
+    Help: Box<help::Help>,
 }
 
 impl Feedback {

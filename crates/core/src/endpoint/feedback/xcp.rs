@@ -17,7 +17,7 @@ pub struct Xcp {
 
 /// The header of a data packet; XCP-r's is the same.
 #[inline]
-pub(super) fn stamp(packet: &mut Packet, srtt: Duration, window: f64) {
+pub(crate) fn stamp(packet: &mut Packet, srtt: Duration, window: f64) {
     let rtt = srtt.as_secs_f64();
     packet.header = CongestionHeader::Xcp {
         rtt,

@@ -89,6 +89,19 @@ impl Law for Estcp {
 }
 
 impl Estcp {
+    /// At work with that window, for a law that is helped by traffic controllers: in slow start, or in
+    /// congestion avoidance.
+    pub(super) fn at(cwnd: f64, is_opening: bool) -> Self {
+        let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
+        let ssthresh = if is_opening { f64::INFINITY } else { cwnd };
+        Estcp { ssthresh, ..Estcp::of(EstcpConfig::DEFAULT, &endpoint) }
+    }
+
+    /// Gives back what is above `most` packets.
+    pub(super) fn limit(&mut self, most: f64) {
+        self.cwnd = self.cwnd.min(most);
+    }
+
     fn of(config: EstcpConfig, endpoint: &EndpointConfig) -> Self {
         Estcp {
             cwnd: endpoint.initial_window,

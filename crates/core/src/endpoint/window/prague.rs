@@ -102,6 +102,17 @@ impl Law for Prague {
 }
 
 impl Prague {
+    /// At work with that window, for a law that is helped by queues of L4S.
+    pub(super) fn at(cwnd: f64) -> Self {
+        let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
+        Prague { ssthresh: cwnd, ..Prague::of(PragueConfig::DEFAULT, &endpoint) }
+    }
+
+    /// Gives back what is above `most` packets.
+    pub(super) fn limit(&mut self, most: f64) {
+        self.cwnd = self.cwnd.min(most);
+    }
+
     fn of(config: PragueConfig, endpoint: &EndpointConfig) -> Self {
         Prague {
             config,

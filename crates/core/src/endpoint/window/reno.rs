@@ -109,6 +109,16 @@ impl Reno {
         Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, extras: None }
     }
 
+    /// At work with that window, in congestion avoidance, for a law that heeds marks as this one does.
+    pub(super) fn at(cwnd: f64) -> Self {
+        Reno { cwnd, ssthresh: cwnd, extras: None }
+    }
+
+    /// Gives back what is above `most` packets.
+    pub(super) fn limit(&mut self, most: f64) {
+        self.cwnd = self.cwnd.min(most);
+    }
+
     /// Continues in congestion avoidance from `cwnd` packets, but no less than two.
     pub(super) fn reduce_to(&mut self, cwnd: f64) {
         self.ssthresh = cwnd.max(2.0);

@@ -77,6 +77,18 @@ impl Law for Xcp {
     }
 }
 
+impl Xcp {
+    /// At work with that window, for a law that is helped by XCP routers; packets have that size.
+    pub(super) fn at(cwnd: f64, packet_size: u32) -> Self {
+        Xcp { cwnd, packet_size: packet_size.into(), heeds_duplicates: true }
+    }
+
+    /// Gives back what is above `most` packets.
+    pub(super) fn limit(&mut self, most: f64) {
+        self.cwnd = self.cwnd.min(most);
+    }
+}
+
 impl CongestionControl for Xcp {
     #[inline]
     fn cwnd(&self) -> f64 {

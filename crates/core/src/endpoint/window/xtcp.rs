@@ -87,6 +87,16 @@ impl Law for Xtcp {
 }
 
 impl Xtcp {
+    /// At work with that window, for a law that is helped by XTCP routers.
+    pub(super) fn at(cwnd: f64) -> Self {
+        Xtcp { cwnd, ssthresh: cwnd, latest_congestion: None, friend: None }
+    }
+
+    /// Gives back what is above `most` packets.
+    pub(super) fn limit(&mut self, most: f64) {
+        self.cwnd = self.cwnd.min(most);
+    }
+
     fn in_recovery_phase(&self, ack: &AckEvent) -> bool {
         self.friend.as_ref().is_some_and(|friend| ack.una < friend.recphase)
     }

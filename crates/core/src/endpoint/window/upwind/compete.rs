@@ -75,9 +75,8 @@ pub(super) struct Others {
     look: u64,
     window: f64,
     rate: f64,
-    /// Until then they are known to be there, or that the queue marks.
+    /// Until then they are known to be there.
     known_until: Time,
-    marked_until: Time,
     /// When the queue overflowed last, and in which round trip.
     overflowed: Option<Time>,
     cut: Option<u64>,
@@ -144,7 +143,7 @@ impl Upwind {
     pub(super) fn compete(&mut self, sample: &RateSample, is_over: bool) {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
         let others = &mut self.others;
-        if now < others.known_until || matches!(self.mode, Mode::Delay | Mode::Marked) {
+        if now < others.known_until || self.mode == Mode::Delay {
             others.shadow += acked / others.shadow;
         } else {
             // A queue that never overflows is that of others who go by delay.
@@ -155,12 +154,7 @@ impl Upwind {
             Mode::Delay => self.watch(now, is_over),
             Mode::Competitive => self.keep_up(now, acked, is_over),
             Mode::Yield => self.hold_back(now),
-            Mode::Marked => {
-                self.cwnd = self.others.shadow;
-                if now >= self.others.marked_until {
-                    self.leave(now);
-                }
-            }
+            Mode::Guided => self.others.shadow = self.cwnd,
         }
     }
 
@@ -243,7 +237,7 @@ impl Upwind {
     }
 
     /// Back to the delay mode.
-    fn leave(&mut self, now: Time) {
+    pub(super) fn leave(&mut self, now: Time) {
         let top = if self.mode == Mode::Yield { self.others.shadow } else { self.cwnd };
         self.mode = Mode::Delay;
         self.steps = Steps::new(self.cwnd, false);
@@ -267,15 +261,15 @@ impl Upwind {
                 self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
             }
             Mode::Delay => self.on_any_loss(is_likely),
+            Mode::Guided => self.on_guided_congestion(event),
             _ => {}
         }
     }
 
     /// Delay mode: losses change nothing, but for floods, and before the queue is known.
     pub(super) fn on_any_loss(&mut self, is_likely: bool) {
-        let is_flood = self.rounds.lost > self.rounds.least_lost() + FLOOD;
         let is_blind = !self.queue.is_known() && self.rounds.lost > FLOOD;
-        if is_likely && is_flood || is_blind {
+        if is_likely && self.floods() || is_blind {
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
             self.cwnd = (self.cwnd * BETA).max(pipe.min(self.cwnd)).max(LEAST);
             self.steps = Steps::new(self.cwnd, false);
@@ -287,29 +281,28 @@ impl Upwind {
         now < self.others.known_until
     }
 
-    /// A mark: the queue tells, and the shadow is the window for as long as it does.
-    pub(super) fn on_mark(&mut self, event: &CongestionEvent) {
-        if self.mode != Mode::Marked {
-            self.others.shadow = self.cwnd;
-        }
-        self.others.shadow = (self.others.shadow * BETA).max(LEAST);
-        self.cwnd = self.others.shadow;
-        self.mode = Mode::Marked;
-        self.others.marked_until = event.path.now + self.cycle();
+    /// Does this round trip lose much more than the path itself?
+    fn floods(&self) -> bool {
+        self.rounds.lost > self.rounds.least_lost() + FLOOD
+    }
+
+    /// Is that loss one of many that are congestion?
+    pub(super) fn is_flood(&self, event: &CongestionEvent) -> bool {
+        event.probability.get() >= LIKELY && self.floods()
     }
 
     /// The queue is full. Who filled it will have done so again after twice the time that it took.
     fn on_overflow(&mut self, now: Time) {
         let last = self.others.overflowed.replace(now);
         let took = last.map_or(Duration::ZERO, |last| now.since(last));
-        let until = now + self.cycle().max(took.saturating_mul(2));
+        let until = now + self.cycle(self.others.shadow).max(took.saturating_mul(2));
         self.others.known_until = self.others.known_until.max(until);
     }
 
-    /// A time in which a NewReno with the window of the shadow fills a queue twice.
-    fn cycle(&self) -> Duration {
+    /// A time in which a NewReno with such a window fills a queue twice.
+    pub(super) fn cycle(&self, window: f64) -> Duration {
         let srtt = Duration::from_secs_f64(self.queue.srtt());
-        KNOWN.max(srtt.mul_f64(2.0 * self.others.shadow))
+        KNOWN.max(srtt.mul_f64(2.0 * window))
     }
 
     /// The connection starts again, with that of the shadow.

@@ -37,7 +37,7 @@
 //!              20 s, 2 S srtt, or twice the time since the one before, whichever is longest
 //! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5 round trips;
 //!              a queue that is nearly empty then is nobody's
-//! marked       a mark: S = cwnd / 2 = cwnd; S is the window for as long as overflows are known otherwise
+//! guided       by routers that help: the law of what they say is the window (`guide.rs`)
 //! ```
 //!
 //! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is halved, by P.
@@ -46,6 +46,7 @@
 
 mod compete;
 mod delay;
+mod guide;
 mod queue;
 mod rounds;
 mod start_up;
@@ -54,11 +55,14 @@ use super::{CongestionControl, Law, Setup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use crate::endpoint::feedback::Feedback;
+use crate::packet::Packet;
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
 use crate::units::Time;
 
 use compete::Others;
 use delay::{Gain, Steps};
+use guide::Guide;
 use queue::Queue;
 use rounds::Rounds;
 use start_up::Full;
@@ -99,8 +103,8 @@ enum Mode {
     Competitive,
     /// Competitive, and holding back for some round trips: is it still needed?
     Yield,
-    /// The queue marks: the shadow is the window.
-    Marked,
+    /// Routers help: the window is that of their law.
+    Guided,
 }
 
 /// The state of Upwind.
@@ -115,6 +119,7 @@ pub struct Upwind {
     steps: Steps,
     gain: Gain,
     others: Others,
+    guide: Guide,
     /// The window and the delay when the delay became much longer than this window makes it.
     jump: Option<(f64, f64)>,
 }
@@ -138,13 +143,14 @@ impl Part for Upwind {
 impl Law for Upwind {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
+    const ANNOUNCES: bool = true;
     fn new(config: &UpwindConfig, setup: Setup<'_>) -> Self {
-        Upwind::of(*config, setup.endpoint)
+        Upwind::of(*config, setup.endpoint, setup.feedback)
     }
 }
 
 impl Upwind {
-    fn of(config: UpwindConfig, endpoint: &EndpointConfig) -> Self {
+    fn of(config: UpwindConfig, endpoint: &EndpointConfig, feedback: &Feedback) -> Self {
         let cwnd = endpoint.initial_window.max(LEAST);
         Upwind {
             config,
@@ -156,6 +162,7 @@ impl Upwind {
             steps: Steps::new(cwnd, true),
             gain: Gain::default(),
             others: Others::none(cwnd),
+            guide: Guide::new(endpoint, feedback),
             jump: None,
         }
     }
@@ -163,6 +170,11 @@ impl Upwind {
     /// 1 / delta.
     fn target(&self) -> f64 {
         1.0 / self.config.delta
+    }
+
+    /// The largest window: nothing is gained beyond twice what was delivered.
+    fn most(&self) -> f64 {
+        2.0 * self.rounds.bandwidth() * self.queue.srtt() + 10.0
     }
 
     /// b: own packets in the queue.
@@ -189,11 +201,13 @@ impl CongestionControl for Upwind {
             Mode::Delay => "delay",
             Mode::Competitive => "competitive",
             Mode::Yield => "yield",
-            Mode::Marked => "marked",
+            Mode::Guided => "guided",
         })
     }
 
-    fn on_ack(&mut self, _: &AckEvent) {}
+    fn on_ack(&mut self, ack: &AckEvent) {
+        self.follow(ack);
+    }
 
     fn on_lost(&mut self, _: &LostPacket, _: Time) {
         self.rounds.on_lost();
@@ -208,6 +222,7 @@ impl CongestionControl for Upwind {
         if is_over && self.mode != Mode::StartUp {
             self.judge_path(sample.now);
             self.watch_falls(sample.now);
+            self.judge_guide(sample.now);
         }
         let is_short = self.backlog() < self.target();
         self.others.see(is_over, self.queue.is_nearly_empty(), is_short);
@@ -215,15 +230,13 @@ impl CongestionControl for Upwind {
             Mode::StartUp => self.start_up(sample, is_over),
             Mode::Delay => self.step(sample, is_over),
             Mode::Competitive if self.is_above_shadow() => self.step(sample, is_over),
-            Mode::Competitive | Mode::Yield | Mode::Marked => {}
+            Mode::Competitive | Mode::Yield | Mode::Guided => {}
         }
         if self.mode != Mode::StartUp {
             if self.config.competitive {
                 self.compete(sample, is_over);
             }
-            // Nothing is gained beyond twice what was delivered.
-            let most = 2.0 * self.rounds.bandwidth() * self.queue.srtt() + 10.0;
-            self.cwnd = self.cwnd.min(most);
+            self.cwnd = self.cwnd.min(self.most());
         }
         self.cwnd = self.cwnd.max(LEAST);
         false
@@ -248,10 +261,15 @@ impl CongestionControl for Upwind {
         self.shrink_shadow(event.kept(0.5));
         self.mode = Mode::StartUp;
         self.full = Full::default();
+        self.guide.reset();
     }
 
     fn on_restart_from_idle(&mut self, _: Time) {
         self.steps.slow_down();
+    }
+
+    fn announce(&mut self, packet: &mut Packet, limited: bool) {
+        self.ask(packet, limited);
     }
 }
 

@@ -3,6 +3,8 @@
 use super::*;
 
 use crate::endpoint::tests::path::TestPath;
+use crate::packet::{CongestionHeader, Flags};
+use crate::part::Plain;
 use crate::protocols::{self, Protocol};
 use crate::units::{Duration, Probability};
 
@@ -33,7 +35,7 @@ fn sample(now: u64, rtt: u64) -> RateSample {
 /// In delay mode, with 80 packets in flight for 80 ms and no queue.
 fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
-    let mut law = Upwind::of(UpwindConfig::DEFAULT, &config);
+    let mut law = Upwind::of(UpwindConfig::DEFAULT, &config, &Feedback::Help(Plain));
     law.mode = Mode::Delay;
     law.queue.on_sample(&sample(100, 90));
     for now in 100..400 {
@@ -78,20 +80,6 @@ fn losses_change_nothing_in_delay_mode_but_the_shadow() {
     assert!(law.is_above_shadow());
     law.cwnd = 29.9;
     assert!(!law.is_above_shadow());
-}
-
-#[test]
-fn marks_make_the_shadow_the_window() {
-    let mut law = upwind();
-    law.on_congestion(&congestion(400, 1.0, true));
-    assert_eq!((law.cwnd(), law.phase()), (40.0, Some("marked")));
-    // As NewReno: a packet per round trip, and half again.
-    for now in 401..441 {
-        law.on_rate_sample(&sample(now, 80));
-    }
-    assert!((law.cwnd() - 41.0).abs() < 0.1, "{}", law.cwnd());
-    law.on_congestion(&congestion(500, 1.0, true));
-    assert!((law.cwnd() - 20.5).abs() < 0.1, "{}", law.cwnd());
 }
 
 #[test]
@@ -142,7 +130,7 @@ fn rounds(law: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
 
 #[test]
 fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
-    let rises = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40];
+    let rises: Vec<u64> = (20..=40).collect();
     let falls = [10, 10, 10, 10, 11, 11, 11, 12, 12, 12, 12, 12, 12];
     let mut law = upwind();
     let now = rounds(&mut law, 400, &rises);
@@ -154,11 +142,114 @@ fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
     law.cwnd = 40.0;
     let now = rounds(&mut law, now, &falls);
     assert!(!law.overflows(at(now)));
+    // not if it was come to within fewer than ten round trips, as start-ups do,
+    let mut law = upwind();
+    let now = rounds(&mut law, 400, &[10, 12, 14, 16, 18, 20, 30, 40]);
+    let now = rounds(&mut law, now, &falls);
+    assert!(!law.overflows(at(now)));
     // and not if the delay comes back.
     let mut law = upwind();
     let now = rounds(&mut law, 400, &rises);
     let now = rounds(&mut law, now, &[10, 10, 10, 40, 42, 44, 46, 48, 50, 52, 54, 56]);
     assert!(!law.overflows(at(now)));
+}
+
+/// An acknowledgment at `now`, milliseconds, of a path of 80 ms.
+fn ack(now: u64, header: CongestionHeader, flags: Flags) -> AckEvent {
+    let srtt = Duration::from_millis(80);
+    let path = Path { now: at(now), rtt: srtt, srtt, min_rtt: srtt, ..Path::default() };
+    let growth = 1.0;
+    AckEvent {
+        path,
+        newly_acked: 1,
+        growth,
+        cwnd_limited: true,
+        header,
+        flags,
+        ..AckEvent::default()
+    }
+}
+
+fn granted(feedback: f64) -> CongestionHeader {
+    CongestionHeader::XcpReverse { feedback }
+}
+
+#[test]
+fn what_xcp_grants_is_the_window_and_losses_are_none() {
+    let mut law = upwind();
+    // Nobody on the way cut down what was demanded.
+    law.on_ack(&ack(400, granted(f64::MAX), Flags::NONE));
+    assert_eq!((law.cwnd(), law.phase()), (80.0, Some("delay")));
+    // 50,000 bytes a second more are 4,000 bytes in 80 ms: 4 packets of 1000.
+    law.on_ack(&ack(401, granted(50_000.0), Flags::NONE));
+    assert_eq!((law.cwnd(), law.phase()), (84.0, Some("guided")));
+    law.on_congestion(&congestion(402, 1.0, false));
+    assert_eq!(law.cwnd(), 84.0);
+    law.on_ack(&ack(403, granted(-25_000.0), Flags::NONE));
+    assert_eq!(law.cwnd(), 82.0);
+    // It asks with every packet from now on: 80 ms over 82 packets.
+    let mut packet = Packet { packet_seq: 5, ..Packet::default() };
+    law.announce(&mut packet, true);
+    let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = packet.header else { panic!() };
+    assert!((rtt - 0.08).abs() < 1e-4 && (inter_packet - 0.08 / 82.0).abs() < 1e-5);
+    assert_eq!(delta, f64::MAX);
+    // Not heard for four round trips, and the window is its own again.
+    for round in 0..6 {
+        law.rounds.count += 1;
+        law.judge_guide(at(500 + 80 * round));
+        assert_eq!(law.mode == Mode::Guided, round < 4, "{round}");
+    }
+    assert_eq!(law.cwnd(), 82.0);
+}
+
+#[test]
+fn what_is_granted_without_end_is_bounded_by_what_arrives() {
+    let mut law = upwind();
+    for now in 400..500 {
+        law.on_ack(&ack(now, granted(1e12), Flags::NONE));
+    }
+    // 1000 packets a second for 80 ms, twice, and 10.
+    assert!((law.cwnd() - 170.0).abs() < 1.0, "{}", law.cwnd());
+    // More than half of the window waits for ten round trips: the grants are not what limits.
+    // The first two are taken for noise in part.
+    for round in 0..12 {
+        for now in 0..180 {
+            law.queue.on_sample(&sample(500 + 180 * round + now, 180));
+        }
+        law.rounds.count += 1;
+        law.on_ack(&ack(680 + 180 * round, granted(1e12), Flags::NONE));
+        assert!(law.mode == Mode::Guided || round >= 10, "{round}");
+        law.judge_guide(at(680 + 180 * round));
+    }
+    assert_eq!(law.mode, Mode::Delay);
+    law.on_ack(&ack(2700, granted(1e12), Flags::NONE));
+    assert_eq!(law.mode, Mode::Delay, "for 20 s");
+    law.on_ack(&ack(23_000, granted(1e12), Flags::NONE));
+    assert_eq!(law.mode, Mode::Guided);
+}
+
+#[test]
+fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_long() {
+    for is_flag in [true, false] {
+        let mut law = upwind();
+        // XCP's grants say nothing of the queue that flags.
+        law.on_ack(&ack(400, granted(0.0), Flags::NONE));
+        if is_flag {
+            law.on_ack(&ack(401, CongestionHeader::None, Flags::CONGESTION));
+        } else {
+            let event = congestion(401, 1.0, true);
+            let path = Path { in_flight: 80.0, ..event.path };
+            law.on_congestion(&CongestionEvent { path, ..event });
+        }
+        assert_eq!((law.cwnd(), law.phase()), (40.0, Some("guided")), "{is_flag}");
+        law.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
+        assert_eq!(law.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
+        // 20 s is longer than two windows of 40 packets take: 6.4 s.
+        law.judge_guide(at(20_300));
+        assert_eq!(law.mode, Mode::Guided);
+        law.judge_guide(at(20_500));
+        assert_eq!(law.mode, Mode::Delay);
+    }
 }
 
 fn composed() -> Protocol {
