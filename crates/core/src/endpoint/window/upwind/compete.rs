@@ -216,7 +216,7 @@ impl Upwind {
         let was_cut = self.others.cut.is_some_and(|cut| cut + 1 >= count);
         let after = if was_cut { AFTER_CUT } else { AFTER };
         let due = after.0.max(after.1 * self.queue.srtt());
-        if has_risen && now.since(yielded).as_secs_f64() > due {
+        if self.config.yields && has_risen && now.since(yielded).as_secs_f64() > due {
             // Without what is this one's of the queue: does it empty?
             self.mode = Mode::Yield;
             self.others.entered = count;
@@ -269,7 +269,7 @@ impl Upwind {
     /// Delay mode: losses change nothing, but for floods, and before the queue is known.
     pub(super) fn on_any_loss(&mut self, is_likely: bool) {
         let is_blind = !self.queue.is_known() && self.rounds.lost > FLOOD;
-        if is_likely && self.floods() || is_blind {
+        if self.config.flood && (is_likely && self.floods() || is_blind) {
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
             self.cwnd = (self.cwnd * BETA).max(pipe.min(self.cwnd)).max(LEAST);
             self.steps = Steps::new(self.cwnd, false);

@@ -3,7 +3,7 @@
 //! | heard | law | ends |
 //! | --- | --- | --- |
 //! | XCP's header with less than was demanded | XCP (Katabi 2002); losses are none | nothing heard for four round trips |
-//! | a phase of ESTCP | ESTCP (estcp2010) | the same |
+//! | a phase of ESTCP | ESTCP (estcp2010), but losses are none: overflows are told | the same |
 //! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses are none | none for the time of two windows |
 //! | an ECN mark (RFC 3168) | Reno | the same |
 //! | an echo of a mark of its own, where feedback is `l4s` (RFC 9332) | Prague | the same |
@@ -232,13 +232,13 @@ impl Upwind {
     pub(super) fn on_guided_congestion(&mut self, event: &CongestionEvent) {
         let is_flood = self.is_flood(event);
         match &mut self.guide.law {
-            Some(Law::Xcp(_)) if is_flood => {
+            Some(Law::Xcp(_) | Law::Phase(_)) if is_flood => {
                 self.guide.put_aside(event.path.now);
                 self.take_back(event.path.now);
                 self.on_any_loss(true);
             }
-            // Its routers say so by the flag, or by what they grant.
-            Some(Law::Xcp(_) | Law::Flag(_)) | None => {}
+            // Routers say so: by what they grant, by a shift of phase, by the flag.
+            Some(Law::Xcp(_) | Law::Phase(_) | Law::Flag(_)) | None => {}
             Some(law) => {
                 law.as_mut().on_congestion(event);
                 self.cwnd = law.as_mut().cwnd().max(LEAST);

@@ -70,7 +70,7 @@ use start_up::Full;
 /// The least window, packets.
 const LEAST: f64 = 2.0;
 
-/// Parameters of Upwind.
+/// Parameters of Upwind. All but the first two are there to see what a mechanism buys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpwindConfig {
     /// 1 / delta packets wait in the queue on average. Above 0, up to 10; 1/2.
@@ -79,12 +79,30 @@ pub struct UpwindConfig {
     pub competitive: bool,
     /// Is a window given back that brought nothing but losses?
     pub gain_test: bool,
+    /// By how many standard deviations of noise is a mean too long before it is a queue? 0 to 10; 2.
+    pub noise: f64,
+    /// Is a delay that stays as the window shrinks a longer path?
+    pub longer_path: bool,
+    /// Is a flood of losses answered in delay mode?
+    pub flood: bool,
+    /// Is a delay that falls without its doing an overflow?
+    pub falls: bool,
+    /// Does it hold back now and then to see whether others are there?
+    pub yields: bool,
 }
 
 impl UpwindConfig {
     /// As it is usually.
-    pub const DEFAULT: UpwindConfig =
-        UpwindConfig { delta: 0.5, competitive: true, gain_test: true };
+    pub const DEFAULT: UpwindConfig = UpwindConfig {
+        delta: 0.5,
+        competitive: true,
+        gain_test: true,
+        noise: 2.0,
+        longer_path: true,
+        flood: true,
+        falls: true,
+        yields: true,
+    };
 }
 
 crate::parameters! {
@@ -92,6 +110,11 @@ crate::parameters! {
     delta: Kind::Positive { most: 10.0 }, "per packet", "1 / delta packets wait in the queue on average";
     competitive: Kind::Bool, "", "keep a share beside flows that fill the queue";
     gain_test: Kind::Bool, "", "give back a window that brought nothing but losses";
+    noise: Kind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a delay may be noise";
+    longer_path: Kind::Bool, "", "take a delay that stays as the window shrinks for a longer path";
+    flood: Kind::Bool, "", "halve in delay mode where ten points more are lost than the path loses";
+    falls: Kind::Bool, "", "take a delay that falls without its doing for somebody's loss";
+    yields: Kind::Bool, "", "hold back now and then, to see whether others are there";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +179,7 @@ impl Upwind {
             config,
             mode: Mode::StartUp,
             cwnd,
-            queue: Queue::default(),
+            queue: Queue::new(config.noise),
             rounds: Rounds::default(),
             full: Full::default(),
             steps: Steps::new(cwnd, true),
@@ -220,8 +243,12 @@ impl CongestionControl for Upwind {
         self.queue.on_sample(sample);
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
         if is_over && self.mode != Mode::StartUp {
-            self.judge_path(sample.now);
-            self.watch_falls(sample.now);
+            if self.config.longer_path {
+                self.judge_path(sample.now);
+            }
+            if self.config.falls {
+                self.watch_falls(sample.now);
+            }
             self.judge_guide(sample.now);
         }
         let is_short = self.backlog() < self.target();

@@ -11,8 +11,6 @@ const BASE_ROUNDS: u64 = 40;
 const ABOVE: f64 = 5.0;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
-/// By how many standard deviations of a mean the least of many is below what it should be.
-const ALLOWANCE: f64 = 2.0;
 /// A bend counts for so many of the deviation, to which a sixteenth of the least RTT is added, at most.
 const OUTLIER: f64 = 4.0;
 /// RTTs that differ by that share of the least are those of different queues.
@@ -23,6 +21,8 @@ const SWING_ROUNDS: u64 = 4;
 /// moves less. Seconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
+    /// By how many standard deviations of a mean the least of many is below what it should be.
+    allowance: f64,
     srtt: f64,
     floor: Least<f64>,
     /// Were queues of different lengths seen?
@@ -49,6 +49,10 @@ struct Block {
 }
 
 impl Queue {
+    pub(super) fn new(allowance: f64) -> Self {
+        Queue { allowance, ..Queue::default() }
+    }
+
     pub(super) fn on_sample(&mut self, sample: &RateSample) {
         let (now, rtt) = (sample.now, sample.rtt.as_secs_f64());
         self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
@@ -112,7 +116,7 @@ impl Queue {
     pub(super) fn delay(&self) -> f64 {
         let (Some(recent), Some(base)) = (self.recent.get(), self.base.get()) else { return 0.0 };
         let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation;
-        (recent - base.min(most) - ALLOWANCE * self.deviation).max(0.0)
+        (recent - base.min(most) - self.allowance * self.deviation).max(0.0)
     }
     /// The deviation of a mean that is noise.
     pub(super) fn deviation(&self) -> f64 {
@@ -137,7 +141,7 @@ mod tests {
 
     /// Samples every millisecond up to `until`, of that RTT in milliseconds at each.
     fn fed(until: u64, mut rtt: impl FnMut(u64) -> f64) -> Queue {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(2.0);
         for ms in 1..=until {
             queue.on_sample(&RateSample {
                 now: Time::ZERO + Duration::from_millis(ms),
