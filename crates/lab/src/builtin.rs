@@ -15,6 +15,7 @@ mod lr2008;
 mod matrix;
 mod suites;
 mod tcpwbr2003;
+mod upwind;
 mod xcpr2005;
 
 /// Name and text of an experiment file.
@@ -70,12 +71,15 @@ pub static MATRIX: &Collection = &matrix::COLLECTION;
 /// Links that users complain about. They take long and are only run when asked for.
 pub static FIELD: &Collection = &field::COLLECTION;
 
-/// Selects everything, [`FIELD`] included.
+/// Upwind's own figures. They too are only run when asked for.
+pub static UPWIND: &Collection = &upwind::COLLECTION;
+
+/// Selects everything, [`FIELD`] and [`UPWIND`] included.
 pub const ALL: &str = "all";
 
 /// Every collection, in the order of the report.
 pub fn collections() -> impl Iterator<Item = &'static Collection> {
-    PAPERS.into_iter().chain([MATRIX, FIELD])
+    PAPERS.into_iter().chain([MATRIX, FIELD, UPWIND])
 }
 
 impl Collection {
@@ -165,7 +169,7 @@ pub fn select(names: &[String]) -> Result<Vec<Experiment>, LabError> {
     let mut wanted = vec![false; all.len()];
     if names.is_empty() {
         for (wanted, experiment) in wanted.iter_mut().zip(&all) {
-            *wanted = !FIELD.holds(experiment);
+            *wanted = !FIELD.holds(experiment) && !UPWIND.holds(experiment);
         }
     }
     for name in names {

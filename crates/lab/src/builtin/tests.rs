@@ -143,8 +143,9 @@ fn field_experiments_run_only_when_asked_for() {
     let count = |collections: &[&Collection]| collections.iter().map(|c| c.files.len()).sum();
     let papers: usize = count(&PAPERS);
     assert_eq!(ids(&[]).len(), papers + count(&[MATRIX]));
-    assert_eq!(ids(&["all"]).len(), papers + count(&[MATRIX, FIELD]));
-    assert!(ids(&[]).iter().all(|id| !id.starts_with("field")));
+    assert_eq!(ids(&["all"]).len(), papers + count(&[MATRIX, FIELD, UPWIND]));
+    assert!(ids(&[]).iter().all(|id| !id.starts_with("field") && !id.starts_with("upwind")));
+    assert_eq!(ids(&["upwind"]).len(), UPWIND.files.len());
     assert_eq!(ids(&["field"]).len(), FIELD.files.len());
     assert_eq!(ids(&["field-geo"]), ["field-geo"]);
 }

@@ -295,14 +295,14 @@ impl Upwind {
     fn on_overflow(&mut self, now: Time) {
         let last = self.others.overflowed.replace(now);
         let took = last.map_or(Duration::ZERO, |last| now.since(last));
-        let until = now + self.cycle(self.others.shadow).max(took.saturating_mul(2));
+        let until = now + self.cycle().max(took.saturating_mul(2));
         self.others.known_until = self.others.known_until.max(until);
     }
 
-    /// A time in which a NewReno with such a window fills a queue twice.
-    pub(super) fn cycle(&self, window: f64) -> Duration {
+    /// A time in which a NewReno with the window of the shadow fills a queue twice.
+    fn cycle(&self) -> Duration {
         let srtt = Duration::from_secs_f64(self.queue.srtt());
-        KNOWN.max(srtt.mul_f64(2.0 * window))
+        KNOWN.max(srtt.mul_f64(2.0 * self.others.shadow))
     }
 
     /// The connection starts again, with that of the shadow.

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | XCP's header with less than was demanded | XCP (Katabi 2002); losses are none | nothing heard for four round trips |
 //! | a phase of ESTCP | ESTCP (estcp2010), but losses are none: overflows are told | the same |
-//! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses are none | none for the time of two windows |
+//! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses are none | none for 20 s, and a queue half as long again as with the last one |
 //! | an ECN mark (RFC 3168) | Reno | the same |
 //! | an echo of a mark of its own, where feedback is `l4s` (RFC 9332) | Prague | the same |
 //!
@@ -29,6 +29,8 @@ const SILENT: u64 = 4;
 /// Packets and share of the window, and round trips: so much in queues for so long, and what is granted
 /// is not what limits.
 const WAITS: (f64, f64, u32) = (20.0, 0.5, 10);
+/// Without a further flag or mark for so long, and with that many times the queue, it has gone.
+const PATIENCE: (Duration, f64) = (Duration::from_secs(20), 1.5);
 /// For how long a router's word is not taken, the first time and at most.
 const ASIDE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(600));
 
@@ -100,8 +102,9 @@ pub(super) struct Guide {
     /// May packets carry headers for routers?
     asks: bool,
     law: Option<Law>,
-    /// When it was heard last, and in which round trip.
+    /// When it was heard last, and in which round trip; how long packets waited then.
     heard: (Time, u64),
+    waited: f64,
     /// Round trips in which too much waited.
     waiting: u32,
     /// What routers grant is not taken before that, and for how long the next time.
@@ -117,6 +120,7 @@ impl Guide {
             asks: matches!(feedback, Feedback::Help(_)),
             law: None,
             heard: (Time::ZERO, 0),
+            waited: 0.0,
             waiting: 0,
             aside_until: Time::ZERO,
             aside: ASIDE.0,
@@ -201,6 +205,7 @@ impl Upwind {
             return;
         }
         self.guide.heard = (now, self.rounds.count);
+        self.guide.waited = self.queue.delay();
     }
 
     /// At the end of a round trip: does the guide still help?
@@ -211,8 +216,9 @@ impl Upwind {
             self.guide.waiting = if waits { self.guide.waiting + 1 } else { 0 };
             self.rounds.count > self.guide.heard.1 + SILENT || self.guide.waiting >= WAITS.2
         } else {
-            // What a window of this size takes to fill the queue again is not over before.
-            now.since(self.guide.heard.0) >= self.cycle(self.cwnd)
+            // A queue that tells at some length does so at one half as long again, if it still does.
+            let passed = now.since(self.guide.heard.0);
+            passed >= PATIENCE.0 && self.queue.delay() >= PATIENCE.1 * self.guide.waited
         };
         if is_over {
             if self.guide.waiting >= WAITS.2 {

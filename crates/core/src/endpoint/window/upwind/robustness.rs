@@ -4,6 +4,7 @@
 use super::*;
 
 use crate::endpoint::tests::path::TestPath;
+use crate::part::Plain;
 use crate::protocols;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability};
@@ -55,7 +56,8 @@ fn the_window_is_bounded_whatever_comes() {
     for seed in 0..50 {
         let mut stream = Stream::new(seed, "test", "whatever");
         let mut pick = |from: &[f64]| from[(stream.uniform() * from.len() as f64) as usize];
-        let mut law = Upwind::of(UpwindConfig::DEFAULT, &EndpointConfig::default());
+        let mut law =
+            Upwind::of(UpwindConfig::DEFAULT, &EndpointConfig::default(), &Feedback::None(Plain));
         let (mut now, mut delivered) = (Time::ZERO, 0);
         for _ in 0..3000 {
             // A clock that steps to anywhere in two days, one event in twenty.

@@ -244,7 +244,7 @@ fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_
         assert_eq!((law.cwnd(), law.phase()), (40.0, Some("guided")), "{is_flag}");
         law.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
         assert_eq!(law.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
-        // 20 s is longer than two windows of 40 packets take: 6.4 s.
+        // There was no queue when it told, so that any is longer: 20 s.
         law.judge_guide(at(20_300));
         assert_eq!(law.mode, Mode::Guided);
         law.judge_guide(at(20_500));

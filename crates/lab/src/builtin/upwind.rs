@@ -1,0 +1,21 @@
+//! What Upwind does, by itself, beside others and without each of its mechanisms; run only when
+//! asked for.
+
+use super::{Collection, file};
+
+pub(super) static COLLECTION: Collection = Collection {
+    key: "upwind",
+    title: "Upwind, and what its mechanisms buy",
+    authors: "",
+    published: "",
+    files: &[
+        file!("upwind/alone"),
+        file!("upwind/beside"),
+        file!("upwind/ablation"),
+        file!("upwind/ablation-beside"),
+        file!("upwind/help"),
+        file!("upwind/help-beside"),
+    ],
+    beside: &[],
+    terms: &[],
+};
