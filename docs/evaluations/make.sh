@@ -16,7 +16,7 @@ rows() {
     $windward list --json | python3 -c '
 import json, sys
 for row in json.load(sys.stdin):
-    alone = row["router"] == "none" and row["feedback"] in ("none", "timestamps", "l4s")
+    alone = row["router"] == "none" and row["feedback"] in ("none", "timestamps", "l4s", "help")
     if alone == (sys.argv[1] == "alone"):
         print(row["name"])' "$1"
 }

@@ -17,8 +17,8 @@ use crate::output::{self, Table};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol
-    /// and every queue on one link), `field` (links that users complain about) or `all`; if none is
-    /// named, all but `field`
+    /// and every queue on one link), `field` (links that users complain about), `upwind` (what its
+    /// mechanisms buy) or `all`; if none is named, all but `field` and `upwind`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
