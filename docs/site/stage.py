@@ -41,7 +41,7 @@ CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["scenarios", "experiments", "evaluate", "evaluate-library", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
-    ("What was found", ["papers/index", "evaluations/index", "today", "validation", "performance"]),
+    ("What was found", ["papers/index", "evaluations/index", "today", "upwind-worst", "validation", "performance"]),
     (
         "Reference",
         [

@@ -13,8 +13,8 @@
 Five questions are asked of each link, and each has a search of its own, by Optuna's tree-structured
 Parzen estimator. Every scenario is run twice, with `upwind` and with `newreno` in its place, which tells what the
 link does from what the protocol does. What was found is made plain: jitter, losses, queue management,
-rivals and odd figures that do not matter to it are taken away. What is left says of what kind it is; what has
-all of that as well is no other kind, and is not looked for again.
+rivals and odd figures that do not matter to it are taken away. The most unusual that is left says of what kind
+it is, and each question has one of a kind.
 
 `windward.search` looks for the values of keys; here queues follow from rate and RTT, two runs make one
 number, and the command line does, so that the package need not be built.
@@ -132,7 +132,9 @@ class Cell:
             text += self._flows("others", self.rival, self.rivals, self.rivals_rtt, late, "", marks)
         return text
 
-    def _flows(self, group: str, protocol: str, count: int, rtt: int, late: bool, losses: str, marks: bool) -> str:
+    def _flows(
+        self, group: str, protocol: str, count: int, rtt: int, late: bool, losses: str, marks: bool
+    ) -> str:
         extra = (rtt - min(self.rtt, self.rivals_rtt or self.rtt)) / 2
         hop = ", ".join(filter(None, [f'delay = "{_us(extra)}"' if extra else "", losses]))
         after = 20 * self.longest if late else 0
@@ -208,33 +210,35 @@ class Cell:
                     jitter=_three(self.jitter * scale),
                     rivals_rtt=_three(self.rivals_rtt * scale),
                 )
-        rate, rtt = _round(self.rate, 1), _round(self.rtt, 1)
-        if rate != self.rate:
-            yield replace(self, rate=rate, queue=max(2, round(self.queue * rate / self.rate)))
-        if rtt != self.rtt:
-            scale = rtt / self.rtt
-            queue, far = max(2, round(self.queue * scale)), _three(self.rivals_rtt * scale)
-            yield replace(self, rtt=rtt, queue=queue, rivals_rtt=far)
+        for digits in (1, 2):
+            rate, rtt = _round(self.rate, digits), _round(self.rtt, digits)
+            if rate != self.rate:
+                yield replace(self, rate=rate, queue=max(2, round(self.queue * rate / self.rate)))
+            if rtt != self.rtt:
+                scale = rtt / self.rtt
+                queue, far = max(2, round(self.queue * scale)), _three(self.rivals_rtt * scale)
+                yield replace(self, rtt=rtt, queue=queue, rivals_rtt=far)
+        if self.jitter and _round(self.jitter, 1) != self.jitter:
+            yield replace(self, jitter=_round(self.jitter, 1))
 
-    def traits(self) -> frozenset[str]:
-        """What it has beside a usual path; if nothing but rivals, these."""
+    def kind(self) -> str:
+        """What is the most unusual about it; of nothing unusual who is beside it."""
         kind = self.aqm.removesuffix("+ecn")
         has = {
-            "early drops": kind in ("codel", "red", "pie") and kind == self.aqm,
-            "marks": kind != self.aqm,
-            "flow queues": kind == "fq-codel",
-            "losses": self.loss != "none",
-            "bursts": self.loss == "bursts",
             "jitter": self.jitter > 0,
-            "few packets of queue": self.queue <= 10,
-            "a deep queue": self.queue >= 3 * self.bdp,
-            "a short path": self.bdp < 10,
-            "far rivals": self.rivals_rtt > self.rtt,
-            "near rivals": 0 < self.rivals_rtt < self.rtt,
-            "others first": self.start == "late",
-            "others last": self.start == "before",
+            "flow-queues": kind == "fq-codel",
+            "marks": kind != self.aqm,
+            "early-drops": kind in ("codel", "red", "pie"),
+            "losses": self.loss != "none",
+            "shorter-rtts": 0 < self.rivals_rtt < self.rtt,
+            "longer-rtts": self.rivals_rtt > self.rtt,
+            "first": self.start == "before",
+            "late": self.start == "late",
+            "short-path": self.bdp < 10,
+            "short-queue": self.queue <= 10,
+            "deep-queue": self.queue >= 3 * self.bdp,
         }
-        return frozenset(trait for trait, there in has.items() if there) or frozenset([self.rival])
+        return next((trait for trait, there in has.items() if there), self.rival)
 
 
 def _round(number: float, digits: int) -> int:
@@ -334,6 +338,8 @@ class Question:
     number: Callable[[Cell, Run], float]
     unit: str
     space: dict[str, BaseDistribution]
+    #: Questions of a family do not both have jitter, which is the same then.
+    family: str
     #: Share of the budget, and how many of the ten.
     share: float
     wanted: int
@@ -364,6 +370,7 @@ QUESTIONS = [
         lambda cell, run: run.own,
         "of C (1 - p)",
         ALONE,
+        "starves",
         0.2,
         2,
         0.8,
@@ -375,6 +382,7 @@ QUESTIONS = [
         lambda cell, run: run.own / _fair(cell),
         "of the fair share",
         BESIDE,
+        "starves",
         0.3,
         3,
         0.67,
@@ -386,6 +394,7 @@ QUESTIONS = [
         lambda cell, run: run.others / (1 - _fair(cell)),
         "of their fair share for the others",
         BESIDE,
+        "others",
         0.25,
         2,
         0.67,
@@ -397,6 +406,7 @@ QUESTIONS = [
         lambda cell, run: 100 * run.dropped,
         "% dropped",
         ALONE,
+        "floods",
         0.13,
         2,
         -0.01,
@@ -408,6 +418,7 @@ QUESTIONS = [
         lambda cell, run: run.queue,
         "packets of mean queue",
         ALONE,
+        "floods",
         0.12,
         1,
         -0.1,
@@ -525,16 +536,9 @@ class Found:
 
     def name(self, number: int) -> str:
         cell = self.cell
-        parts = [self.question.name]
-        if cell.rivals:
-            parts += ["beside", cell.rival]
-        if cell.aqm != "droptail":
-            parts.append(cell.aqm.replace("+ecn", "-marks"))
-        if cell.loss != "none":
-            parts.append(cell.loss)
-        if cell.jitter:
-            parts.append("jitter")
-        return f"{number:02}-{'-'.join(parts)}.toml"
+        parts = [f"{number:02}", self.question.name, *(["beside", cell.rival] if cell.rivals else [])]
+        parts += [kind for kind in [cell.kind()] if kind != cell.rival]
+        return "-".join(parts) + ".toml"
 
     def figures(self) -> tuple[str, str]:
         (mean, low, high), other = self.numbers()
@@ -553,11 +557,11 @@ class Search:
     seed: int
     batch: int
     seen: list[tuple[dict[str, Any], Pair]] = field(default_factory=list)
-    #: Traits of what was found.
-    taken: list[frozenset[str]] = field(default_factory=list)
+    #: Kinds of what was found.
+    taken: set[str] = field(default_factory=set)
 
     def _new(self, cell: Cell) -> bool:
-        return not any(cell.traits() >= taken for taken in self.taken)
+        return cell.kind() not in self.taken
 
     def _told(self, pair: Pair) -> float:
         value = self.question.badness(pair)
@@ -570,9 +574,11 @@ class Search:
                 seed=self.seed + number, multivariate=True, constant_liar=True, n_startup_trials=40
             )
         study = optuna.create_study(direction="minimize", sampler=sampler)
-        for drawn, pair in self.seen:
+        for drawn, known in self.seen:
             study.add_trial(
-                optuna.trial.create_trial(params=drawn, distributions=self.question.space, value=self._told(pair))
+                optuna.trial.create_trial(
+                    params=drawn, distributions=self.question.space, value=self._told(known)
+                )
             )
         first_run, first_hop = self.lab.runs, self.lab.hops
         while self.lab.runs - first_run < runs and self.lab.hops - first_hop < hops:
@@ -648,7 +654,10 @@ def search(lab: Lab, runs: int, hops: int, seed: int, batch: int, found: list[Fo
         worst = one.worst()
         if worst is not None:
             plain = one.plain(worst, runs_now)
-            one.taken.append(plain.cell.traits())
+            kind = plain.cell.kind()
+            for other in searches:
+                if other is one or (kind == "jitter" and other.question.family == one.question.family):
+                    other.taken.add(kind)
             found.append(plain)
 
     for one in searches:
@@ -658,16 +667,14 @@ def search(lab: Lab, runs: int, hops: int, seed: int, batch: int, found: list[Fo
             # Three quarters are for the search and one for making plain.
             one.round(number, int(0.75 * part * runs), int(0.75 * part * hops))
             look(one, int(0.25 * part * runs))
-    # Where a question had fewer than was hoped, others may have more.
+    # Spares, for those that are not confirmed.
     for one in searches:
-        if len(found) < sum(question.wanted for question in QUESTIONS):
-            look(one, int(0.02 * runs))
-    order = [question.name for question in QUESTIONS]
-    found.sort(key=lambda one: order.index(one.question.name))
+        look(one, int(0.02 * runs))
 
 
 def confirm(lab: Lab, found: Iterable[Found]) -> list[Found]:
-    told = []
+    """As many as are wanted of each question, the worst first, and spares for what is short of that."""
+    told: list[Found] = []
     for one in found:
         lab.say(f"confirmed: {one.cell.words()}")
         pairs = lab.measure([(one.cell, seed) for seed in CONFIRMED])
@@ -676,10 +683,17 @@ def confirm(lab: Lab, found: Iterable[Found]) -> list[Found]:
             told.append(again)
         else:
             print(f"not confirmed: {one.question.name}, {one.cell.words()}", file=sys.stderr)
-    return told
+    wanted: list[Found] = []
+    spare: list[Found] = []
+    for question in QUESTIONS:
+        its = sorted((one for one in told if one.question is question), key=Found.badness)
+        wanted += its[: question.wanted]
+        spare += its[question.wanted :]
+    short = sum(question.wanted for question in QUESTIONS) - len(wanted)
+    return sorted(wanted + spare[:short], key=lambda one: QUESTIONS.index(one.question))
 
 
-def write(found: Sequence[Found], folder: Path) -> list[str]:
+def write(found: Sequence[Found], folder: Path, seeds: str) -> list[str]:
     """The scenario files; the rows of the table."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("[0-9][0-9]-*.toml"):
@@ -693,7 +707,7 @@ def write(found: Sequence[Found], folder: Path) -> list[str]:
         unit = one.question.unit
         comment = (
             f"{one.question.title[0].upper()}{one.question.title[1:]}: {mine} {unit},\n"
-            f"and {theirs} with {STANDARD} in its place.\n{one.cell.words()}.\nMeans over seeds {CONFIRMED[0]} to {CONFIRMED[-1]} with the 95 % "
+            f"and {theirs} with {STANDARD} in its place.\n{one.cell.words()}.\nMeans over {seeds} with the 95 % "
             f"interval; as docs/upwind/worst.py found it. To see it:\n"
             f"  windward run {shown}\n"
             f"  windward run {shown} --set flows.own.protocol={STANDARD}"
@@ -718,8 +732,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--runs",
         type=int,
-        default=10_000,
-        help="of the search and of making plain; choosing and confirming have some 600 more (default: 10000)",
+        default=7_000,
+        help="of the search and of making plain; choosing and confirming have some 600 more (default: 7000)",
     )
     parser.add_argument(
         "--packets",
@@ -729,7 +743,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=SEARCHED, help="of the sampler (default: 9001)")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side (default: 2)")
-    parser.add_argument("--batch", type=int, default=8, help="scenarios drawn before one is known (default: 8)")
+    parser.add_argument(
+        "--batch", type=int, default=8, help="scenarios drawn before one is known (default: 8)"
+    )
     parser.add_argument("--work", type=Path, default=ROOT / "target/upwind-worst", help="where runs are kept")
     parser.add_argument(
         "--out",
@@ -773,12 +789,12 @@ def main() -> int:
             pool.shutdown(cancel_futures=True)
         lab.hush()
     if interrupted:
-        # Of one seed, and not where what is confirmed lies.
+        # Not where what is confirmed lies.
         folder = given.work / "unconfirmed"
-        print(table(write(found, folder)), end="")
+        print(table(write(found, folder, "seeds of the search")), end="")
         print(f"interrupted: what was found so far is in {folder}", file=sys.stderr)
         return 130
-    rows = write(found, given.out)
+    rows = write(found, given.out, f"seeds {CONFIRMED[0]} to {CONFIRMED[-1]}")
     print(table(rows), end="")
     for reason in sorted(set(lab.refused.values())):
         print(f"refused: {reason}", file=sys.stderr)

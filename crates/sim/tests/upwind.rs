@@ -1,8 +1,12 @@
 //! Upwind among receivers and routers that lie, in crowds, behind links that held packets for minutes, and
 //! beside packets of other sizes: what it takes and what it leaves is bounded.
 
+use std::fs;
+use std::path::Path;
+
 use windward_core::units::{Duration, Time};
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario, Simulation, run};
 
 fn build(text: &str) -> Scenario {
@@ -159,4 +163,29 @@ fn a_crowd_uses_the_link_though_it_repeats_too_much() {
     assert!(goodput > 0.9 && again < 0.5, "{goodput} {again}");
     let (goodput, again) = crowd("newreno", 2000);
     assert!(goodput > 0.9 && again < 0.1, "{goodput} {again}");
+}
+
+/// The ten that docs/upwind/worst.py found are scenarios: each is its protocol's, has the group that a standard
+/// is put in for, and puts packets on its bottleneck.
+#[test]
+fn the_worst_that_were_found_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/upwind/worst");
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert_eq!(paths.len(), 10, "{paths:?}");
+    for path in paths {
+        let mut file = ScenarioFile::read(&path).unwrap();
+        for protocol in ["upwind", "newreno"] {
+            let scenario = file.build().unwrap_or_else(|error| panic!("{error}"));
+            let Traffic::Transport { protocol: own, .. } = &scenario.flows[0].kind.traffic else {
+                panic!("{}: datagrams", path.display());
+            };
+            assert_eq!(own.name, protocol, "{}", path.display());
+            let mut sim = Simulation::new(&scenario);
+            sim.advance(Time::ZERO + Duration::from_millis(1500));
+            let bottleneck = scenario.links.iter().position(|link| link.name == "bottleneck").unwrap();
+            assert!(sim.link(bottleneck).arrived > 10, "{}", path.display());
+            file.set("flows.own.protocol", "newreno").unwrap();
+        }
+    }
 }
