@@ -61,7 +61,7 @@ QUEUES = [
 ]
 PACKET = 1500
 #: Seeds of the search, of the choice among what it found, and of the figures that are told.
-SEARCHED, CHOSEN, CONFIRMED = 9001, range(9002, 9004), range(9501, 9506)
+SEARCHED, CHOSEN, CONFIRMED = 9001, range(9002, 9007), range(9501, 9506)
 #: Student's t for 95 % of five.
 T = 2.776
 
@@ -226,6 +226,8 @@ class Cell:
         kind = self.aqm.removesuffix("+ecn")
         has = {
             "jitter": self.jitter > 0,
+            # Queue management has hardly anything to do there.
+            "few-packets": self.bdp < 10 or self.queue <= 10,
             "flow-queues": kind == "fq-codel",
             "marks": kind != self.aqm,
             "early-drops": kind in ("codel", "red", "pie"),
@@ -234,8 +236,6 @@ class Cell:
             "longer-rtts": self.rivals_rtt > self.rtt,
             "first": self.start == "before",
             "late": self.start == "late",
-            "short-path": self.bdp < 10,
-            "short-queue": self.queue <= 10,
             "deep-queue": self.queue >= 3 * self.bdp,
         }
         return next((trait for trait, there in has.items() if there), self.rival)
@@ -598,7 +598,7 @@ class Search:
                 )
 
     def worst(self) -> Found | None:
-        """Of those that are new, by three seeds; None if none is bad enough."""
+        """Of those that are new, by all seeds of the choice; None if none is bad enough."""
         new = [pair for _, pair in self.seen if self._new(pair.cell)]
         few = list(dict.fromkeys(p.cell for p in sorted(new, key=self.question.badness)))[:8]
         found = [one for cell in few if (one := self.again(cell)).pairs]
@@ -620,7 +620,7 @@ class Search:
         while going:
             going = False
             for cell in found.cell.plainer():
-                if cell in tried or not _inside(cell) or not self._new(cell):
+                if cell in tried or not _inside(cell):
                     continue
                 if self.lab.runs - first >= runs:
                     return found
@@ -651,14 +651,24 @@ def search(lab: Lab, runs: int, hops: int, seed: int, batch: int, found: list[Fo
     searches = [Search(question, lab, seed, batch) for question in QUESTIONS]
 
     def look(one: Search, runs_now: int) -> None:
-        worst = one.worst()
-        if worst is not None:
+        for _ in range(3):
+            worst = one.worst()
+            if worst is None:
+                return
             plain = one.plain(worst, runs_now)
             kind = plain.cell.kind()
+            is_new = kind not in one.taken
+            one.taken |= {worst.cell.kind(), kind}
+            if is_new:
+                break
+        else:
+            # Nothing but what is known, in other words.
+            return
+        if kind == "jitter":
             for other in searches:
-                if other is one or (kind == "jitter" and other.question.family == one.question.family):
+                if other.question.family == one.question.family:
                     other.taken.add(kind)
-            found.append(plain)
+        found.append(plain)
 
     for one in searches:
         question = one.question
