@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use windward_core::units::{Duration, Time};
-use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::scenario::Traffic;
+use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation, run};
 
 fn build(text: &str) -> Scenario {
@@ -170,7 +170,8 @@ fn a_crowd_uses_the_link_though_it_repeats_too_much() {
 #[test]
 fn the_worst_that_were_found_run() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/upwind/worst");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert_eq!(paths.len(), 10, "{paths:?}");
     for path in paths {
@@ -183,7 +184,8 @@ fn the_worst_that_were_found_run() {
             assert_eq!(own.name, protocol, "{}", path.display());
             let mut sim = Simulation::new(&scenario);
             sim.advance(Time::ZERO + Duration::from_millis(1500));
-            let bottleneck = scenario.links.iter().position(|link| link.name == "bottleneck").unwrap();
+            let bottleneck =
+                scenario.links.iter().position(|link| link.name == "bottleneck").unwrap();
             assert!(sim.link(bottleneck).arrived > 10, "{}", path.display());
             file.set("flows.own.protocol", "newreno").unwrap();
         }
