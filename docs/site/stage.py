@@ -41,7 +41,7 @@ CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["scenarios", "experiments", "evaluate", "evaluate-library", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
-    ("What was found", ["papers/index", "evaluations/index", "today", "upwind-worst", "validation", "performance"]),
+    ("What was found", ["papers/index", "evaluations/index", "upwind", "upwind-worst", "today", "validation", "performance"]),
     (
         "Reference",
         [
