@@ -11,11 +11,14 @@ MARK = "<!-- made by table.py -->\n"
 def main() -> None:
     rows = []
     criteria: list[dict] = []
-    for name in ("rfc9743", "assisted"):
+    for name in ("upwind", "rfc9743", "noq-bbr3", "assisted"):
         found = json.loads((HERE / f"{name}.json").read_text("utf-8"))
         asked = [c for c in found["criteria"] if any(a["answer"] for a in c["answers"])]
         criteria = criteria or asked
         for at, subject in enumerate(found["subjects"]):
+            # The others of that page are rows of the next ones.
+            if name == "upwind" and subject != name:
+                continue
             answers = [c["answers"][at]["answer"] for c in asked]
             met = sum(answer == "meets" for answer in answers)
             rows.append([f"`{subject}`", str(met), *(SIGNS[answer] for answer in answers)])

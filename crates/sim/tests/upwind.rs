@@ -81,14 +81,14 @@ fn hidden_marks_leave_more_than_beside_the_standards() {
     assert!(beside > 0.4, "{beside}");
 }
 
-/// Marks on everything leave two to four packets in a round trip of 40.4 ms, 0.4 to 0.8 Mbit/s of 20, as
+/// Marks on everything leave two to four packets in a round trip of 41 ms, 0.39 to 0.8 Mbit/s of 20, as
 /// they leave to NewReno. Marks that are erased leave losses, and the neighbour has its share.
 #[test]
 fn a_router_that_forges_marks_slows_it_down_and_no_more() {
     let forged =
         |marks| format!("queue = '100p', router = {{ kind = 'forged', marks = '{marks}' }}");
     let (honest, dropped) = beside_a_liar(("newreno", "upwind"), "'honest'", &forged("all"));
-    assert!((0.4 / 20.0..0.8 / 20.0).contains(&honest) && dropped == 0.0, "{honest} {dropped}");
+    assert!((0.39 / 20.0..0.8 / 20.0).contains(&honest) && dropped == 0.0, "{honest} {dropped}");
     let (honest, dropped) = beside_a_liar(("upwind", "newreno"), "'honest'", &forged("none"));
     assert!(honest > 0.4 && dropped < 0.01, "{honest} {dropped}");
 }

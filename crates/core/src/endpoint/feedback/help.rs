@@ -14,7 +14,7 @@
 //! XCP's routers divide what they grant among the packets that ask, so that a quarter of them is
 //! granted all of it.
 //!
-//! [`CongestionControl::announce`]: crate::endpoint::CongestionControl::announce
+//! [`CongestionControl::announce`]: crate::endpoint::window::CongestionControl::announce
 
 use super::Signal;
 use super::estcp;

@@ -176,7 +176,7 @@ impl Upwind {
         if let Some(law) = &mut self.guide.law {
             law.as_mut().on_ack(ack);
             law.limit(most);
-            self.cwnd = law.as_mut().cwnd();
+            self.cwnd = law.as_mut().cwnd().max(LEAST);
         }
     }
 
