@@ -74,12 +74,15 @@ pub static FIELD: &Collection = &field::COLLECTION;
 /// Upwind's own figures. They too are only run when asked for.
 pub static UPWIND: &Collection = &upwind::COLLECTION;
 
+/// What is only run when asked for.
+static ON_REQUEST: [&Collection; 2] = [FIELD, UPWIND];
+
 /// Selects everything, [`FIELD`] and [`UPWIND`] included.
 pub const ALL: &str = "all";
 
 /// Every collection, in the order of the report.
 pub fn collections() -> impl Iterator<Item = &'static Collection> {
-    PAPERS.into_iter().chain([MATRIX, FIELD, UPWIND])
+    PAPERS.into_iter().chain([MATRIX]).chain(ON_REQUEST)
 }
 
 impl Collection {
@@ -169,7 +172,7 @@ pub fn select(names: &[String]) -> Result<Vec<Experiment>, LabError> {
     let mut wanted = vec![false; all.len()];
     if names.is_empty() {
         for (wanted, experiment) in wanted.iter_mut().zip(&all) {
-            *wanted = !FIELD.holds(experiment) && !UPWIND.holds(experiment);
+            *wanted = !ON_REQUEST.iter().any(|collection| collection.holds(experiment));
         }
     }
     for name in names {

@@ -54,7 +54,7 @@ pub struct PhaseCut {
 /// The state of ESTCP's window controller.
 #[derive(Debug, Clone)]
 pub struct Estcp {
-    cwnd: f64,
+    pub(super) cwnd: f64,
     ssthresh: f64,
     signal: Signal,
     /// Losses of packets before this one belong to a window that has been cut.
@@ -95,11 +95,6 @@ impl Estcp {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         let ssthresh = if is_opening { f64::INFINITY } else { cwnd };
         Estcp { ssthresh, ..Estcp::of(EstcpConfig::DEFAULT, &endpoint) }
-    }
-
-    /// Gives back what is above `most` packets.
-    pub(super) fn limit(&mut self, most: f64) {
-        self.cwnd = self.cwnd.min(most);
     }
 
     fn of(config: EstcpConfig, endpoint: &EndpointConfig) -> Self {

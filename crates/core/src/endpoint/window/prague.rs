@@ -62,7 +62,7 @@ crate::parameters! {
 #[derive(Debug, Clone)]
 pub struct Prague {
     config: PragueConfig,
-    cwnd: f64,
+    pub(super) cwnd: f64,
     ssthresh: f64,
     /// The average share of marked packets.
     alpha: f64,
@@ -106,11 +106,6 @@ impl Prague {
     pub(super) fn at(cwnd: f64) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         Prague { ssthresh: cwnd, ..Prague::of(PragueConfig::DEFAULT, &endpoint) }
-    }
-
-    /// Gives back what is above `most` packets.
-    pub(super) fn limit(&mut self, most: f64) {
-        self.cwnd = self.cwnd.min(most);
     }
 
     fn of(config: PragueConfig, endpoint: &EndpointConfig) -> Self {

@@ -48,7 +48,7 @@ parameters_with_start_up!(
 /// The state of Reno's window.
 #[derive(Debug, Clone)]
 pub struct Reno {
-    cwnd: f64,
+    pub(super) cwnd: f64,
     ssthresh: f64,
     /// What few have.
     extras: Option<Box<Extras>>,
@@ -112,11 +112,6 @@ impl Reno {
     /// At work with that window, in congestion avoidance, for a law that heeds marks as this one does.
     pub(super) fn at(cwnd: f64) -> Self {
         Reno { cwnd, ssthresh: cwnd, extras: None }
-    }
-
-    /// Gives back what is above `most` packets.
-    pub(super) fn limit(&mut self, most: f64) {
-        self.cwnd = self.cwnd.min(most);
     }
 
     /// Continues in congestion avoidance from `cwnd` packets, but no less than two.

@@ -33,7 +33,7 @@ impl Parameters for XcpConfig {
 /// The state of an XCP window.
 #[derive(Debug, Clone)]
 pub struct Xcp {
-    cwnd: f64,
+    pub(super) cwnd: f64,
     packet_size: f64,
     heeds_duplicates: bool,
 }
@@ -81,11 +81,6 @@ impl Xcp {
     /// At work with that window, for a law that is helped by XCP routers; packets have that size.
     pub(super) fn at(cwnd: f64, packet_size: u32) -> Self {
         Xcp { cwnd, packet_size: packet_size.into(), heeds_duplicates: true }
-    }
-
-    /// Gives back what is above `most` packets.
-    pub(super) fn limit(&mut self, most: f64) {
-        self.cwnd = self.cwnd.min(most);
     }
 }
 

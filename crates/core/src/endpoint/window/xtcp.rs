@@ -30,7 +30,7 @@ impl Parameters for XtcpConfig {
 /// The state of an XTCP window.
 #[derive(Debug, Clone)]
 pub struct Xtcp {
-    cwnd: f64,
+    pub(super) cwnd: f64,
     ssthresh: f64,
     latest_congestion: Option<Time>,
     friend: Option<ArtificialBackoff>,
@@ -90,11 +90,6 @@ impl Xtcp {
     /// At work with that window, for a law that is helped by XTCP routers.
     pub(super) fn at(cwnd: f64) -> Self {
         Xtcp { cwnd, ssthresh: cwnd, latest_congestion: None, friend: None }
-    }
-
-    /// Gives back what is above `most` packets.
-    pub(super) fn limit(&mut self, most: f64) {
-        self.cwnd = self.cwnd.min(most);
     }
 
     fn in_recovery_phase(&self, ack: &AckEvent) -> bool {

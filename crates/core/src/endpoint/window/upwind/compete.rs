@@ -1,4 +1,4 @@
-//! What is done about others in the queue: a shadow, the competitive mode, and marks.
+//! What is done about others in the queue: a shadow, and the competitive mode.
 
 use super::delay::Steps;
 use super::{Mode, Upwind};
@@ -41,6 +41,8 @@ const YIELDED: (f64, f64) = (0.9, 0.4);
 /// shrink, and has not come back to the second share after so many, is that of somebody who had a loss.
 const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
+/// A window that has not shrunk is that share of what it was at least.
+const NOT_SHRUNK: f64 = 0.9;
 /// So many round trips before its peak it was that share of it at least: a loss is what a queue comes to
 /// slowly, and not what another start-up comes to.
 const SLOWLY: (usize, f64) = (10, 0.5);
@@ -117,7 +119,7 @@ impl Upwind {
         let before = std::mem::replace(oldest, delay);
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
-            if delay >= STAYS.0 * from.delay || self.cwnd < 0.9 * from.window {
+            if delay >= STAYS.0 * from.delay || self.cwnd < NOT_SHRUNK * from.window {
                 self.others.fell = None;
             } else if round >= fell + STAYS.1 {
                 self.others.fell = None;
@@ -128,7 +130,7 @@ impl Upwind {
             && round <= at + FALLS.1
             && was >= least
             && slowly >= SLOWLY.1 * was;
-        if is_sharp && self.cwnd >= 0.9 * window && self.others.fell.is_none() {
+        if is_sharp && self.cwnd >= NOT_SHRUNK * window && self.others.fell.is_none() {
             self.others.fell = Some((self.others.peak, round));
         }
         if delay >= was || delay <= FALLS.0 * was || round > at + FALLS.1 {
@@ -142,8 +144,9 @@ impl Upwind {
     /// After a step of the delay mode, or in place of one.
     pub(super) fn compete(&mut self, sample: &RateSample, is_over: bool) {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
+        let is_known = self.overflows(now);
         let others = &mut self.others;
-        if now < others.known_until || self.mode == Mode::Delay {
+        if is_known || self.mode == Mode::Delay {
             others.shadow += acked / others.shadow;
         } else {
             // A queue that never overflows is that of others who go by delay.

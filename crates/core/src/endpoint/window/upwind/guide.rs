@@ -54,6 +54,19 @@ enum Law {
     EachMark(Prague),
 }
 
+/// Does it to whichever law it is.
+macro_rules! each {
+    ($of:expr, $law:ident => $does:expr) => {
+        match $of {
+            Law::Xcp($law) => $does,
+            Law::Phase($law) => $does,
+            Law::Flag($law) => $does,
+            Law::Mark($law) => $does,
+            Law::EachMark($law) => $does,
+        }
+    };
+}
+
 impl Law {
     fn new(help: Help, cwnd: f64, is_opening: bool, packet_size: u32) -> Self {
         match help {
@@ -71,24 +84,6 @@ impl Law {
             Law::Flag(_) => Help::Flag,
             Law::Mark(_) => Help::Mark,
             Law::EachMark(_) => Help::EachMark,
-        }
-    }
-    fn as_mut(&mut self) -> &mut dyn CongestionControl {
-        match self {
-            Law::Xcp(law) => law,
-            Law::Phase(law) => law,
-            Law::Flag(law) => law,
-            Law::Mark(law) => law,
-            Law::EachMark(law) => law,
-        }
-    }
-    fn limit(&mut self, most: f64) {
-        match self {
-            Law::Xcp(law) => law.limit(most),
-            Law::Phase(law) => law.limit(most),
-            Law::Flag(law) => law.limit(most),
-            Law::Mark(law) => law.limit(most),
-            Law::EachMark(law) => law.limit(most),
         }
     }
 }
@@ -149,7 +144,6 @@ impl Guide {
     fn put_aside(&mut self, now: Time) {
         self.aside_until = now + self.aside;
         self.aside = self.aside.saturating_mul(2).min(ASIDE.1);
-        self.law = None;
     }
 
     /// Begins anew with the connection.
@@ -168,31 +162,36 @@ impl Help {
 impl Upwind {
     /// An acknowledgment: what it says of routers, and what follows from it.
     pub(super) fn follow(&mut self, ack: &AckEvent) {
-        let heard = self.guide.heard_in(ack);
-        if let Some(help) = heard {
+        if let Some(help) = self.guide.heard_in(ack) {
             self.hear(help, ack.path.now);
         }
-        let most = self.most().max(LEAST);
+        if self.guide.law.is_none() {
+            return;
+        }
+        let most = self.most();
         if let Some(law) = &mut self.guide.law {
-            law.as_mut().on_ack(ack);
-            law.limit(most);
-            self.cwnd = law.as_mut().cwnd().max(LEAST);
+            each!(law, law => {
+                law.on_ack(ack);
+                // What the bound of every window takes is given back.
+                law.cwnd = law.cwnd.min(most);
+                self.cwnd = law.cwnd.max(LEAST);
+            });
         }
     }
 
     /// Routers help in that way.
     fn hear(&mut self, help: Help, now: Time) {
-        let current = self.guide.law.as_ref().map(Law::help);
-        let is_new = match current {
-            Some(current) if current == help => false,
-            // Grants say nothing of the queue that flags or marks.
-            Some(current) => current.is_steady() || !help.is_steady(),
-            None => true,
-        };
-        if is_new && help.is_steady() && now < self.guide.aside_until || self.queue.srtt() == 0.0 {
+        if self.queue.srtt() == 0.0 {
             return;
         }
-        if is_new {
+        let current = self.guide.law.as_ref().map(Law::help);
+        if current != Some(help) {
+            // Grants say nothing of the queue that flags or marks.
+            let tells_less = help.is_steady() && current.is_some_and(|help| !help.is_steady());
+            let is_aside = help.is_steady() && now < self.guide.aside_until;
+            if tells_less || is_aside {
+                return;
+            }
             let is_opening = self.mode == Mode::StartUp;
             if is_opening {
                 self.queue.settle();
@@ -201,8 +200,6 @@ impl Upwind {
             self.guide.law = Some(law);
             self.guide.waiting = 0;
             self.mode = Mode::Guided;
-        } else if current != Some(help) {
-            return;
         }
         self.guide.heard = (now, self.rounds.count);
         self.guide.waited = self.queue.delay();
@@ -211,19 +208,21 @@ impl Upwind {
     /// At the end of a round trip: does the guide still help?
     pub(super) fn judge_guide(&mut self, now: Time) {
         let Some(help) = self.guide.law.as_ref().map(Law::help) else { return };
+        let (heard_at, heard_in) = self.guide.heard;
         let is_over = if help.is_steady() {
             let waits = self.backlog() > (WAITS.1 * self.cwnd).max(WAITS.0);
             self.guide.waiting = if waits { self.guide.waiting + 1 } else { 0 };
-            self.rounds.count > self.guide.heard.1 + SILENT || self.guide.waiting >= WAITS.2
-        } else {
-            // A queue that tells at some length does so at one half as long again, if it still does.
-            let passed = now.since(self.guide.heard.0);
-            passed >= PATIENCE.0 && self.queue.delay() >= PATIENCE.1 * self.guide.waited
-        };
-        if is_over {
-            if self.guide.waiting >= WAITS.2 {
+            let limits_nothing = self.guide.waiting >= WAITS.2;
+            if limits_nothing {
                 self.guide.put_aside(now);
             }
+            limits_nothing || self.rounds.count > heard_in + SILENT
+        } else {
+            // A queue that tells at some length does so at one half as long again, if it still does.
+            let waits_longer = self.queue.delay() >= PATIENCE.1 * self.guide.waited;
+            waits_longer && now.since(heard_at) >= PATIENCE.0
+        };
+        if is_over {
             self.take_back(now);
         }
     }
@@ -245,10 +244,10 @@ impl Upwind {
             }
             // Routers say so: by what they grant, by a shift of phase, by the flag.
             Some(Law::Xcp(_) | Law::Phase(_) | Law::Flag(_)) | None => {}
-            Some(law) => {
-                law.as_mut().on_congestion(event);
-                self.cwnd = law.as_mut().cwnd().max(LEAST);
-            }
+            Some(law) => each!(law, law => {
+                law.on_congestion(event);
+                self.cwnd = law.cwnd.max(LEAST);
+            }),
         }
     }
 
