@@ -8,19 +8,22 @@
 //! and h2o/quicly#687's.
 //!
 //! ```text
-//! level l  = (RTT - RTTmin) / (RTTmax - RTTmin)     of the acknowledgment that tells of it
-//! bins     : l from 0, 0.3, 0.6, 0.8, 0.9 and 0.98 on; each counts packets n and losses
-//! e        = losses / n of the bins below together; what links tell, if that is more (CETEN), up to
+//! d        = RTT - RTTmin                  of the first acknowledgment behind the loss, two before the one that tells of it
+//! bins     : d up to RTTmin / 100, and each from there on a tenth longer than the one below; each counts packets n and losses
+//! e        = losses / n of the bins but one below together; what links tell, if that is more (CETEN), up to
 //!            losses / n of all bins
-//! p        = losses / n of the bin
+//! p        = (losses + 20 e) / (n + 20) - sqrt(e / n) / 2     of the bin, the one below and the one above
 //! P(congestion) = max(0, 1 - e / p) for each loss;  1 - product of (1 - P) for those of a window
 //! ```
 //!
-//! - In the lowest bin P is 0: there is nothing to compare with.
-//! - Between the lowest and the highest a full queue is no explanation. There P is 0 unless
-//!   n >= 200 and p - e is more than four standard deviations of chance.
-//! - Counts of a bin fade with the packets that it counts, by 1/e every 4000 of them. The fewest
-//!   packets that e is taken of count as 100: without knowledge a loss in a full queue is congestion.
+//! - In the two lowest bins P is 0: there is nothing to compare with.
+//! - Below the greatest RTT a full queue is no explanation. There P is 0 unless n >= 200 and losses / n - e is more than
+//!   four standard deviations of chance.
+//! - Counts fade with the packets counted, by 1/e every 500 of them, or every cwnd^2, if that is more: the order of what a
+//!   Reno sends from one cut to the next. The fewest packets that e is taken of count as 100: without knowledge a loss in a
+//!   full queue is congestion. So it is where the queue is never shorter.
+//! - Bins are of delays and not of shares of the longest: where the rate has become ten times what it was, a queue
+//!   that is full now was hardly one before.
 //! - RTTmin is that of 60 s, RTTmax that of 30 s, both of 100 round trips at least.
 //! - What counts as a packet is an acknowledgment. Where one covers several, e and p are too
 //!   large by the same factor, which their quotient does not notice.
@@ -29,6 +32,8 @@
 //!   each, are what the window asks for.
 //! - A timeout is congestion.
 
+use core::ops::Range;
+
 use super::{Judge, LossDiscrimination, Setup};
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
@@ -36,11 +41,19 @@ use crate::packet::CongestionHeader;
 use crate::part::{Form, Kind, Part, Words};
 use crate::units::{Duration, Probability};
 
-/// Where bins but the lowest begin.
-const EDGES: [f64; BINS - 1] = [0.3, 0.6, 0.8, 0.9, 0.98];
-const BINS: usize = 6;
+/// The lowest bin is of delays up to that share of RTTmin, each other begins at so many times where the one below
+/// does, and the highest takes what is more than a hundred times RTTmin.
+const LOWEST: f64 = 0.01;
+const STEP: f64 = 1.1;
+const BINS: usize = 98;
+/// Delays that many bins apart are as good as the same.
+const ALIKE: usize = 1;
 /// Fewer packets than that in the bins below count as so many.
 const PRIOR: f64 = 100.0;
+/// Counts are made smaller before they are too large.
+const HEAVY: f64 = 1e100;
+/// So many packets more are taken to be lost as at shorter queues, and so many standard deviations for chance.
+const DOUBT: (f64, f64) = (20.0, 0.5);
 /// The fewest packets by which a bin below the highest says something.
 const FEWEST: f64 = 200.0;
 /// Standard deviations that are no chance.
@@ -56,21 +69,21 @@ const ROUNDS: u64 = 100;
 /// Parameters of the level of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueLevelConfig {
-    /// Packets of a bin after which what it counted has faded to 1/e; 100 to 10^9, 4000.
+    /// Packets after which what was counted has faded to 1/e, if cwnd^2 is not more; 100 to 10^9, 500.
     pub memory: f64,
 }
 
 impl QueueLevelConfig {
     /// As it is usually.
-    pub const DEFAULT: QueueLevelConfig = QueueLevelConfig { memory: 4000.0 };
+    pub const DEFAULT: QueueLevelConfig = QueueLevelConfig { memory: 500.0 };
 }
 
 crate::parameters! {
     QueueLevelConfig in "queue_level", "parameters of queue-level";
-    memory: Kind::Number { least: 100.0, most: 1e9 }, "packets", "after so many a count has faded to 1/e";
+    memory: Kind::Number { least: 100.0, most: 1e9 }, "packets", "after so many a count has faded to 1/e, or after cwnd^2";
 }
 
-/// What was seen at one level.
+/// What was seen at one delay.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     packets: f64,
@@ -81,9 +94,13 @@ struct Bin {
 #[derive(Debug, Clone)]
 pub struct QueueLevel {
     memory: f64,
-    bins: [Bin; BINS],
+    bins: Box<[Bin; BINS]>,
     least: Least<Duration>,
     greatest: Greatest<Duration>,
+    /// What a packet counts now: more and more, so that what was counted before counts less.
+    weight: f64,
+    /// The last three RTTs, the latest first.
+    rtts: [Duration; 3],
     /// The share of packets that links say they corrupt.
     told: f64,
     /// The probability that the losses of this window judged so far were all corruption.
@@ -113,60 +130,83 @@ impl QueueLevel {
     fn of(config: QueueLevelConfig) -> Self {
         QueueLevel {
             memory: config.memory,
-            bins: [Bin::default(); BINS],
+            bins: Box::new([Bin::default(); BINS]),
             least: Least::default(),
             greatest: Greatest::default(),
+            weight: 1.0,
+            rtts: [Duration::ZERO; 3],
             told: 0.0,
             spared: 1.0,
             unjudged_from: None,
         }
     }
 
-    /// The bin of the latest RTT.
-    fn bin(&self, path: &Path) -> usize {
-        let (Some(least), Some(greatest)) = (self.least.get(), self.greatest.get()) else {
+    /// The bin of an RTT.
+    fn bin(&self, rtt: Duration) -> usize {
+        let Some(least) = self.least.get() else { return 0 };
+        let least = least.as_secs_f64();
+        let waited = (rtt.as_secs_f64() - least) / (LOWEST * least);
+        if waited < 1.0 {
             return 0;
-        };
-        let range = (greatest - least).as_secs_f64();
-        let level = if range > 0.0 { (path.rtt - least).as_secs_f64() / range } else { 0.0 };
-        EDGES.iter().filter(|edge| level >= **edge).count()
+        }
+        (1 + (libm::log(waited) / libm::log(STEP)) as usize).min(BINS - 1)
     }
 
-    fn count(&mut self, bin: usize, packets: f64, lost: f64) {
+    /// The bin of a loss: three acknowledgments tell of it, and the first is of the packet behind.
+    fn bin_of_loss(&self, path: &Path) -> usize {
+        let [.., first] = self.rtts;
+        self.bin(if first.is_zero() { path.rtt } else { first })
+    }
+
+    /// Counts packets that arrived, or were lost. What was counted before fades.
+    fn count(&mut self, bin: usize, packets: f64, lost: f64, cwnd: f64) {
+        self.weight *= libm::exp(packets / self.memory.max(cwnd * cwnd));
+        if self.weight > HEAVY {
+            for bin in self.bins.iter_mut() {
+                bin.packets /= self.weight;
+                bin.lost /= self.weight;
+            }
+            self.weight = 1.0;
+        }
         let bin = &mut self.bins[bin];
-        let kept = libm::exp(-packets / self.memory);
-        bin.packets = bin.packets * kept + packets;
-        bin.lost = bin.lost * kept + lost;
+        bin.packets += packets * self.weight;
+        bin.lost += lost * self.weight;
+    }
+
+    /// The counts of some bins together.
+    fn counts(&self, bins: Range<usize>) -> Bin {
+        let bins = &self.bins[bins];
+        let sum = |count: fn(&Bin) -> f64| bins.iter().map(count).sum::<f64>() / self.weight;
+        Bin { packets: sum(|bin| bin.packets), lost: sum(|bin| bin.lost) }
     }
 
     /// The probability that a loss in that bin is congestion.
     fn congestion(&self, bin: usize) -> f64 {
-        let (Bin { packets, lost }, below) = (self.bins[bin], &self.bins[..bin]);
-        if bin == 0 || lost <= 0.0 {
+        let lowest = bin.saturating_sub(ALIKE);
+        let (shorter, here) =
+            (self.counts(0..lowest), self.counts(lowest..(bin + ALIKE + 1).min(BINS)));
+        if lowest == 0 || here.lost <= 0.0 {
             return 0.0;
         }
-        let shorter = below.iter().map(|bin| bin.packets).sum::<f64>().max(PRIOR);
-        let e = below.iter().map(|bin| bin.lost).sum::<f64>() / shorter;
-        let e = e.max(self.told.min(self.loss_rate()));
-        let p = lost / packets.max(1.0);
-        if bin < BINS - 1 {
-            let deviation = libm::sqrt(e.max(1.0 / shorter) / packets.max(1.0));
-            if packets < FEWEST || p - e <= DEVIATIONS * deviation {
+        let all = self.counts(0..BINS);
+        let known = shorter.packets.max(PRIOR);
+        let e = (shorter.lost / known).max(self.told.min(all.lost / all.packets.max(1.0)));
+        let is_full = self.greatest.get().is_none_or(|rtt| self.bin(rtt) <= bin + ALIKE);
+        if !is_full {
+            let deviation = libm::sqrt(e.max(1.0 / known) / here.packets);
+            let more = here.lost / here.packets - e;
+            if here.packets < FEWEST || more <= DEVIATIONS * deviation {
                 return 0.0;
             }
         }
-        (1.0 - e / p).max(0.0)
-    }
-
-    /// The loss rate at all levels.
-    fn loss_rate(&self) -> f64 {
-        let all = |count: fn(&Bin) -> f64| self.bins.iter().map(count).sum::<f64>();
-        all(|bin| bin.lost) / all(|bin| bin.packets).max(1.0)
+        let p = (here.lost + DOUBT.0 * e) / (here.packets + DOUBT.0);
+        let p = p - DOUBT.1 * libm::sqrt(e / here.packets);
+        if p > e { 1.0 - e / p } else { 0.0 }
     }
 
     /// What a loss adds to those of its window.
     fn verdict(&mut self, loss: &LossEvent) -> Probability {
-        let congestion = self.congestion(self.bin(&loss.path));
+        let congestion = self.congestion(self.bin_of_loss(&loss.path));
         let kept = |spared: f64| 1.0 - (1.0 - spared) / 2.0;
         let before = kept(self.spared);
         self.spared *= 1.0 - congestion;
@@ -189,11 +229,12 @@ impl LossDiscrimination for QueueLevel {
         let rounds = srtt.saturating_mul(ROUNDS);
         self.least.update(now, rtt, LEAST_SPAN.max(rounds));
         self.greatest.update(now, rtt, GREATEST_SPAN.max(rounds));
-        self.count(self.bin(&ack.path), 1.0, 0.0);
+        self.rtts = [rtt, self.rtts[0], self.rtts[1]];
+        self.count(self.bin(rtt), 1.0, 0.0, ack.path.cwnd);
     }
 
     fn on_lost(&mut self, path: &Path, lost: u64) {
-        self.count(self.bin(path), lost as f64, lost as f64);
+        self.count(self.bin_of_loss(path), lost as f64, lost as f64, path.cwnd);
     }
 
     fn judge(&mut self, loss: &LossEvent) -> Probability {
@@ -202,7 +243,7 @@ impl LossDiscrimination for QueueLevel {
     }
 
     fn opinion(&self, loss: &LossEvent) -> Probability {
-        Probability::new(self.congestion(self.bin(&loss.path))).unwrap_or(Probability::ONE)
+        Probability::new(self.congestion(self.bin_of_loss(&loss.path))).unwrap_or(Probability::ONE)
     }
 
     fn unjudged_from(&self) -> Option<u64> {
@@ -250,21 +291,27 @@ mod tests {
         judge
     }
 
+    /// P where e and p are lost of n.
+    fn expected((lost, n): (f64, f64), e: f64) -> f64 {
+        1.0 - e / ((lost + 20.0 * e) / (n + 20.0) - 0.5 * libm::sqrt(e / n))
+    }
+
     #[test]
     fn what_is_lost_beyond_the_rate_of_shorter_queues_is_congestion() {
         let mut judge = judge();
-        // 1 % at short queues, 4 % at full ones: P = 1 - 1/4.
+        // 1 % at short queues, 4 % at full ones, with the two of the range.
         seen(&mut judge, 110, 1000, 100);
         seen(&mut judge, 200, 1000, 25);
-        // e = 10/1001, p = 40/1001.
+        // p = (40 + 20 x 0.00999) / 1021 - sqrt(0.00999 / 1001) / 2 = 0.0378: P = 0.736.
         let verdict = judge.judge(&loss(200)).get();
-        assert!((verdict - 0.75).abs() < 1e-6, "{verdict}");
-        // What is left of the window is 1 - 3/8; a second loss makes 1 - (1 - 1/16) / 2 of it.
+        assert!((verdict - 0.7357).abs() < 1e-4, "{verdict}");
+        assert!((verdict - expected((40.0, 1001.0), 10.0 / 1001.0)).abs() < 1e-5);
+        // What is left of the window is 1 - P/2; a second loss makes 1 - (1 - (1 - P)^2) / 2 of it.
         let second = judge.judge_repair(&loss(200)).get();
         let kept = (1.0 - verdict / 2.0) * (1.0 - second / 2.0);
-        assert!((kept - (1.0 - 15.0 / 32.0)).abs() < 1e-6, "{second}");
+        assert!((kept - (1.0 + (1.0 - verdict) * (1.0 - verdict)) / 2.0).abs() < 1e-9, "{second}");
         assert_eq!(judge.unjudged_from(), Some(8));
-        // After four 1/256 is left, and no other matters.
+        // After four 0.26^4 = 0.005 is left, and no other matters.
         judge.judge_repair(&loss(200));
         judge.judge_repair(&loss(200));
         assert_eq!(judge.unjudged_from(), None);
@@ -273,17 +320,16 @@ mod tests {
     #[test]
     fn losses_at_any_length_of_the_queue_are_corruption() {
         let mut judge = judge();
-        for rtt in [105, 140, 170, 185, 195, 200] {
+        let rtts = [100, 105, 140, 170, 185, 195, 200];
+        for rtt in rtts {
             seen(&mut judge, rtt, 1000, 20);
         }
-        for rtt in [105, 140, 170, 185, 195] {
+        for rtt in rtts {
+            seen(&mut judge, rtt, 3, u64::MAX);
             judge.on_lost(&path(rtt), 1);
             assert_eq!(judge.judge(&loss(rtt)), Probability::ZERO, "{rtt}");
             assert_eq!(judge.unjudged_from(), Some(8));
         }
-        // In the highest bin there is no threshold: 5.1 % against 5.0 %.
-        judge.on_lost(&path(200), 1);
-        assert!(judge.judge(&loss(200)).get() < 0.04);
     }
 
     #[test]
@@ -291,15 +337,17 @@ mod tests {
         let mut judge = judge();
         judge.on_lost(&path(200), 1);
         assert_eq!(judge.judge(&loss(200)), Probability::ONE);
-        // And in the lowest bin never.
-        judge.on_lost(&path(110), 1);
-        assert_eq!(judge.judge(&loss(110)), Probability::ZERO);
-        assert_eq!(judge.judge_repair(&loss(110)), Probability::ZERO);
+        // And in a short one never: 0.9 ms are less than 1.1 % of 100.
+        let mut judge = self::judge();
+        judge.rtts = [Duration::from_micros(100_900); 3];
+        judge.on_lost(&path(100), 1);
+        assert_eq!(judge.judge(&loss(100)), Probability::ZERO);
+        assert_eq!(judge.judge_repair(&loss(100)), Probability::ZERO);
         assert_eq!(judge.unjudged_from(), Some(8));
     }
 
     #[test]
-    fn below_the_highest_level_only_what_is_no_chance_counts() {
+    fn below_the_longest_queue_only_what_is_no_chance_counts() {
         // e = 1/100 of 1000, so that a deviation of a bin of 400 is sqrt(0.01 / 400) = 0.005.
         let verdict = |lost: u64| {
             let mut judge = judge();
@@ -310,7 +358,43 @@ mod tests {
         };
         // 11 of 400 are 0.0275: 3.5 deviations above; 13 are 0.0325, 4.5 above.
         assert_eq!(verdict(11), 0.0);
-        assert!((verdict(13) - (1.0 - 0.01 / 0.0325)).abs() < 1e-2);
+        assert!((verdict(13) - expected((13.0, 400.0), 10.0 / 1001.0)).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_longer_queue_of_before_hides_none_of_now() {
+        // The link was ten times slower, with 1000 ms of queue, and nothing was lost.
+        let mut judge = judge();
+        seen(&mut judge, 1100, 1000, u64::MAX);
+        seen(&mut judge, 110, 1000, u64::MAX);
+        // Now it overflows at 100 ms: 20 of 400, where 0 of 1001 are chance up to sqrt(0.001 / 400) x 4 = 0.006.
+        seen(&mut judge, 200, 400, 20);
+        assert_eq!(judge.judge(&loss(200)), Probability::ONE);
+    }
+
+    #[test]
+    fn what_shorter_queues_lost_is_forgotten_where_there_are_none() {
+        let verdict = |packets: u64| {
+            let mut judge = QueueLevel::of(QueueLevelConfig { memory: 500.0 });
+            seen(&mut judge, 100, 1, u64::MAX);
+            seen(&mut judge, 110, 1000, 5);
+            seen(&mut judge, 200, packets, 5);
+            judge.judge(&loss(200)).get()
+        };
+        // A fifth is lost anywhere, which is corruption until the queue was full for 5000 packets.
+        assert_eq!(verdict(500), 0.0);
+        assert!(verdict(5000) > 0.99);
+    }
+
+    #[test]
+    fn a_loss_is_of_the_delay_of_the_packet_behind_it() {
+        let mut judge = judge();
+        seen(&mut judge, 110, 1000, u64::MAX);
+        for rtt in [200, 110, 110] {
+            seen(&mut judge, rtt, 1, u64::MAX);
+        }
+        judge.on_lost(&path(110), 1);
+        assert_eq!(judge.judge(&loss(110)), Probability::ONE);
     }
 
     #[test]
@@ -326,23 +410,34 @@ mod tests {
             judge.on_ack(&AckEvent { path: path(0), header, ..AckEvent::default() });
             judge.opinion(&loss(200)).get()
         };
-        for (survival, e) in [(1.0, 0.01), (0.995, 0.01), (0.98, 0.02), (0.5, 0.03), (0.0, 0.03)] {
-            let verdict = verdict(survival);
-            assert!((verdict - (1.0 - e / 0.05)).abs() < 2e-2, "{survival}: {verdict}");
+        let (least, most) = (10.0 / 1001.0, 60.0 / 2002.0);
+        for (survival, e) in [(1.0, least), (0.995, least), (0.98, 0.02), (0.5, most), (0.0, most)]
+        {
+            let (verdict, expected) = (verdict(survival), expected((50.0, 1001.0), e));
+            assert!((verdict - expected).abs() < 1e-5, "{survival}: {verdict} for {expected}");
         }
         // What is no probability says nothing.
         for survival in [f64::NAN, -7.0, 1.5] {
-            assert!((verdict(survival) - 0.8).abs() < 2e-2, "{survival}");
+            assert_eq!(verdict(survival), verdict(1.0), "{survival}");
         }
     }
 
     #[test]
     fn counts_fade() {
         let mut judge = QueueLevel::of(QueueLevelConfig { memory: 100.0 });
-        judge.count(2, 50.0, 50.0);
-        judge.count(2, 100.0, 0.0);
-        let Bin { packets, lost } = judge.bins[2];
-        assert!((lost - 50.0 / core::f64::consts::E).abs() < 1e-9);
-        assert!((packets - lost - 100.0).abs() < 1e-9);
+        judge.count(2, 50.0, 50.0, 0.0);
+        judge.count(7, 100.0, 0.0, 10.0);
+        let faded = 50.0 / core::f64::consts::E;
+        let Bin { packets, lost } = judge.counts(2..3);
+        assert!((lost - faded).abs() < 1e-9 && (packets - faded).abs() < 1e-9);
+        assert!((judge.counts(7..8).packets - 100.0).abs() < 1e-9);
+        // By cwnd^2 = 400 packets, where those are more.
+        judge.count(7, 400.0, 0.0, 20.0);
+        assert!((judge.counts(2..3).lost - faded / core::f64::consts::E).abs() < 1e-9);
+        // However many.
+        judge.count(7, 1e9, 0.0, 1.0);
+        judge.count(7, 1.0, 1.0, 1.0);
+        let Bin { packets, lost } = judge.counts(0..BINS);
+        assert!(packets > 1e8 && lost == 1.0, "{packets} {lost}");
     }
 }

@@ -1,15 +1,13 @@
 //! What is done about others in the queue: a shadow, and the competitive mode.
 
 use super::delay::Steps;
-use super::{Mode, Upwind};
+use super::{LEAST, Mode, Upwind};
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
 use crate::units::{Duration, Time};
 
 /// What a congestion leaves of the shadow, as of Reno's window.
-const BETA: f64 = 0.5;
-/// The least shadow, packets.
-const LEAST: f64 = 2.0;
+pub(super) const BETA: f64 = 0.5;
 /// From this probability on a congestion is one.
 const LIKELY: f64 = 0.25;
 /// A round trip that loses so much more than the path itself floods the queue.
@@ -82,6 +80,8 @@ pub(super) struct Others {
     /// When the queue overflowed last, and in which round trip.
     overflowed: Option<Time>,
     cut: Option<u64>,
+    /// The shadow before, and until when others were known.
+    before_cut: (f64, Time),
     peak: Peak,
     /// The window of the last three round trips, the latest first: what the delay is now was made by them.
     windows: [f64; 3],
@@ -95,6 +95,21 @@ impl Others {
     /// None are known; the window is this.
     pub(super) fn none(cwnd: f64) -> Self {
         Others { shadow: cwnd, top: cwnd, ..Others::default() }
+    }
+
+    /// The window of a NewReno in this one's place.
+    pub(super) fn shadow(&self) -> f64 {
+        self.shadow
+    }
+
+    /// It is that from now on.
+    pub(super) fn replace_shadow(&mut self, cwnd: f64) {
+        self.shadow = cwnd;
+    }
+
+    /// The queue was not short, but by this one's own doing.
+    pub(super) fn forgive(&mut self) {
+        self.since_short = 0;
     }
 
     /// Notes how long the queue is.
@@ -144,7 +159,7 @@ impl Upwind {
     /// After a step of the delay mode, or in place of one.
     pub(super) fn compete(&mut self, sample: &RateSample, is_over: bool) {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
-        let is_known = self.overflows(now);
+        let is_known = self.overflows(now) || self.room.is_short(now);
         let others = &mut self.others;
         if is_known || self.mode == Mode::Delay {
             others.shadow += acked / others.shadow;
@@ -178,7 +193,7 @@ impl Upwind {
     }
 
     /// Begins the competitive mode.
-    fn enter(&mut self, now: Time) {
+    pub(super) fn enter(&mut self, now: Time) {
         self.mode = Mode::Competitive;
         self.others.entered = self.rounds.count;
         self.others.has_risen = false;
@@ -200,7 +215,10 @@ impl Upwind {
         if !is_over {
             return;
         }
-        let Others { has_risen, look, window, rate, entered, yielded, .. } = *others;
+        if self.room.is_short(now) {
+            return;
+        }
+        let Others { has_risen, look, window, rate, entered, yielded, .. } = self.others;
         if has_risen && count == look && self.cwnd > MORE * window {
             let brought = self.rounds.rate / rate - 1.0;
             if brought < BROUGHT * (self.cwnd / window - 1.0) {
@@ -250,29 +268,56 @@ impl Upwind {
         (others.since_empty, others.since_short) = (0, 0);
     }
 
+    /// A loss in a queue that is too short to tell what it is of: a window of them is congestion.
+    pub(super) fn on_loss_in_short_queue(&mut self, now: Time) {
+        if self.is_first_cut() {
+            self.on_overflow(now);
+            self.others.cut = Some(self.rounds.count);
+            self.others.shadow = (BETA * self.others.shadow).max(LEAST);
+            self.cwnd = self.cwnd.min(self.others.shadow);
+        }
+    }
+
+    /// Was there no cut in this round trip, nor in the last? What it takes is kept then.
+    fn is_first_cut(&mut self) -> bool {
+        let count = self.rounds.count;
+        let is_first = self.others.cut.is_none_or(|cut| cut + 1 < count);
+        if is_first {
+            self.others.before_cut = (self.others.shadow, self.others.known_until);
+        }
+        is_first
+    }
+
+    /// Nothing was lost: what the last cut took comes back.
+    pub(super) fn undo(&mut self) {
+        let (shadow, known_until) = self.others.before_cut;
+        self.others.shadow = self.others.shadow.max(shadow);
+        self.others.known_until = known_until;
+    }
+
     /// A loss that is congestion as likely as that.
     pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
         let is_likely = event.probability.get() >= LIKELY;
+        self.is_first_cut();
         if is_likely {
             self.on_overflow(event.path.now);
         }
         let shadow = self.others.shadow;
-        self.others.shadow = (shadow * event.kept(BETA)).max(LEAST.min(shadow));
+        self.others.shadow = (shadow * event.kept(BETA)).max(LEAST);
         self.others.cut = Some(self.rounds.count);
         match self.mode {
             Mode::Competitive => {
                 self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
             }
-            Mode::Delay => self.on_any_loss(is_likely),
+            Mode::Delay if is_likely => self.on_congested_loss(),
             Mode::Guided => self.on_guided_congestion(event),
             _ => {}
         }
     }
 
-    /// Delay mode: losses change nothing, but for floods, and before the queue is known.
-    pub(super) fn on_any_loss(&mut self, is_likely: bool) {
-        let is_blind = !self.queue.is_known() && self.rounds.lost > FLOOD;
-        if self.config.flood && (is_likely && self.floods() || is_blind) {
+    /// Delay mode: losses change nothing, but for a flood of what is congestion.
+    pub(super) fn on_congested_loss(&mut self) {
+        if self.config.flood && self.floods() {
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
             self.cwnd = (self.cwnd * BETA).max(pipe.min(self.cwnd)).max(LEAST);
             self.steps = Steps::new(self.cwnd, false);

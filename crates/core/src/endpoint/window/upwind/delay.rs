@@ -66,12 +66,13 @@ impl Upwind {
     /// A step towards 1 / delta packets in the queue.
     pub(super) fn step(&mut self, sample: &RateSample, is_over: bool) {
         if is_over {
-            if self.config.gain_test {
+            if self.config.gain_test && !self.room.is_asked(sample.now) {
                 self.judge_gain();
             }
             self.end_round();
         }
-        let up = self.backlog() <= self.target();
+        let aim = self.aim(sample.now);
+        let up = self.backlog() <= aim;
         if up && (sample.is_app_limited || self.rounds.count < self.gain.until) {
             return;
         }
@@ -83,7 +84,7 @@ impl Upwind {
         if up {
             self.cwnd += step * share;
         } else {
-            let excess = 0.5 * (self.backlog() - self.target());
+            let excess = 0.5 * (self.backlog() - aim);
             self.cwnd -= step.max(excess) * share;
         }
     }
@@ -112,7 +113,10 @@ impl Upwind {
         if is_held || self.gain.window == 0.0 || window <= self.gain.window {
             (self.gain.window, self.gain.rate) = (window, rate);
         } else if window > MORE * self.gain.window + 1.0 {
-            if rate < BROUGHT * self.gain.rate && self.rounds.lost > FEW_LOST {
+            if rate < BROUGHT * self.gain.rate
+                && self.rounds.lost > FEW_LOST
+                && self.backlog() <= self.target()
+            {
                 let kept = 1.0 - self.rounds.least_lost().min(0.9);
                 let pipe = rate.max(self.gain.rate) * self.queue.floor() / kept;
                 let most = pipe.max(0.5 * self.gain.window).min(0.97 * self.gain.window);

@@ -240,7 +240,7 @@ impl Upwind {
             Some(Law::Xcp(_) | Law::Phase(_)) if is_flood => {
                 self.guide.put_aside(event.path.now);
                 self.take_back(event.path.now);
-                self.on_any_loss(true);
+                self.on_congested_loss();
             }
             // Routers say so: by what they grant, by a shift of phase, by the flag.
             Some(Law::Xcp(_) | Law::Phase(_) | Law::Flag(_)) | None => {}

@@ -15,18 +15,20 @@
 //!
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until cwnd dq / R > max(2, cwnd / 10)
 //!              and dq > R0 / 20 (dq here by single RTTs of an eighth of a round trip), or rate < 1.25 of the best
-//!              before for three round trips, or for one that loses 20 points more than the least lossy of late;
-//!              then cwnd = bandwidth R0
+//!              before for three round trips, or for one that loses 20 points more than the least lossy of late, or, not
+//!              for the first time, cwnd is half of what it was; then cwnd = bandwidth R0
 //! delay        b <= 1/delta:  cwnd += v / (delta cwnd) per packet acknowledged
 //!              else:          cwnd -= max(v / delta, (b - 1/delta) / 2) / cwnd
 //!              v doubles every round trip from the third in one direction on, up to delta cwnd / 2; 1 at a turn
-//! gain         cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost: cwnd back to what brought
+//! gain         b <= 1/delta, cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost: cwnd back to what brought
 //!              as much, no growth for 8, 16, .. 64 round trips
 //! longer path  b >= 5/delta, and dq within 20 % of that when cwnd is 70 % of what it was, without overflows:
 //!              R0 and dq begin anew
 //! flood        a loss halves cwnd also in delay mode where it is congestion with P >= 1/4 and 10 points more are lost
-//!              than in the least lossy of 60 round trips, or where 10 % are lost before an RTT 10 % above
-//!              R0 was seen: who came when a queue was full cannot tell its losses from corruption
+//!              than in the least lossy of 60 round trips
+//! room         where a round trip loses more than 2 %: b <= 10 for up to ten of those round trips, without the gain
+//!              test. Where b comes to 8 the queue has room, for 30 s or 100 round trips; else it is a short one
+//! short queue  for 10, 20, 40, .. 80 s: cwnd = S, each loss cuts S by half, once in a window, and S += 1/S per packet
 //! shadow       S += 1/S per packet acknowledged, a loss: S *= 1 - P/2;  in delay mode S <= largest cwnd of late
 //! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly empty for 20, or
 //!              cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the
@@ -40,6 +42,7 @@
 //! guided       by routers that help: the law of what they say is the window (`guide.rs`)
 //! ```
 //!
+//! - Losses that were none give back what the last cut took of S, and others are known no longer than before.
 //! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is halved, by P.
 //! - Two flows that compete with each other and nobody else would never know: so S needs overflows to
 //!   grow by, which flows that go by delay do not make.
@@ -48,6 +51,7 @@ mod compete;
 mod delay;
 mod guide;
 mod queue;
+mod room;
 mod rounds;
 mod start_up;
 
@@ -64,6 +68,7 @@ use compete::Others;
 use delay::{Gain, Steps};
 use guide::Guide;
 use queue::Queue;
+use room::Room;
 use rounds::Rounds;
 use start_up::Full;
 
@@ -89,6 +94,8 @@ pub struct UpwindConfig {
     pub falls: bool,
     /// Does it hold back now and then to see whether others are there?
     pub yields: bool,
+    /// Does it try out whether the queue has room, where packets are lost?
+    pub room: bool,
 }
 
 impl UpwindConfig {
@@ -102,6 +109,7 @@ impl UpwindConfig {
         flood: true,
         falls: true,
         yields: true,
+        room: true,
     };
 }
 
@@ -115,6 +123,7 @@ crate::parameters! {
     flood: Kind::Bool, "", "halve in delay mode where ten points more are lost than the path loses";
     falls: Kind::Bool, "", "take a delay that falls without its doing for somebody's loss";
     yields: Kind::Bool, "", "hold back now and then, to see whether others are there";
+    room: Kind::Bool, "", "try out whether the queue has room, where packets are lost";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +151,7 @@ pub struct Upwind {
     steps: Steps,
     gain: Gain,
     others: Others,
+    room: Room,
     guide: Guide,
     /// The window and the delay when the delay became much longer than this window makes it.
     jump: Option<(f64, f64)>,
@@ -185,6 +195,7 @@ impl Upwind {
             steps: Steps::new(cwnd, true),
             gain: Gain::default(),
             others: Others::none(cwnd),
+            room: Room::unknown(),
             guide: Guide::new(endpoint, feedback),
             jump: None,
         }
@@ -198,6 +209,11 @@ impl Upwind {
     /// The largest window: nothing is gained beyond twice what was delivered.
     fn most(&self) -> f64 {
         2.0 * self.rounds.bandwidth() * self.queue.srtt() + 10.0
+    }
+
+    /// Does it do as a NewReno, since the queue is too short to tell anything?
+    fn is_in_short_queue(&self, now: Time) -> bool {
+        self.mode == Mode::Competitive && self.room.is_short(now)
     }
 
     /// b: own packets in the queue.
@@ -250,12 +266,16 @@ impl CongestionControl for Upwind {
                 self.watch_falls(sample.now);
             }
             self.judge_guide(sample.now);
+            if self.config.room {
+                self.look_for_room(sample.now);
+            }
         }
-        let is_short = self.backlog() < self.target();
+        let is_short = self.backlog() < self.aim(sample.now);
         self.others.see(is_over, self.queue.is_nearly_empty(), is_short);
         match self.mode {
             Mode::StartUp => self.start_up(sample, is_over),
             Mode::Delay => self.step(sample, is_over),
+            Mode::Competitive if self.is_in_short_queue(sample.now) => {}
             Mode::Competitive if self.is_above_shadow() => self.step(sample, is_over),
             Mode::Competitive | Mode::Yield | Mode::Guided => {}
         }
@@ -272,22 +292,29 @@ impl CongestionControl for Upwind {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         if event.marked {
             self.on_mark(event);
+        } else if self.is_in_short_queue(event.path.now) {
+            self.on_loss_in_short_queue(event.path.now);
         } else if self.mode != Mode::StartUp {
             self.on_loss(event);
         }
     }
 
-    fn on_error_loss(&mut self, _: &Path) {
-        if self.mode == Mode::Delay {
-            self.on_any_loss(false);
+    fn on_error_loss(&mut self, path: &Path) {
+        if self.is_in_short_queue(path.now) {
+            self.on_loss_in_short_queue(path.now);
         }
     }
 
+    fn on_spurious_losses(&mut self) {
+        self.undo();
+    }
+
     fn on_reset(&mut self, event: &ResetEvent) {
+        let half = 0.5 * self.cwnd;
         self.cwnd = event.window_after(self.cwnd).max(LEAST);
         self.shrink_shadow(event.kept(0.5));
         self.mode = Mode::StartUp;
-        self.full = Full::default();
+        self.full = Full::upto(self.others.shadow().max(half));
         self.guide.reset();
     }
 

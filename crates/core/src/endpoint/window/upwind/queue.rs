@@ -25,8 +25,6 @@ pub(super) struct Queue {
     allowance: f64,
     srtt: f64,
     floor: Least<f64>,
-    /// Were queues of different lengths seen?
-    is_known: bool,
     /// The least sample of the last eighth and of the last half of a round trip.
     eighth: Least<f64>,
     half: Least<f64>,
@@ -59,7 +57,6 @@ impl Queue {
         let srtt = Duration::from_secs_f64(self.srtt);
         let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
         self.floor.update(now, rtt, FLOOR_SPAN.max(remembered));
-        self.is_known |= rtt > (1.0 + RANGE) * self.floor();
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
         self.half.update(now, rtt, srtt.mul_f64(0.5));
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
@@ -95,11 +92,6 @@ impl Queue {
         self.base = Least::default();
     }
 
-    /// Were queues of different lengths seen? Who came when the queue was full, and has seen no other, cannot
-    /// tell its losses from corruption.
-    pub(super) fn is_known(&self) -> bool {
-        self.is_known
-    }
     /// The smoothed RTT; zero before the first sample.
     pub(super) fn srtt(&self) -> f64 {
         self.srtt
@@ -171,9 +163,7 @@ mod tests {
         assert!(!queue.is_nearly_empty());
         // 2 % of 80 ms are 1.6 ms.
         let queue = fed(4000, |ms| if ms < 1000 { 80.0 } else { 81.5 });
-        assert!(queue.is_nearly_empty() && !queue.is_known());
-        // And 10 % are a queue of another length.
-        assert!(fed(4000, |ms| if ms < 1000 { 80.0 } else { 88.1 }).is_known());
+        assert!(queue.is_nearly_empty());
     }
 
     #[test]

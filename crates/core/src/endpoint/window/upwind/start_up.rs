@@ -17,10 +17,24 @@ const FEWEST: u64 = 10;
 const QUEUE: (f64, f64) = (0.1, 0.05);
 
 /// Is the pipe full?
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Full {
     rate: f64,
     rounds: u32,
+    /// What the window opens to at most: where it is not for the first time, to that of NewReno.
+    most: f64,
+}
+
+impl Full {
+    pub(super) fn upto(most: f64) -> Self {
+        Full { rate: 0.0, rounds: 0, most }
+    }
+}
+
+impl Default for Full {
+    fn default() -> Self {
+        Full::upto(f64::INFINITY)
+    }
 }
 
 impl Upwind {
@@ -28,7 +42,7 @@ impl Upwind {
         let is_limit = sample.prior_in_flight as f64 >= 0.5 * self.cwnd;
         if is_over && is_limit {
             if self.rounds.rate >= GROWTH * self.full.rate {
-                self.full = Full { rate: self.rounds.rate, rounds: 0 };
+                self.full = Full { rate: self.rounds.rate, rounds: 0, ..self.full };
             } else {
                 self.full.rounds += 1;
             }
@@ -39,13 +53,16 @@ impl Upwind {
         let (delay, standing) = self.queue.now();
         let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
             && delay > QUEUE.1 * self.queue.floor();
-        if self.full.rounds >= FULL_ROUNDS || floods || queues {
+        if self.full.rounds >= FULL_ROUNDS || floods || queues || self.cwnd >= self.full.most {
             self.mode = Mode::Delay;
             self.queue.settle();
             let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
             self.cwnd = self.cwnd.min(pipe);
             self.steps = Steps::new(self.cwnd, true);
             self.others = Others::none(self.cwnd);
+            if self.room.is_short(sample.now) {
+                self.be_short(self.cwnd, sample.now);
+            }
         } else if is_limit {
             self.cwnd += sample.newly_acked as f64;
         }

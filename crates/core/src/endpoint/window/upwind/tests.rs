@@ -154,6 +154,68 @@ fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
     assert!(!law.overflows(at(now)));
 }
 
+/// Round trips of 80 ms from the one at `from` on that lose 5 %.
+fn lossy(law: &mut Upwind, from: u64, rounds: u64) {
+    law.rounds.lost = 0.05;
+    for round in 0..rounds {
+        law.rounds.count += 1;
+        law.look_for_room(at(from + 80 * round));
+    }
+}
+
+#[test]
+fn a_queue_that_takes_eight_packets_has_room() {
+    let mut law = upwind();
+    assert_eq!(law.aim(at(400)), 2.0);
+    lossy(&mut law, 400, 1);
+    assert_eq!(law.aim(at(400)), 10.0);
+    // b = 80 x 10 / 90 = 8.9: for 30 s nothing is asked.
+    for now in 400..600 {
+        law.queue.on_sample(&sample(now, 90));
+    }
+    lossy(&mut law, 600, 1);
+    for now in 600..800 {
+        law.queue.on_sample(&sample(now, 80));
+    }
+    lossy(&mut law, 800, 20);
+    assert_eq!((law.aim(at(2400)), law.mode), (2.0, Mode::Delay));
+    lossy(&mut law, 31_000, 1);
+    assert_eq!(law.aim(at(31_000)), 10.0);
+}
+
+#[test]
+fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
+    let mut law = upwind();
+    lossy(&mut law, 400, 9);
+    assert_eq!((law.cwnd(), law.mode), (80.0, Mode::Delay));
+    lossy(&mut law, 1120, 1);
+    assert_eq!((law.cwnd(), law.mode), (40.0, Mode::Competitive));
+    // Corruption or not, and once in a window.
+    let path = Path { now: at(1200), ..Path::default() };
+    law.on_error_loss(&path);
+    law.on_error_loss(&path);
+    law.on_congestion(&congestion(1200, 1.0, false));
+    assert_eq!(law.cwnd(), 20.0);
+    // One packet more in a round trip, though there is no queue.
+    for now in 1200..1220 {
+        law.compete(&sample(now, 80), false);
+    }
+    assert!((law.cwnd() - 21.0).abs() < 0.05, "{}", law.cwnd());
+    // It was none: as before, with what has grown.
+    law.on_spurious_losses();
+    law.compete(&sample(1220, 80), false);
+    assert!((law.cwnd() - 40.0).abs() < 0.05, "{}", law.cwnd());
+    // After 10 s the queue is empty, and others are no more.
+    law.rounds.count += 5;
+    law.compete(&sample(11_100, 80), true);
+    assert_eq!(law.mode, Mode::Competitive);
+    law.compete(&sample(11_200, 80), true);
+    assert_eq!(law.mode, Mode::Delay);
+    // The next time it is 20 s.
+    lossy(&mut law, 11_200, 10);
+    assert!(law.is_in_short_queue(at(31_900)) && !law.is_in_short_queue(at(31_920)));
+}
+
 /// An acknowledgment at `now`, milliseconds, of a path of 80 ms.
 fn ack(now: u64, header: CongestionHeader, flags: Flags) -> AckEvent {
     let srtt = Duration::from_millis(80);
