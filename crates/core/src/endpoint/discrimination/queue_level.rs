@@ -8,7 +8,7 @@
 //! and h2o/quicly#687's.
 //!
 //! ```text
-//! d        = RTT - RTTmin                  of the first acknowledgment behind the loss, two before the one that tells of it
+//! d        = RTT - RTTmin                  of the packet behind the loss, the first of the three that tell of it
 //! bins     : d up to RTTmin / 100, and each from there on a tenth longer than the one below; each counts packets n and losses
 //! e        = losses / n of the bins but one below together; what links tell, if that is more (CETEN), up to
 //!            losses / n of all bins
@@ -99,7 +99,7 @@ pub struct QueueLevel {
     greatest: Greatest<Duration>,
     /// What a packet counts now: more and more, so that what was counted before counts less.
     weight: f64,
-    /// The last three RTTs, the latest first.
+    /// The RTTs of the last three packets, the latest first.
     rtts: [Duration; 3],
     /// The share of packets that links say they corrupt.
     told: f64,
@@ -152,7 +152,7 @@ impl QueueLevel {
         (1 + (libm::log(waited) / libm::log(STEP)) as usize).min(BINS - 1)
     }
 
-    /// The bin of a loss: three acknowledgments tell of it, and the first is of the packet behind.
+    /// The bin of a loss: three packets tell of it, and the first is the one behind.
     fn bin_of_loss(&self, path: &Path) -> usize {
         let [.., first] = self.rtts;
         self.bin(if first.is_zero() { path.rtt } else { first })
@@ -229,7 +229,9 @@ impl LossDiscrimination for QueueLevel {
         let rounds = srtt.saturating_mul(ROUNDS);
         self.least.update(now, rtt, LEAST_SPAN.max(rounds));
         self.greatest.update(now, rtt, GREATEST_SPAN.max(rounds));
-        self.rtts = [rtt, self.rtts[0], self.rtts[1]];
+        for _ in 0..ack.newly_acked.clamp(1, 3) {
+            self.rtts = [rtt, self.rtts[0], self.rtts[1]];
+        }
         self.count(self.bin(rtt), 1.0, 0.0, ack.path.cwnd);
     }
 
