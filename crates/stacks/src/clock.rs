@@ -31,6 +31,11 @@ pub(crate) fn time(instant: Instant) -> Time {
     ps.map_or(Time::NEVER, Time::from_ps)
 }
 
+/// The next time that is another instant.
+pub(crate) fn tick(time: Time) -> Time {
+    Time::from_ps((time.as_ps() / NANOSECOND + 1).saturating_mul(NANOSECOND))
+}
+
 /// A span as ours.
 pub(crate) fn span(span: std::time::Duration) -> Duration {
     let nanoseconds = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
@@ -47,6 +52,8 @@ mod tests {
         assert_eq!(time(instant(at)), at);
         // A part of a nanosecond is cut off.
         assert_eq!(time(instant(Time::from_ps(1_234_567_999))), at);
+        assert_eq!(tick(at), Time::from_ps(1_234_568_000));
+        assert_eq!(tick(Time::from_ps(1_234_567_999)), Time::from_ps(1_234_568_000));
         assert_eq!(span(std::time::Duration::from_micros(3)), Duration::from_micros(3));
         let beyond = instant(Time::ZERO) + std::time::Duration::from_secs(30_000_000);
         assert_eq!(time(beyond), Time::NEVER, "after 213 days");

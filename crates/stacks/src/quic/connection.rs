@@ -74,6 +74,8 @@ struct Peer {
     next: usize,
     ecn: Codepoint,
     segments: usize,
+    /// Its timer does not go off before: another instant than when it last did.
+    earliest: Time,
 }
 
 impl Pair {
@@ -256,13 +258,18 @@ impl Connection for Pair {
     }
 
     fn next_timer(&mut self, end: End) -> Time {
-        let connection = self.ends[end as usize].connection.as_mut();
+        let peer = &mut self.ends[end as usize];
+        let connection = peer.connection.as_mut();
         let due = connection.and_then(|(_, connection)| connection.poll_timeout());
-        due.map_or(Time::NEVER, clock::time)
+        due.map_or(Time::NEVER, clock::time).max(peer.earliest)
     }
 
     fn on_timer(&mut self, now: Time, end: End) {
-        if let Some((_, connection)) = &mut self.ends[end as usize].connection {
+        let peer = &mut self.ends[end as usize];
+        // A real clock has moved on when it is asked again. This one has not: a pacer that waits for less
+        // than a nanosecond would be woken at one instant for ever.
+        peer.earliest = clock::tick(now);
+        if let Some((_, connection)) = &mut peer.connection {
             connection.handle_timeout(clock::instant(now));
         }
         self.settle(end);
@@ -344,6 +351,7 @@ impl Peer {
             next: 0,
             ecn: Codepoint::NotEct,
             segments: setup.config.segments as usize,
+            earliest: Time::ZERO,
         }
     }
 
