@@ -83,6 +83,9 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
     for sentence in summary.evaluation.summary() {
         text += &format!("{sentence}\n");
     }
+    if let Some(sentence) = summary.evaluation.gave_up_in_short() {
+        text += &format!("\n{sentence} Their runs and reasons are in evaluation.md.\n");
+    }
     let (runs, index) = (summary.summary.runs, summary.summary.index.display());
     text += &format!("\n{runs} runs; the report is {index}\n");
     output::print(&text)?;

@@ -42,8 +42,13 @@ pub(crate) struct Record {
     pub(crate) repetition: u32,
     /// One value per metric.
     pub(crate) metrics: Vec<f64>,
-    /// Everything that was measured, if charts or tables show this run.
+    /// Everything that was measured, if charts or tables show this run or a connection in it gave up.
     pub(crate) outcome: Option<Outcome>,
+}
+
+/// Did a connection in it give up?
+fn gave_up(outcome: &Outcome) -> bool {
+    outcome.flows.iter().any(|flow| flow.failure.is_some())
 }
 
 /// What a campaign tells while it goes on.
@@ -145,7 +150,7 @@ struct Job {
     cell: usize,
     experiment: usize,
     repetition: u32,
-    keep: bool,
+    shown: bool,
     scenario: Arc<Scenario>,
 }
 
@@ -165,7 +170,7 @@ impl Job {
         let experiment = &plans[self.experiment].experiment;
         let (metrics, outcome) =
             experiment.perform(&self.scenario, self.repetition, cancel, simulate)?;
-        let outcome = self.keep.then_some(outcome);
+        let outcome = (self.shown || gave_up(&outcome)).then_some(outcome);
         Ok(Finished {
             cell: self.cell,
             repetition: self.repetition,
@@ -491,12 +496,12 @@ impl<'a> Campaign<'a> {
         for repetition in asked..runs {
             let cell = &self.cells[id];
             let plan = &self.plans[cell.experiment];
-            let keep = cell.reading.is_plain() && repetition < plan.length.repetitions;
+            let shown = plan.shows(&cell.reading, repetition);
             self.jobs += 1;
             self.work_known += cell.weight;
             let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
             // A run without the outcome that is to be shown is of no use.
-            let known = self.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !keep);
+            let known = self.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !shown);
             if let Some((metrics, outcome)) = known {
                 let weight = cell.weight;
                 self.note(Finished { cell: id, repetition, metrics, outcome, weight }, true)?;
@@ -510,7 +515,7 @@ impl<'a> Campaign<'a> {
                 cell: id,
                 experiment: cell.experiment,
                 repetition,
-                keep,
+                shown,
                 scenario: cell.scenario.clone(),
             });
         }
@@ -523,7 +528,7 @@ impl<'a> Campaign<'a> {
         let cell = &mut self.cells[id];
         let (experiment, index) = (cell.experiment, cell.cell);
         let plan = &self.plans[experiment];
-        if let Some(outcome) = outcome {
+        if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
             let slot = index * plan.length.repetitions as usize + repetition as usize;
             let metrics = metrics.clone();
             self.shown[experiment][slot] = Some(Run { cell: index, repetition, metrics, outcome });

@@ -13,7 +13,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 
 use crate::claims::{CheckResult, ClaimResult, Verdict};
-use crate::experiment::{Cast, Effort, Experiment, Subject};
+use crate::experiment::{Cast, Deviation, Effort, Experiment, Subject};
 use crate::report::Section;
 use crate::reproduce::{ReportOptions, ReproductionSummary, reproduce};
 use crate::sweep::RunOptions;
@@ -23,6 +23,7 @@ mod suite;
 mod words;
 
 pub use suite::{Chapter, Criterion, Known, Suite};
+pub(crate) use words::GAVE_UP;
 
 /// How a subject answers what is asked of it.
 #[derive(
@@ -140,6 +141,25 @@ pub struct Evaluation {
     pub criteria: Vec<CriterionAnswers>,
     /// What was known before, of those subjects that were asked.
     pub known: Vec<KnownAnswer>,
+    /// Runs in which connections of [stacks](windward_sim::stack) gave up, experiment by experiment.
+    pub gave_up: Vec<GaveUp>,
+}
+
+/// Runs of one cell in which connections of one protocol gave up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaveUp {
+    /// That of the connections, which need not be the subject.
+    pub protocol: String,
+    /// The experiment.
+    pub experiment: String,
+    /// Why, in the words of the stack or the simulator.
+    pub reason: String,
+    /// The labels of the cell.
+    pub cell: String,
+    /// How the cell was read.
+    pub reading: Deviation,
+    /// In how many runs.
+    pub runs: usize,
 }
 
 /// A criterion, and what each subject made of it.
@@ -434,7 +454,7 @@ impl Inquiry {
             let ClaimAnswer { answer, measured, .. } = answer(row, &known.subject);
             Some(KnownAnswer { known: known.clone(), answer, measured })
         });
-        Evaluation { known: known.collect(), subjects, criteria }
+        Evaluation { known: known.collect(), subjects, criteria, gave_up: Vec::new() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs a list of experiments and writes the report, which grows while they run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use windward_sim::{Outcome, Scenario};
 use crate::LabError;
 use crate::campaign::{self, Event, Observer, Record};
 use crate::claims::{self, ClaimResult, Verdict};
-use crate::evaluate::{Evaluation, Inquiry};
-use crate::experiment::{Effort, Experiment};
+use crate::evaluate::{Evaluation, GaveUp, Inquiry};
+use crate::experiment::{Deviation, Effort, Experiment};
 use crate::folder::Folder;
 use crate::plot;
 use crate::report::{self, Provenance, Section, Standing, Tally};
@@ -137,6 +137,7 @@ pub(crate) fn reproduce_with(
         results: plans.iter().map(|_| None).collect(),
         judged: plans.iter().map(|p| vec![None; p.experiment.claims.len()]).collect(),
         beyond: Vec::new(),
+        gave_up: BTreeMap::new(),
         resumed: 0,
         stale: BTreeSet::new(),
         news: 0,
@@ -179,6 +180,9 @@ impl Means {
     }
 }
 
+/// Experiment, protocol, reason, cell, reading.
+type GaveUpKey = (usize, String, String, usize, Deviation);
+
 /// Writes tables, sections and pages as they come.
 struct Writer<'a> {
     plans: &'a [Plan],
@@ -192,6 +196,8 @@ struct Writer<'a> {
     judged: Vec<Vec<Option<ClaimResult>>>,
     /// Runs that no chart shows: more repetitions, other readings.
     beyond: Vec<Record>,
+    /// Runs in which connections gave up: of which protocol, and why, in which cell.
+    gave_up: BTreeMap<GaveUpKey, usize>,
     /// Runs that an interrupted attempt had done.
     resumed: usize,
     /// Experiments whose sections are not up to date on the pages.
@@ -221,8 +227,14 @@ impl Observer for Writer<'_> {
     }
 
     fn record(&mut self, run: &Record, known: bool) -> Result<(), LabError> {
-        if run.outcome.is_none() {
-            self.beyond.push(run.clone());
+        if !self.plans[run.experiment].shows(&run.reading, run.repetition) {
+            self.beyond.push(Record { outcome: None, ..run.clone() });
+        }
+        let flows = run.outcome.iter().flat_map(|outcome| &outcome.flows);
+        let reasons = flows.filter_map(|f| Some((f.protocol.to_string(), f.failure.clone()?)));
+        for (protocol, reason) in reasons.collect::<BTreeSet<_>>() {
+            let key = (run.experiment, protocol, reason, run.cell, run.reading.clone());
+            *self.gave_up.entry(key).or_default() += 1;
         }
         if known {
             self.resumed += 1;
@@ -312,7 +324,7 @@ impl Writer<'_> {
         let pages = match &self.report.inquiry {
             None => report::pages(sections, &self.report.about, standing),
             Some(inquiry) => {
-                let evaluation = inquiry.answers(sections);
+                let evaluation = self.evaluation(inquiry, sections);
                 let about = &self.report.about;
                 let mut dir = self.folder.output()?;
                 let json = evaluation.to_json(inquiry, about);
@@ -351,6 +363,22 @@ impl Writer<'_> {
         Ok(dir.commit()?)
     }
 
+    /// What the sections of this run answer.
+    fn evaluation(&self, inquiry: &Inquiry, sections: &[Section]) -> Evaluation {
+        let gave_up = self.gave_up.iter().map(|((e, protocol, reason, cell, reading), runs)| {
+            let experiment = &self.plans[*e].experiment;
+            GaveUp {
+                protocol: protocol.clone(),
+                experiment: experiment.id.clone(),
+                reason: reason.clone(),
+                cell: experiment.cell_name(*cell),
+                reading: reading.clone(),
+                runs: *runs,
+            }
+        });
+        Evaluation { gave_up: gave_up.collect(), ..inquiry.answers(sections) }
+    }
+
     /// The sections of this run, without those of earlier ones.
     fn own_sections(&self) -> Vec<Section> {
         let find = |p: &Plan| self.sections.iter().find(|s| s.id == p.experiment.id);
@@ -364,6 +392,8 @@ impl Writer<'_> {
         self.write(false)?;
         let own = self.own_sections();
         let index = self.folder.path().join("index.html");
+        let inquiry = self.report.inquiry.as_ref();
+        let evaluation = inquiry.map(|inquiry| self.evaluation(inquiry, &own));
         self.folder.finish()?;
         Ok(ReproductionSummary {
             tallies: report::tallies(&own),
@@ -372,7 +402,7 @@ impl Writer<'_> {
             runs,
             resumed: self.resumed,
             index,
-            evaluation: self.report.inquiry.as_ref().map(|inquiry| inquiry.answers(&own)),
+            evaluation,
         })
     }
 }

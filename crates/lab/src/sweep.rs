@@ -276,6 +276,11 @@ impl Plan {
         self.scenarios.len() * self.length.repetitions as usize
     }
 
+    /// Do charts and tables show that repetition of each cell under a reading?
+    pub(crate) fn shows(&self, reading: &Deviation, repetition: u32) -> bool {
+        reading.is_plain() && repetition < self.length.repetitions
+    }
+
     /// What the scenarios warn of, each sentence once.
     pub fn warnings(&self) -> Vec<&str> {
         let mut warnings: Vec<&str> = Vec::new();

@@ -1,8 +1,12 @@
 use std::fs;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use windward_sim::{Outcome, Scenario};
 
 use super::*;
 use crate::builtin;
+use crate::reproduce::reproduce_with;
+use crate::sweep::simulate;
 use crate::testing::options;
 
 /// A suite of one experiment that takes milliseconds, whose text follows.
@@ -157,6 +161,7 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
     let markdown = read("evaluation.md");
     assert!(markdown.contains("| 1.1 | Busy | does not:"), "{markdown}");
     assert!(markdown.contains("| 1.2 | Talk | to discuss |"), "{markdown}");
+    assert!(!markdown.contains("gave up") && !page.contains("gave up"));
     let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
     assert_eq!(json["criteria"][0]["answers"][0]["answer"], "does not");
     assert_eq!(json["known"][0]["agrees"], true);
@@ -165,6 +170,64 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
     let labels: Vec<&str> = played.axes[0].points.iter().map(|p| &*p.label).collect();
     assert_eq!(labels, ["cubic", "own", "newreno"]);
     assert!(played.plan(&Effort::Quick).is_ok());
+}
+
+#[test]
+fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let inquiry = inquiry(&["vegas", "veno"]);
+    // Those of vegas with the first seed, and with the fourth, which no chart shows; and what two flows
+    // say in one run.
+    let failing = |scenario: &Scenario, cancel: &AtomicBool| -> Result<Outcome, LabError> {
+        let mut outcome = simulate(scenario, cancel)?;
+        for flow in &mut outcome.flows {
+            flow.failure = match (&*flow.protocol, scenario.seed) {
+                ("vegas", 1 | 4) => Some("it\nsaid <so>".to_owned()),
+                ("cubic", 2) => Some("it had enough".to_owned()),
+                _ => None,
+            };
+        }
+        Ok(outcome)
+    };
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let attempt = |runs: usize, resume: bool| {
+        let done = AtomicUsize::new(0);
+        let some = |scenario: &Scenario, cancel: &AtomicBool| {
+            if done.fetch_add(1, Ordering::Relaxed) == runs {
+                return Err(LabError::Cancelled);
+            }
+            failing(scenario, cancel)
+        };
+        let cancel = AtomicBool::new(false);
+        let report =
+            ReportOptions { resume, inquiry: Some(inquiry.clone()), ..ReportOptions::default() };
+        let (all, effort) = (&inquiry.experiments, &Effort::Quick);
+        reproduce_with(all, effort, &options(2, &cancel), &report, dir.path(), &some)
+    };
+    let summary = attempt(usize::MAX, false).unwrap();
+    let evaluation = summary.evaluation.unwrap();
+    let short = evaluation.gave_up_in_short().unwrap();
+    assert_eq!(short, "Connections gave up: cubic, vegas.");
+    let markdown = read("evaluation.md");
+    let section = "\
+- cubic in one, 4 runs: it had enough
+  - vegas, cubic: 1 run
+  - veno, cubic: 1 run
+  - cubic, cubic: 1 run
+  - newreno, cubic: 1 run
+- vegas in one, 2 runs: it said <so>
+  - vegas, cubic: 2 runs
+";
+    assert!(markdown.contains(section), "{markdown}");
+    let page = read("index.html");
+    assert!(page.contains("<li>vegas in one, 2 runs: it said &lt;so&gt;\n<ul>"), "{page}");
+    let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
+    assert_eq!(json["gave_up"][4]["runs"], 2);
+    // Runs of an interrupted attempt are told of too, and tables know nothing of any of it.
+    let beyond = read("one-readings.csv");
+    attempt(summary.runs - 1, false).unwrap_err();
+    assert!(attempt(usize::MAX, true).unwrap().resumed > 0);
+    assert_eq!((read("evaluation.md"), read("one-readings.csv")), (markdown, beyond));
 }
 
 #[test]

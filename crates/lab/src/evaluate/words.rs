@@ -1,13 +1,19 @@
 //! An evaluation in words, as Markdown and as JSON; and the files of its experiments as they were run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 use toml_edit::{Array, DocumentMut, Item};
 
-use super::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
+use super::{Answer, CriterionAnswers, Evaluation, GaveUp, Inquiry, KnownAnswer};
 use crate::experiment::{Cast, Experiment};
 use crate::report::Provenance;
+
+/// What connections that gave up mean for the numbers.
+pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections in \
+                                  the middle of a run, and they sent nothing from there on: the numbers \
+                                  of these runs say little of a congestion controller.";
 
 /// The file with all in their parts, and without what is asked.
 pub(super) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option<String> {
@@ -114,6 +120,34 @@ impl Evaluation {
         (!none && !answers.iter().any(open)).then_some(true)
     }
 
+    /// Whose connections gave up, in a sentence, if any did.
+    pub fn gave_up_in_short(&self) -> Option<String> {
+        let protocols: BTreeSet<&str> = self.gave_up.iter().map(|g| &*g.protocol).collect();
+        let names = protocols.into_iter().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("Connections gave up: {names}."))
+    }
+
+    /// What gave up, by protocol, experiment and reason: a line, and one for each cell.
+    pub(crate) fn gave_up_by_reason(&self) -> impl Iterator<Item = (String, Vec<String>)> {
+        let alike = |a: &GaveUp, b: &GaveUp| {
+            (&a.experiment, &a.protocol, &a.reason) == (&b.experiment, &b.protocol, &b.reason)
+        };
+        self.gave_up.chunk_by(alike).map(|those| {
+            let GaveUp { protocol, experiment, reason, .. } = &those[0];
+            let runs = in_runs(those.iter().map(|g| g.runs).sum());
+            let cells = those.iter().map(|g| {
+                let reading = match g.reading.is_plain() {
+                    true => String::new(),
+                    false => format!("; {}", g.reading),
+                };
+                format!("{}{reading}: {}", g.cell, in_runs(g.runs))
+            });
+            // In one line, whatever a panic said.
+            let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+            (format!("{protocol} in {experiment}, {runs}: {reason}"), cells.collect())
+        })
+    }
+
     /// As `evaluation.json`.
     pub(crate) fn to_json(&self, inquiry: &Inquiry, about: &Provenance) -> Value {
         let suite = &inquiry.question.suite;
@@ -166,6 +200,16 @@ impl Evaluation {
                 "measured": k.measured,
             })
         });
+        let gave_up = self.gave_up.iter().map(|g| {
+            json!({
+                "protocol": g.protocol,
+                "experiment": g.experiment,
+                "cell": g.cell,
+                "reading": g.reading.to_string(),
+                "runs": g.runs,
+                "reason": g.reason,
+            })
+        });
         json!({
             "suite": suite.id,
             "title": suite.title,
@@ -176,6 +220,7 @@ impl Evaluation {
             "general_use": (0..self.subjects.len()).map(|c| self.general_use(c)).collect::<Vec<_>>(),
             "criteria": criteria.collect::<Vec<_>>(),
             "known": known.collect::<Vec<_>>(),
+            "gave_up": gave_up.collect::<Vec<_>>(),
             "version": env!("CARGO_PKG_VERSION"),
             "date": about.date,
             "commit": about.commit,
@@ -229,6 +274,15 @@ impl Evaluation {
                 let _ = write!(text, " {} |", cell(&row.in_short(column, *answer)));
             }
             text.push('\n');
+        }
+        if !self.gave_up.is_empty() {
+            let _ = writeln!(text, "\n## Connections that gave up\n\n{GAVE_UP}\n");
+            for (reason, cells) in self.gave_up_by_reason() {
+                let _ = writeln!(text, "- {reason}");
+                for cell in cells {
+                    let _ = writeln!(text, "  - {cell}");
+                }
+            }
         }
         text.push_str("\n## What was asked\n");
         for row in self.criteria.iter().filter(|row| !row.asked.is_empty()) {
@@ -322,6 +376,10 @@ impl KnownAnswer {
         let known = &self.known;
         format!("{}: {} ({}). {here}{number}.", known.subject, known.says, known.source)
     }
+}
+
+fn in_runs(runs: usize) -> String {
+    format!("{runs} run{}", if runs == 1 { "" } else { "s" })
 }
 
 /// A text inside a table of Markdown.

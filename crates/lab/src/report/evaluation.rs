@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::evaluate::{
-    Answer, ClaimAnswer, ClaimAnswers, CriterionAnswers, Evaluation, Inquiry, KnownAnswer,
+    Answer, ClaimAnswer, ClaimAnswers, CriterionAnswers, Evaluation, GAVE_UP, Inquiry, KnownAnswer,
 };
 use crate::plot::escape;
 
@@ -54,6 +54,7 @@ pub(super) fn front(
     facts(html, groups, about);
     html.push_str("</header>\n");
     table(html, inquiry, evaluation, groups);
+    gave_up(html, evaluation);
     known(html, &evaluation.known);
     discussed(html, &evaluation.criteria);
     let _ = writeln!(
@@ -185,6 +186,25 @@ fn cell(answer: &ClaimAnswer) -> String {
         escape(&answer.bound).replace("&gt;=", "\u{2265}").replace("&lt;=", "\u{2264}")
     );
     text
+}
+
+fn gave_up(html: &mut String, evaluation: &Evaluation) {
+    if evaluation.gave_up.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        html,
+        "<section class=\"part\" id=\"gave-up\">\n<h2>Connections that gave up</h2>\n<p>{}</p>\n<ul>",
+        prose(GAVE_UP)
+    );
+    for (reason, cells) in evaluation.gave_up_by_reason() {
+        let _ = writeln!(html, "<li>{}\n<ul>", escape(&reason));
+        for cell in cells {
+            let _ = writeln!(html, "<li>{}</li>", escape(&cell));
+        }
+        html.push_str("</ul></li>\n");
+    }
+    html.push_str("</ul>\n</section>\n");
 }
 
 fn known(html: &mut String, known: &[KnownAnswer]) {
