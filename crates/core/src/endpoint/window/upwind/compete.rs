@@ -41,6 +41,8 @@ const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
 /// A window that has not shrunk is that share of what it was at least.
 const NOT_SHRUNK: f64 = 0.9;
+/// A cut can be undone for so many round trips.
+const UNDONE: u64 = 4;
 /// So many round trips before its peak it was that share of it at least: a loss is what a queue comes to
 /// slowly, and not what another start-up comes to.
 const SLOWLY: (usize, f64) = (10, 0.5);
@@ -80,8 +82,8 @@ pub(super) struct Others {
     /// When the queue overflowed last, and in which round trip.
     overflowed: Option<Time>,
     cut: Option<u64>,
-    /// The shadow before, and until when others were known.
-    before_cut: (f64, Time),
+    /// The shadow before the last cut, and until when others were known.
+    before_cut: Option<(f64, Time)>,
     peak: Peak,
     /// The window of the last three round trips, the latest first: what the delay is now was made by them.
     windows: [f64; 3],
@@ -270,7 +272,7 @@ impl Upwind {
 
     /// A loss in a queue that is too short to tell what it is of: a window of them is congestion.
     pub(super) fn on_loss_in_short_queue(&mut self, now: Time) {
-        if self.is_first_cut() {
+        if self.keep_before_cut() {
             self.on_overflow(now);
             self.others.cut = Some(self.rounds.count);
             self.others.shadow = (BETA * self.others.shadow).max(LEAST);
@@ -278,27 +280,29 @@ impl Upwind {
         }
     }
 
-    /// Was there no cut in this round trip, nor in the last? What it takes is kept then.
-    fn is_first_cut(&mut self) -> bool {
+    /// Keeps what a cut takes, if it is the first in two round trips, and returns whether it is.
+    fn keep_before_cut(&mut self) -> bool {
         let count = self.rounds.count;
         let is_first = self.others.cut.is_none_or(|cut| cut + 1 < count);
         if is_first {
-            self.others.before_cut = (self.others.shadow, self.others.known_until);
+            self.others.before_cut = Some((self.others.shadow, self.others.known_until));
         }
         is_first
     }
 
-    /// Nothing was lost: what the last cut took comes back.
+    /// Nothing was lost: what the last cut took comes back, if that was just now.
     pub(super) fn undo(&mut self) {
-        let (shadow, known_until) = self.others.before_cut;
-        self.others.shadow = self.others.shadow.max(shadow);
-        self.others.known_until = known_until;
+        let is_recent = self.others.cut.is_some_and(|cut| cut + UNDONE >= self.rounds.count);
+        if is_recent && let Some((shadow, known_until)) = self.others.before_cut.take() {
+            self.others.shadow = self.others.shadow.max(shadow);
+            self.others.known_until = known_until;
+        }
     }
 
     /// A loss that is congestion as likely as that.
     pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
         let is_likely = event.probability.get() >= LIKELY;
-        self.is_first_cut();
+        self.keep_before_cut();
         if is_likely {
             self.on_overflow(event.path.now);
         }

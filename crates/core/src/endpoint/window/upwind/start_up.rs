@@ -21,7 +21,7 @@ const QUEUE: (f64, f64) = (0.1, 0.05);
 pub(super) struct Full {
     rate: f64,
     rounds: u32,
-    /// What the window opens to at most: where it is not for the first time, to that of NewReno.
+    /// What the window opens to at most: no limit for the first time, and later as much as NewReno's ssthresh.
     most: f64,
 }
 
