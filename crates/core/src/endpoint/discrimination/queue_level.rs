@@ -12,7 +12,7 @@
 //! bins     : d up to RTTmin / 100, and each from there on a tenth longer than the one below; each counts packets n and losses
 //! e        = losses / n of the bins but one below together; what links tell, if that is more (CETEN), up to
 //!            losses / n of all bins
-//! p        = (losses + 20 e) / (n + 20) - sqrt(e / n) / 2     of the bin, the one below and the one above
+//! p        = (losses + 20 e) / (n + 20) - doubt sqrt(e / n)   of the bin, the one below and the one above
 //! P(congestion) = max(0, 1 - e / p) for each loss;  1 - product of (1 - P) for those of a window
 //! ```
 //!
@@ -52,8 +52,8 @@ const ALIKE: usize = 1;
 const PRIOR: f64 = 100.0;
 /// Counts are made smaller before they are too large.
 const HEAVY: f64 = 1e100;
-/// So many packets more are taken to be lost as at shorter queues, and so many standard deviations for chance.
-const DOUBT: (f64, f64) = (20.0, 0.5);
+/// So many packets more are taken to be lost as at shorter queues.
+const DOUBTED: f64 = 20.0;
 /// The fewest packets by which a bin below the highest says something.
 const FEWEST: f64 = 200.0;
 /// Standard deviations that are no chance.
@@ -71,16 +71,20 @@ const ROUNDS: u64 = 100;
 pub struct QueueLevelConfig {
     /// Packets after which what was counted has faded to 1/e, if cwnd^2 is not more; 100 to 10^9, 500.
     pub memory: f64,
+    /// By so many standard deviations of chance p is taken to be less than what is seen; 0 to 10, 0.5. More spares
+    /// flows whose path corrupts much, and takes from others where it corrupts a little.
+    pub doubt: f64,
 }
 
 impl QueueLevelConfig {
     /// As it is usually.
-    pub const DEFAULT: QueueLevelConfig = QueueLevelConfig { memory: 500.0 };
+    pub const DEFAULT: QueueLevelConfig = QueueLevelConfig { memory: 500.0, doubt: 0.5 };
 }
 
 crate::parameters! {
     QueueLevelConfig in "queue_level", "parameters of queue-level";
     memory: Kind::Number { least: 100.0, most: 1e9 }, "packets", "after so many a count has faded to 1/e, or after cwnd^2";
+    doubt: Kind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a loss rate may be chance";
 }
 
 /// What was seen at one delay.
@@ -93,10 +97,12 @@ struct Bin {
 /// What is known of losses by the level of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueLevel {
-    memory: f64,
+    config: QueueLevelConfig,
     bins: Box<[Bin; BINS]>,
     least: Least<Duration>,
     greatest: Greatest<Duration>,
+    /// RTTmin as the bins have it, seconds; zero before the first RTT.
+    base: f64,
     /// What a packet counts now: more and more, so that what was counted before counts less.
     weight: f64,
     /// The RTTs of the last three packets, the latest first.
@@ -129,10 +135,11 @@ impl Judge for QueueLevel {
 impl QueueLevel {
     fn of(config: QueueLevelConfig) -> Self {
         QueueLevel {
-            memory: config.memory,
+            config,
             bins: Box::new([Bin::default(); BINS]),
             least: Least::default(),
             greatest: Greatest::default(),
+            base: 0.0,
             weight: 1.0,
             rtts: [Duration::ZERO; 3],
             told: 0.0,
@@ -143,13 +150,32 @@ impl QueueLevel {
 
     /// The bin of an RTT.
     fn bin(&self, rtt: Duration) -> usize {
-        let Some(least) = self.least.get() else { return 0 };
-        let least = least.as_secs_f64();
-        let waited = (rtt.as_secs_f64() - least) / (LOWEST * least);
-        if waited < 1.0 {
+        self.bin_of(rtt.as_secs_f64())
+    }
+
+    fn bin_of(&self, rtt: f64) -> usize {
+        let waited = (rtt - self.base) / (LOWEST * self.base);
+        if waited < 1.0 || waited.is_nan() {
             return 0;
         }
         (1 + (libm::log(waited) / libm::log(STEP)) as usize).min(BINS - 1)
+    }
+
+    /// RTTmin is another: what was counted stays at the RTTs that it was counted at.
+    fn rebase(&mut self) {
+        let base = self.least.get().map_or(0.0, Duration::as_secs_f64);
+        if (base - self.base).abs() <= LOWEST * self.base {
+            return;
+        }
+        let before = core::mem::replace(&mut self.base, base);
+        let bins = core::mem::replace(&mut *self.bins, [Bin::default(); BINS]);
+        for (bin, counted) in bins.into_iter().enumerate() {
+            // The middle of what it stands for.
+            let waited = if bin == 0 { 0.0 } else { libm::pow(STEP, bin as f64 - 0.5) };
+            let to = &mut self.bins[self.bin_of(before * (1.0 + LOWEST * waited))];
+            to.packets += counted.packets;
+            to.lost += counted.lost;
+        }
     }
 
     /// The bin of a loss: three packets tell of it, and the first is the one behind.
@@ -160,7 +186,7 @@ impl QueueLevel {
 
     /// Counts packets that arrived, or were lost. What was counted before fades.
     fn count(&mut self, bin: usize, packets: f64, lost: f64, cwnd: f64) {
-        self.weight *= libm::exp(packets / self.memory.max(cwnd * cwnd));
+        self.weight *= libm::exp(packets / self.config.memory.max(cwnd * cwnd));
         if self.weight > HEAVY {
             for bin in self.bins.iter_mut() {
                 bin.packets /= self.weight;
@@ -199,8 +225,8 @@ impl QueueLevel {
                 return 0.0;
             }
         }
-        let p = (here.lost + DOUBT.0 * e) / (here.packets + DOUBT.0);
-        let p = p - DOUBT.1 * libm::sqrt(e / here.packets);
+        let p = (here.lost + DOUBTED * e) / (here.packets + DOUBTED);
+        let p = p - self.config.doubt * libm::sqrt(e / here.packets);
         if p > e { 1.0 - e / p } else { 0.0 }
     }
 
@@ -229,6 +255,7 @@ impl LossDiscrimination for QueueLevel {
         let rounds = srtt.saturating_mul(ROUNDS);
         self.least.update(now, rtt, LEAST_SPAN.max(rounds));
         self.greatest.update(now, rtt, GREATEST_SPAN.max(rounds));
+        self.rebase();
         for _ in 0..ack.newly_acked.clamp(1, 3) {
             self.rtts = [rtt, self.rtts[0], self.rtts[1]];
         }
@@ -287,7 +314,8 @@ mod tests {
 
     /// RTTs from 100 to 200 ms, and hardly any fading.
     fn judge() -> QueueLevel {
-        let mut judge = QueueLevel::of(QueueLevelConfig { memory: 1e9 });
+        let mut judge =
+            QueueLevel::of(QueueLevelConfig { memory: 1e9, ..QueueLevelConfig::DEFAULT });
         seen(&mut judge, 100, 1, u64::MAX);
         seen(&mut judge, 200, 1, u64::MAX);
         judge
@@ -375,9 +403,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_of_a_full_queue_is_of_it_when_a_shorter_one_is_seen() {
+        // Born in a queue of 150 to 200 ms, of which the full one drops half.
+        let mut judge =
+            QueueLevel::of(QueueLevelConfig { memory: 1e9, ..QueueLevelConfig::DEFAULT });
+        seen(&mut judge, 150, 1, u64::MAX);
+        seen(&mut judge, 200, 200, 2);
+        // That is a third more than the least RTT, as 133 ms are now. All but the first are of 200 ms still, which
+        // was found when only the packet at 150 ms had arrived: e is 1/100.
+        seen(&mut judge, 100, 1, u64::MAX);
+        let full = judge.bin(Duration::from_millis(200));
+        let lost = judge.counts(full - ALIKE..full + ALIKE + 1).lost;
+        assert!((98.9..99.1).contains(&lost), "{lost}");
+        assert!(judge.judge(&loss(200)).get() > 0.97);
+        // A least RTT that is hardly another moves nothing.
+        let path = Path { rtt: Duration::from_micros(99_500), ..path(0) };
+        judge.on_ack(&AckEvent { path, ..AckEvent::default() });
+        assert_eq!(judge.base, 0.1);
+    }
+
+    #[test]
     fn what_shorter_queues_lost_is_forgotten_where_there_are_none() {
         let verdict = |packets: u64| {
-            let mut judge = QueueLevel::of(QueueLevelConfig { memory: 500.0 });
+            let mut judge = QueueLevel::of(QueueLevelConfig::DEFAULT);
             seen(&mut judge, 100, 1, u64::MAX);
             seen(&mut judge, 110, 1000, 5);
             seen(&mut judge, 200, packets, 5);
@@ -426,7 +474,8 @@ mod tests {
 
     #[test]
     fn counts_fade() {
-        let mut judge = QueueLevel::of(QueueLevelConfig { memory: 100.0 });
+        let mut judge =
+            QueueLevel::of(QueueLevelConfig { memory: 100.0, ..QueueLevelConfig::DEFAULT });
         judge.count(2, 50.0, 50.0, 0.0);
         judge.count(7, 100.0, 0.0, 10.0);
         let faded = 50.0 / core::f64::consts::E;

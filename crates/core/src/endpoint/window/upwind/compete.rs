@@ -164,7 +164,7 @@ impl Upwind {
         let is_known = self.overflows(now) || self.room.is_short(now);
         let others = &mut self.others;
         if is_known || self.mode == Mode::Delay {
-            others.shadow += acked / others.shadow;
+            others.shadow += self.config.growth * acked / others.shadow;
         } else {
             // A queue that never overflows is that of others who go by delay.
             others.shadow = (others.shadow - FADES * acked).max(LEAST);

@@ -30,11 +30,19 @@ pub(super) struct Steps {
     steady: u32,
     /// The window when the round trip began.
     began: f64,
+    /// Delivered when the window was made that of the pipe: what is sent before so many are says nothing of it.
+    settled: u64,
 }
 
 impl Steps {
     pub(super) fn new(cwnd: f64, is_up: bool) -> Self {
-        Steps { velocity: 1.0, is_up, steady: 0, began: cwnd }
+        Steps { velocity: 1.0, is_up, steady: 0, began: cwnd, settled: 0 }
+    }
+
+    /// From a window that is not that of the queue of now: the delay of packets that were sent before so many were
+    /// delivered is no reason to shrink.
+    pub(super) fn settling(cwnd: f64, delivered: u64) -> Self {
+        Steps { settled: delivered, ..Steps::new(cwnd, true) }
     }
 
     /// Slowly again.
@@ -71,6 +79,9 @@ impl Upwind {
             }
             self.end_round();
         }
+        if sample.prior_delivered < self.steps.settled {
+            return;
+        }
         let aim = self.aim(sample.now);
         let up = self.backlog() <= aim;
         if up && (sample.is_app_limited || self.rounds.count < self.gain.until) {
@@ -95,9 +106,9 @@ impl Upwind {
         self.steps = if is_up == self.steps.is_up {
             let faster = if steady + 1 >= STEADY_ROUNDS { 2.0 * velocity } else { velocity };
             let most = (0.5 * self.cwnd / self.target()).max(1.0);
-            Steps { velocity: faster.min(most), is_up, steady: steady + 1, began: self.cwnd }
+            Steps { velocity: faster.min(most), steady: steady + 1, began: self.cwnd, ..self.steps }
         } else {
-            Steps::new(self.cwnd, is_up)
+            Steps { settled: self.steps.settled, ..Steps::new(self.cwnd, is_up) }
         };
     }
 

@@ -29,7 +29,7 @@
 //! room         where a round trip loses more than 2 %: b <= 10 for up to ten of those round trips, without the gain
 //!              test. Where b comes to 8 the queue has room, for 30 s or 100 round trips; else it is a short one
 //! short queue  for 10, 20, 40, .. 80 s: cwnd = S, each loss cuts S by half, once in a window, and S += 1/S per packet
-//! shadow       S += 1/S per packet acknowledged, a loss: S *= 1 - P/2;  in delay mode S <= largest cwnd of late
+//! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;  in delay mode S <= largest cwnd of late
 //! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly empty for 20, or
 //!              cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the
 //!              greatest of four round trips), or if three round trips at S brought nothing.
@@ -75,7 +75,7 @@ use start_up::Full;
 /// The least window, packets.
 const LEAST: f64 = 2.0;
 
-/// Parameters of Upwind. All but the first two are there to see what a mechanism buys.
+/// Parameters of Upwind. Most are there to see what a mechanism buys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpwindConfig {
     /// 1 / delta packets wait in the queue on average. Above 0, up to 10; 1/2.
@@ -96,6 +96,8 @@ pub struct UpwindConfig {
     pub yields: bool,
     /// Does it try out whether the queue has room, where packets are lost?
     pub room: bool,
+    /// What the shadow grows by in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
+    pub growth: f64,
 }
 
 impl UpwindConfig {
@@ -110,6 +112,7 @@ impl UpwindConfig {
         falls: true,
         yields: true,
         room: true,
+        growth: 1.0,
     };
 }
 
@@ -124,6 +127,7 @@ crate::parameters! {
     falls: Kind::Bool, "", "take a delay that falls without its doing for somebody's loss";
     yields: Kind::Bool, "", "hold back now and then, to see whether others are there";
     room: Kind::Bool, "", "try out whether the queue has room, where packets are lost";
+    growth: Kind::Positive { most: 100.0 }, "packets per round trip", "what the shadow grows by";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

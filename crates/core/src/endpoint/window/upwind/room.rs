@@ -17,8 +17,10 @@ const REMEMBERED: (Duration, u64) = (Duration::from_secs(30), 100);
 /// A round trip that loses more asks; so many of them without an answer are one.
 const LOSSY: f64 = 0.02;
 const PATIENCE: u32 = 10;
+/// One that brings so many times the rate of those before is on the way there, and none.
+const GROWTH: f64 = 1.1;
 /// How long a queue is a short one: the first time, and at most, doubled each time.
-const SHORT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(80));
+const SHORT: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(80));
 
 /// What is known of the room in the queue.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,8 @@ pub(super) struct Room {
     until: Time,
     /// Round trips that lost packets without an answer.
     asked: u32,
+    /// The best rate of these.
+    rate: f64,
     /// Until then it is a short one, and how long it is the next time.
     short_until: Time,
     short: Duration,
@@ -34,7 +38,7 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn unknown() -> Self {
-        Room { until: Time::ZERO, asked: 0, short_until: Time::ZERO, short: SHORT.0 }
+        Room { until: Time::ZERO, asked: 0, rate: 0.0, short_until: Time::ZERO, short: SHORT.0 }
     }
 
     /// Is it tried out?
@@ -63,7 +67,12 @@ impl Upwind {
             let rounds = Duration::from_secs_f64(self.queue.srtt()).saturating_mul(REMEMBERED.1);
             self.room = Room { until: now + REMEMBERED.0.max(rounds), ..Room::unknown() };
         } else if self.mode == Mode::Delay && now >= self.room.until && self.rounds.lost > LOSSY {
-            self.room.asked += 1;
+            if self.rounds.rate > GROWTH * self.room.rate {
+                self.room.rate = self.rounds.rate;
+                self.room.asked = self.room.asked.max(1);
+            } else {
+                self.room.asked += 1;
+            }
             if self.room.asked >= PATIENCE {
                 let short = self.room.short;
                 let twice = short.saturating_mul(2).min(SHORT.1);

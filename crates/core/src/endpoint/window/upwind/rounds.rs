@@ -57,6 +57,13 @@ impl Rounds {
         true
     }
 
+    /// Does this round trip lose so much more than the path itself, and so many packets, up to now?
+    pub(super) fn floods_now(&self, sample: &RateSample, more: f64, fewest: u64) -> bool {
+        let lost = self.lost_now as f64;
+        let delivered = (sample.total_delivered - self.began.1) as f64;
+        self.lost_now >= fewest && lost > (self.least_lost() + more) * (lost + delivered)
+    }
+
     /// The greatest delivery rate of ten round trips, packets per second.
     pub(super) fn bandwidth(&self) -> f64 {
         self.bandwidth.get().unwrap_or(0.0)

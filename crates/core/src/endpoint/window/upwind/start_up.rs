@@ -58,12 +58,12 @@ impl Upwind {
             self.queue.settle();
             let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
             self.cwnd = self.cwnd.min(pipe);
-            self.steps = Steps::new(self.cwnd, true);
+            self.steps = Steps::settling(self.cwnd, sample.total_delivered);
             self.others = Others::none(self.cwnd);
             if self.room.is_short(sample.now) {
                 self.be_short(self.cwnd, sample.now);
             }
-        } else if is_limit {
+        } else if is_limit && !self.rounds.floods_now(sample, FLOOD, FEWEST) {
             self.cwnd += sample.newly_acked as f64;
         }
     }

@@ -68,6 +68,36 @@ fn the_window_moves_towards_two_packets_in_the_queue() {
 }
 
 #[test]
+fn the_delay_of_what_was_sent_before_start_up_ended_shrinks_nothing() {
+    let mut law = upwind();
+    for now in 400..2400 {
+        law.queue.on_sample(&sample(now, 100));
+    }
+    // It ended when 2350 were delivered, and what comes at 2400 was sent when 2300 were.
+    law.steps = Steps::settling(80.0, 2350);
+    law.step(&sample(2400, 100), true);
+    assert_eq!(law.cwnd(), 80.0);
+    law.step(&sample(2450, 100), false);
+    assert!(law.cwnd() < 80.0, "{}", law.cwnd());
+}
+
+#[test]
+fn start_up_does_not_grow_while_a_fifth_is_lost() {
+    let started = |lost: u64| {
+        let mut law = upwind();
+        law.mode = Mode::StartUp;
+        // A round trip without a loss, and one in which 30 arrive so far.
+        law.rounds.on_sample(&sample(480, 80), 0.08);
+        (0..lost).for_each(|_| law.rounds.on_lost());
+        law.start_up(&sample(510, 80), false);
+        law.cwnd()
+    };
+    assert_eq!(started(0), 81.0);
+    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25 %.
+    assert_eq!((started(7), started(9), started(10)), (81.0, 81.0, 80.0));
+}
+
+#[test]
 fn losses_change_nothing_in_delay_mode_but_the_shadow() {
     let mut law = upwind();
     law.on_congestion(&congestion(400, 1.0, false));
@@ -185,6 +215,13 @@ fn a_queue_that_takes_eight_packets_has_room() {
 
 #[test]
 fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
+    // Not while a round trip brings a tenth more than those before.
+    let mut law = upwind();
+    for _ in 0..20 {
+        law.rounds.rate *= 1.11;
+        lossy(&mut law, 400, 1);
+    }
+    assert_eq!((law.aim(at(400)), law.mode), (10.0, Mode::Delay));
     let mut law = upwind();
     lossy(&mut law, 400, 9);
     assert_eq!((law.cwnd(), law.mode), (80.0, Mode::Delay));
@@ -205,15 +242,15 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
     law.on_spurious_losses();
     law.compete(&sample(1220, 80), false);
     assert!((law.cwnd() - 40.0).abs() < 0.05, "{}", law.cwnd());
-    // After 10 s the queue is empty, and others are no more.
+    // After 20 s the queue is empty, and others are no more.
     law.rounds.count += 5;
-    law.compete(&sample(11_100, 80), true);
+    law.compete(&sample(21_100, 80), true);
     assert_eq!(law.mode, Mode::Competitive);
-    law.compete(&sample(11_200, 80), true);
+    law.compete(&sample(21_200, 80), true);
     assert_eq!(law.mode, Mode::Delay);
-    // The next time it is 20 s.
-    lossy(&mut law, 11_200, 10);
-    assert!(law.is_in_short_queue(at(31_900)) && !law.is_in_short_queue(at(31_920)));
+    // The next time it is 40 s, from the tenth of these round trips on.
+    lossy(&mut law, 21_200, 10);
+    assert!(law.is_in_short_queue(at(61_900)) && !law.is_in_short_queue(at(61_920)));
 }
 
 /// An acknowledgment at `now`, milliseconds, of a path of 80 ms.
