@@ -61,7 +61,7 @@ QUEUES = [
 ]
 PACKET = 1500
 #: Seeds of the search, of the choice among what it found, and of the figures that are told.
-SEARCHED, CHOSEN, CONFIRMED = 9001, range(9002, 9007), range(9501, 9506)
+SEARCHED, CHOSEN, CONFIRMED = 9601, range(9602, 9607), range(9701, 9706)
 #: Student's t for 95 % of five.
 T = 2.776
 
@@ -751,7 +751,7 @@ def arguments() -> argparse.Namespace:
         default=1e10,
         help="bound of the packets that the search simulates, times the links they cross (default: 1e10)",
     )
-    parser.add_argument("--seed", type=int, default=SEARCHED, help="of the sampler (default: 9001)")
+    parser.add_argument("--seed", type=int, default=SEARCHED, help="of the sampler (default: 9601)")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side (default: 2)")
     parser.add_argument(
         "--batch", type=int, default=8, help="scenarios drawn before one is known (default: 8)"
