@@ -197,6 +197,11 @@ pub trait Connection: Debug + Send {
 
     /// Where it stands.
     fn report(&self) -> Report;
+
+    /// Bytes that are on the wire before each payload; asked once. [`UDP_OVERHEAD`] unless it says otherwise.
+    fn overhead(&self) -> u32 {
+        UDP_OVERHEAD
+    }
 }
 
 /// Where a connection stands, as far as it tells. Counts are of the whole connection so far.

@@ -31,6 +31,8 @@ pub(super) struct Foreign {
     setup: Setup,
     /// Does it come by itself, and go?
     passes: bool,
+    /// Bytes on the wire before each payload.
+    overhead: u32,
     /// While it is there.
     connection: Option<Box<dyn Connection>>,
     /// Where it stood when its sender last did something, or when it went.
@@ -76,6 +78,7 @@ impl Foreign {
             stack: Arc::clone(stack),
             setup,
             passes,
+            overhead: UDP_OVERHEAD,
             connection: None,
             last: Report::default(),
             route,
@@ -103,10 +106,11 @@ impl Foreign {
         }
         let made = catch_unwind(AssertUnwindSafe(|| {
             let connection = self.stack.connect(&self.setup);
-            (connection.report(), connection)
+            (connection.report(), connection.overhead(), connection)
         }));
         match made {
-            Ok((report, connection)) => {
+            Ok((report, overhead, connection)) => {
+                self.overhead = overhead;
                 self.cwnd.1 = report.cwnd;
                 self.last = report;
                 self.connection = Some(connection);
@@ -188,7 +192,7 @@ impl Foreign {
         };
         let seq = self.sent[end as usize];
         self.sent[end as usize] += 1;
-        let size = payload.len() as u32 + UDP_OVERHEAD;
+        let size = payload.len() as u32 + self.overhead;
         let flags = if self.setup.config.ecn { flags(ecn) } else { Flags::NONE };
         *packet = Packet { size, kind, seq, flags, timestamp: now, ..Packet::default() };
         true

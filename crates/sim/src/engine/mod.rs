@@ -295,6 +295,19 @@ impl Simulation {
         self.events
     }
 
+    /// When something happens next by itself; [`Time::NEVER`] if nothing does. Whoever drives a simulation by a clock waits
+    /// until then, or until somebody outside has something for it.
+    pub fn next_event(&mut self) -> Time {
+        self.schedule.next()
+    }
+
+    /// An end of the flow with that index, a connection of a [stack](crate::stack), may have something to send now, though no
+    /// packet and no timer came to it: it is asked. Other flows are not.
+    pub fn wake(&mut self, flow: usize, end: End) {
+        self.transmit_foreign(flow as u32, end);
+        self.take_on();
+    }
+
     /// Handles every event up to and including `until`, but none after the scenario's end.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);

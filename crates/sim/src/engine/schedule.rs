@@ -202,6 +202,18 @@ impl Schedule {
         self.pop_current(until)
     }
 
+    /// When the earliest event is.
+    pub(super) fn next(&mut self) -> Time {
+        if self.current.is_empty()
+            && let Some(Slot { time, id, next }) = self.advance()
+        {
+            self.current.push(Entry { time, id });
+            self.collect(next);
+        }
+        let near = self.current.last().map_or(Time::NEVER.as_ps(), |near| near.time);
+        Time::from_ps(near.min(self.first_far))
+    }
+
     /// Takes the earliest event if it is not after `until` and neither the wheel holds it.
     #[inline(never)]
     fn pop_current(&mut self, until: Time) -> Option<(Time, ComponentId)> {
@@ -511,6 +523,8 @@ mod tests {
                     model.push(key(7, Entry { time, id }));
                 }
                 model.sort_unstable();
+                let next = model.first().map_or(Time::NEVER, |key| Time::from_ps(time_of(*key)));
+                prop_assert_eq!(schedule.next(), next);
                 for _ in 0..taken.min(model.len()) {
                     let first = model.remove(0);
                     let (time, id) = schedule.pop(Time::NEVER).expect("an event");

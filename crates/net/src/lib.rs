@@ -1,0 +1,8 @@
+//! Windward on a real clock: the engine of the simulator, and packets of outside programs in it.
+//!
+//! [`port`] is where a scenario's flows end and the outside begins; [`emulate`] moves a simulation on as a [`clock`] goes, and
+//! brings packets in and out.
+
+pub mod clock;
+pub mod emulate;
+pub mod port;

@@ -1,0 +1,163 @@
+//! Where packets of outside programs enter a simulation and leave it.
+//!
+//! A scenario names two ports as it names any connection: a flow whose protocol is [`NAME`], from one node to the other.
+//! What comes in at the one end leaves at the other, unless a queue drops it or a channel destroys it; both ways cross the
+//! links of the scenario as all other packets do. The engine carries a packet whole, so that what is written outside is what
+//! was read there, but for its ECN codepoint.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use windward_core::units::Time;
+use windward_sim::stack::{Codepoint, Connection, End, Facts, Report, Setup, Stack, UDP_OVERHEAD};
+
+/// What scenario files call such a flow.
+pub const NAME: &str = "outside:port";
+
+/// A packet of an outside program: an IP packet from its first byte on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// The end at which it comes in, or goes out.
+    pub end: End,
+    /// When it goes out by the clock of the simulation; of one that comes in, zero.
+    pub at: Time,
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// The codepoint that it came with, or that the network made of it.
+    pub ecn: Codepoint,
+}
+
+/// What waits to come in at each end, and what has come out.
+#[derive(Debug, Default)]
+struct State {
+    inbox: [VecDeque<Outside>; 2],
+    outbox: VecDeque<Outside>,
+    /// Buffers to be used again.
+    spare: Vec<Vec<u8>>,
+    delivered: u64,
+}
+
+/// The most buffers that are kept.
+const MOST_SPARE: usize = 1024;
+
+/// A flow of a scenario as its owner outside has it.
+#[derive(Debug, Clone, Default)]
+pub struct Port(Arc<Mutex<State>>);
+
+impl Port {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A packet comes in at that end; the engine takes it when it is woken.
+    pub fn push(&self, end: End, bytes: &[u8], ecn: Codepoint) {
+        let mut state = self.state();
+        let mut buffer = state.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        let packet = Outside { end, at: Time::ZERO, bytes: buffer, ecn };
+        state.inbox[end as usize].push_back(packet);
+    }
+
+    /// The next packet that has come out, in the order in which they did.
+    pub fn pop(&self) -> Option<Outside> {
+        self.state().outbox.pop_front()
+    }
+
+    /// Gives the buffer of a packet back.
+    pub fn recycle(&self, packet: Outside) {
+        let mut state = self.state();
+        if state.spare.len() < MOST_SPARE {
+            state.spare.push(packet.bytes);
+        }
+    }
+}
+
+/// Makes ports of the flows of a scenario that ask for them. Give it to [`with_stacks`], build, make the simulation, and
+/// [take](Ports::take) them.
+///
+/// [`with_stacks`]: windward_sim::scenario::file::ScenarioFile::with_stacks
+#[derive(Debug)]
+pub struct Ports {
+    facts: Facts,
+    made: Mutex<Vec<Port>>,
+}
+
+impl Ports {
+    /// None so far.
+    pub fn new() -> Arc<Self> {
+        let facts = Facts {
+            name: NAME,
+            summary: "packets of outside programs",
+            source: "whoever is outside",
+            notes: vec![
+                "What comes in at one end goes out at the other. The engine changes the ECN codepoint, no more.",
+            ],
+            packet_sizes: UDP_OVERHEAD + 1..=u32::from(u16::MAX),
+            unrepeatable: Some("what outside programs send is theirs"),
+        };
+        Arc::new(Ports { facts, made: Mutex::default() })
+    }
+
+    /// The ports that were made since, in the order of the flows.
+    pub fn take(&self) -> Vec<Port> {
+        std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Stack for Ports {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn connect(&self, _: &Setup) -> Box<dyn Connection> {
+        let port = Port::default();
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(port.clone());
+        Box::new(Inside(port))
+    }
+}
+
+/// A port as the engine has it.
+#[derive(Debug)]
+struct Inside(Port);
+
+impl Connection for Inside {
+    fn start(&mut self, _: Time) {}
+
+    fn stop(&mut self, _: Time) {}
+
+    fn receive(&mut self, now: Time, end: End, payload: &[u8], ecn: Codepoint) {
+        let mut state = self.0.state();
+        let mut bytes = state.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        if end == End::Receiver {
+            state.delivered += payload.len() as u64;
+        }
+        state.outbox.push_back(Outside { end, at: now, bytes, ecn });
+    }
+
+    fn poll_transmit(&mut self, _: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint> {
+        let mut state = self.0.state();
+        let packet = state.inbox[end as usize].pop_front()?;
+        let used = std::mem::replace(payload, packet.bytes);
+        if state.spare.len() < MOST_SPARE {
+            state.spare.push(used);
+        }
+        Some(packet.ecn)
+    }
+
+    fn next_timer(&mut self, _: End) -> Time {
+        Time::NEVER
+    }
+
+    fn on_timer(&mut self, _: Time, _: End) {}
+
+    fn report(&self) -> Report {
+        Report { delivered: self.0.state().delivered, connected: true, ..Report::default() }
+    }
+
+    fn overhead(&self) -> u32 {
+        0
+    }
+}

@@ -1,0 +1,186 @@
+//! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it would be without a clock.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+
+use windward_core::units::{Duration, Time};
+use windward_net::clock::{Clock, Monotonic};
+use windward_net::emulate::{self, Outside, Take};
+use windward_net::port::{Port, Ports};
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::{Codepoint, End, Stack, Stacks};
+use windward_sim::{Scenario, Simulation, run};
+
+fn build(text: &str, ports: &Arc<Ports>) -> Scenario {
+    let stack: Arc<dyn Stack> = Arc::clone(ports) as _;
+    let stacks: Stacks = std::iter::once(stack).collect();
+    let file = ScenarioFile::parse("test.toml", text).unwrap().with_stacks(&stacks);
+    file.build().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A clock that stands still but for [`Outside::wait`].
+#[derive(Default)]
+struct Hand(Cell<Time>);
+
+impl Clock for &Hand {
+    fn now(&self) -> Time {
+        self.0.get()
+    }
+}
+
+/// Packets that come at given times, and those that came out.
+struct Script<'a> {
+    clock: &'a Hand,
+    coming: Vec<Event>,
+    out: Vec<Event>,
+}
+
+impl Outside for Script<'_> {
+    fn read(&mut self, take: &mut Take<'_>) -> io::Result<()> {
+        while self.coming.first().is_some_and(|(at, ..)| *at <= self.clock.0.get()) {
+            let (_, end, bytes, ecn) = self.coming.remove(0);
+            take(0, end, &bytes, ecn);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, _: usize, end: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
+        self.out.push((self.clock.0.get(), end, bytes.to_vec(), ecn));
+        Ok(())
+    }
+
+    fn wait(&mut self, most: Duration) -> io::Result<bool> {
+        let next = self.coming.first().map_or(Time::NEVER, |(at, ..)| *at);
+        let until = (self.clock.0.get() + most).min(next.max(self.clock.0.get()));
+        self.clock.0.set(until);
+        Ok(true)
+    }
+}
+
+/// When, where and what, with its codepoint.
+type Event = (Time, End, Vec<u8>, Codepoint);
+
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+/// 8 Mbit/s, 10 ms one way and two packets of queue there; 5 ms and no limit to speak of back.
+const LINK: &str = "duration = '10s'\n\
+    links = [{ name = 'link', from = 'a', to = 'b', rate = '8Mbit', delay = '10ms', queue = '2p', \
+    reverse = { delay = '5ms', rate = '1Gbit', queue = '1000p' } }]\n\
+    flows = [{ group = 'outside', protocol = 'outside:port', from = 'a', to = 'b' }]";
+
+fn emulated(text: &str, coming: Vec<Event>) -> Vec<Event> {
+    let ports = Ports::new();
+    let mut simulation = Simulation::new(&build(text, &ports));
+    let ports: Vec<(usize, Port)> = (0..).zip(ports.take()).collect();
+    let clock = Hand::default();
+    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let late = emulate::run(&mut simulation, &ports, &mut outside, &&clock, ms(1000)).unwrap();
+    assert_eq!(late.percentile(100.0), Duration::ZERO);
+    outside.out
+}
+
+#[test]
+fn packets_come_out_when_the_link_says() {
+    let coming = vec![
+        (ms(100), End::Sender, vec![1; 1000], Codepoint::Ect0),
+        (ms(100), End::Sender, vec![2; 500], Codepoint::NotEct),
+        (ms(200), End::Receiver, vec![3; 1250], Codepoint::NotEct),
+    ];
+    let out = emulated(LINK, coming.clone());
+    let at = |us: u64| Time::ZERO + Duration::from_micros(us);
+    assert_eq!(
+        out,
+        [
+            // 1000 bytes at 8 Mbit/s are 1 ms, and 500 after them half of one.
+            (at(111_000), End::Receiver, vec![1; 1000], Codepoint::Ect0),
+            (at(111_500), End::Receiver, vec![2; 500], Codepoint::NotEct),
+            // 1250 bytes at 1 Gbit/s are 10 us.
+            (at(205_010), End::Sender, vec![3; 1250], Codepoint::NotEct),
+        ]
+    );
+    // In a queue whose packets wait they do so for as long, and over two links for the second as well.
+    let codel = LINK.replace("queue = '2p'", "queue = '2p', aqm = 'codel'");
+    assert_eq!(emulated(&codel, coming.clone()), out);
+    let two = LINK.replace("to = 'b', rate", "to = 'm', rate").replace(
+        "} }]",
+        "} }, { name = 'second', from = 'm', to = 'b', rate = '8Mbit', delay = '1ms', queue = '9p' }]",
+    );
+    let first = &emulated(&two, coming)[0];
+    assert_eq!(first.0, at(113_000));
+}
+
+#[test]
+fn a_queue_drops_and_marks_what_comes_from_outside() {
+    // One in transmission, two that wait, and three too many.
+    let burst =
+        |ecn| (0..6).map(|n| (ms(100), End::Sender, vec![n; 1000], ecn)).collect::<Vec<_>>();
+    let out = emulated(LINK, burst(Codepoint::NotEct));
+    let which: Vec<u8> = out.iter().map(|(_, _, bytes, _)| bytes[0]).collect();
+    assert_eq!(which, [0, 1, 2]);
+    // A router that marks what finds more than one packet waiting, as the last three of six do.
+    let marks = LINK.replace(
+        "queue = '2p'",
+        "queue = '9p', router = { kind = 'ecn-threshold', threshold = 1 }",
+    );
+    let marks = emulated(&marks, burst(Codepoint::Ect0));
+    let marked = marks.iter().filter(|(.., ecn)| *ecn == Codepoint::Ce).count();
+    assert_eq!((marks.len(), marked), (6, 3));
+}
+
+/// No packets come from outside, and a real clock.
+struct Nobody;
+
+impl Outside for Nobody {
+    fn read(&mut self, _: &mut Take<'_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn write(&mut self, _: usize, _: End, _: &[u8], _: Codepoint) -> io::Result<()> {
+        Ok(())
+    }
+    fn wait(&mut self, most: Duration) -> io::Result<bool> {
+        std::thread::sleep(std::time::Duration::from_nanos(most.as_ps() / 1000));
+        Ok(true)
+    }
+}
+
+#[test]
+fn what_nobody_disturbs_is_as_without_a_clock() {
+    let text = "duration = '500ms'\nseed = 7\n\
+        links = [{ name = 'link', from = 'a', to = 'b', rate = '20Mbit', delay = '5ms', queue = '30p', loss = '1%' }]\n\
+        flows = [{ group = 'one', protocol = 'upwind', from = 'a', to = 'b' }, \
+        { group = 'two', protocol = 'cubic', from = 'a', to = 'b', count = 3 }]";
+    let ports = Ports::new();
+    let scenario = build(text, &ports);
+    let expected = run(&scenario).fingerprint;
+    let mut simulation = Simulation::new(&scenario);
+    let clock = Monotonic::start();
+    emulate::run(&mut simulation, &[], &mut Nobody, &clock, ms(500)).unwrap();
+    assert!(clock.now() >= ms(500));
+    assert_eq!(simulation.finish().fingerprint, expected);
+}
+
+#[test]
+fn flows_inside_and_packets_outside_share_a_queue() {
+    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: what comes from outside waits behind it.
+    let text = LINK.replace("queue = '2p'", "queue = '20p'").replace(
+        "flows = [",
+        "flows = [{ group = 'inside', protocol = 'newreno', from = 'a', to = 'b' }, ",
+    );
+    let ports = Ports::new();
+    let mut simulation = Simulation::new(&build(&text, &ports));
+    let ports: Vec<(usize, Port)> = ports.take().into_iter().map(|port| (1, port)).collect();
+    let clock = Hand::default();
+    let coming =
+        (1..90).map(|n| (ms(10 * n), End::Sender, vec![0; 100], Codepoint::NotEct)).collect();
+    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    emulate::run(&mut simulation, &ports, &mut outside, &&clock, ms(1000)).unwrap();
+    let delays: Vec<f64> = outside.out.iter().map(|(at, ..)| at.as_secs_f64()).collect();
+    assert!(delays.len() > 40 && delays.len() <= 89, "{}", delays.len());
+    // Some come late by most of a queue of 20 ms, and some are dropped.
+    let outcome = simulation.finish();
+    assert_eq!(outcome.flows[1].protocol, "outside:port");
+    assert!(outcome.links[0].mean_queue_packets > 2.0);
+}
