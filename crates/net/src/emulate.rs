@@ -14,6 +14,7 @@ use windward_sim::stack::{Codepoint, End};
 
 use crate::clock::Clock;
 use crate::port::Port;
+use crate::record::Recorder;
 
 /// Takes a packet in: the number of the port, the end, all bytes of an IP packet, and its codepoint.
 pub type Take<'a> = dyn FnMut(usize, End, &[u8], Codepoint) + 'a;
@@ -90,23 +91,38 @@ pub fn run(
     clock: &impl Clock,
     until: Time,
 ) -> io::Result<Lateness> {
+    run_recorded(simulation, ports, outside, clock, until, None::<&mut Recorder<io::Sink>>)
+}
+
+/// As [`run`], and what comes in is recorded.
+///
+/// # Errors
+/// Those of the outside. Those of the record do not end the emulation: [`Recorder::finish`] has them.
+pub fn run_recorded<W: io::Write>(
+    simulation: &mut Simulation,
+    ports: &[(usize, Port)],
+    outside: &mut impl Outside,
+    clock: &impl Clock,
+    until: Time,
+    mut recorder: Option<&mut Recorder<W>>,
+) -> io::Result<Lateness> {
     let mut lateness = Lateness::new();
     // The ends at which something came in.
     let mut woken = vec![[false; 2]; ports.len()];
     loop {
         let now = clock.now().min(until);
         simulation.advance(now);
+        if let Some(recorder) = &mut recorder {
+            recorder.begin_batch();
+        }
         outside.read(&mut |port, end, bytes, ecn| {
             ports[port].1.push(end, bytes, ecn);
             woken[port][end as usize] = true;
-        })?;
-        for ((flow, _), woken) in ports.iter().zip(&mut woken) {
-            for end in End::BOTH {
-                if std::mem::take(&mut woken[end as usize]) {
-                    simulation.wake(*flow, end);
-                }
+            if let Some(recorder) = &mut recorder {
+                recorder.take(now, port, end, bytes, ecn);
             }
-        }
+        })?;
+        inject(simulation, ports, &mut woken);
         for (number, (_, port)) in ports.iter().enumerate() {
             while let Some(packet) = port.pop() {
                 outside.write(number, packet.end, &packet.bytes, packet.ecn)?;
@@ -121,6 +137,21 @@ pub fn run(
         let wait = next.since(clock.now()).min(LONGEST_SLEEP);
         if !outside.wait(wait)? {
             return Ok(lateness);
+        }
+    }
+}
+
+/// Wakes the ends at which something came in.
+pub(crate) fn inject(
+    simulation: &mut Simulation,
+    ports: &[(usize, Port)],
+    woken: &mut [[bool; 2]],
+) {
+    for ((flow, _), woken) in ports.iter().zip(woken) {
+        for end in End::BOTH {
+            if std::mem::take(&mut woken[end as usize]) {
+                simulation.wake(*flow, end);
+            }
         }
     }
 }

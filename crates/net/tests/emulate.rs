@@ -4,10 +4,12 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
+use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_net::clock::{Clock, Monotonic};
 use windward_net::emulate::{self, Outside, Take};
 use windward_net::port::{Port, Ports};
+use windward_net::record::{Error, Header, Reader, Recorder};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{Codepoint, End, Stack, Stacks};
 use windward_sim::{Scenario, Simulation, run};
@@ -183,4 +185,122 @@ fn flows_inside_and_packets_outside_share_a_queue() {
     let outcome = simulation.finish();
     assert_eq!(outcome.flows[1].protocol, "outside:port");
     assert!(outcome.links[0].mean_queue_packets > 2.0);
+}
+
+/// Two directions, a queue that drops early, losses, and a flow inside; packets of all sizes from both sides.
+fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
+    let ports = Ports::new();
+    let mut simulation = Simulation::new(&build(BUSY, &ports));
+    let ports: Vec<(usize, Port)> = ports.take().into_iter().map(|port| (1, port)).collect();
+    let mut stream = Stream::new(5, "outside", "test");
+    let mut at = 0.0;
+    let coming = std::iter::from_fn(|| {
+        at += -0.002 * (1.0 - stream.uniform()).ln();
+        let end = if stream.uniform() < 0.7 { End::Sender } else { End::Receiver };
+        let size = 40 + (1460.0 * stream.uniform()) as usize;
+        let ecn = if stream.uniform() < 0.5 { Codepoint::Ect0 } else { Codepoint::NotEct };
+        Some((Time::ZERO + Duration::from_secs_f64(at), end, vec![size as u8; size], ecn))
+    });
+    let coming = coming.take_while(|(at, ..)| *at < until).collect();
+    let clock = Hand::default();
+    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let header = Header { scenario: BUSY.to_owned(), seed: 3, kept };
+    let mut record = Vec::new();
+    let mut recorder = Recorder::begin(&mut record, header).unwrap();
+    let recorded = Some(&mut recorder);
+    emulate::run_recorded(&mut simulation, &ports, &mut outside, &&clock, until, recorded).unwrap();
+    assert!(recorder.finish(until).unwrap() > 100);
+    (record, outside.out, simulation.finish().fingerprint)
+}
+
+const BUSY: &str = "duration = '2s'\nseed = 3\n\
+    links = [{ name = 'link', from = 'a', to = 'b', rate = '6Mbit', delay = '10ms', queue = '40p', loss = '2%', \
+    aqm = { kind = 'codel', ecn = true }, reverse = { rate = '2Mbit', queue = '20p' } }]\n\
+    flows = [{ group = 'inside', protocol = 'cubic', from = 'a', to = 'b' }, \
+    { group = 'outside', protocol = 'outside:port', from = 'a', to = 'b' }]";
+
+fn replayed(record: &[u8]) -> Result<(Vec<Event>, u64), Error> {
+    let reader = Reader::open(record)?;
+    let ports = Ports::new();
+    let mut simulation = Simulation::new(&build(&reader.header().scenario, &ports));
+    let ports: Vec<(usize, Port)> = ports.take().into_iter().map(|port| (1, port)).collect();
+    let mut out = Vec::new();
+    reader.replay(&mut simulation, &ports, |_, packet| {
+        out.push((packet.at, packet.end, packet.bytes.clone(), packet.ecn));
+    })?;
+    Ok((out, simulation.finish().fingerprint))
+}
+
+#[test]
+fn a_record_does_again_what_was_done() {
+    let (record, out, fingerprint) = recorded(ms(1000), 1500);
+    let (again, same) = replayed(&record).unwrap();
+    assert_eq!(same, fingerprint);
+    assert!(out.len() > 100 && again == out, "{} and {}", out.len(), again.len());
+    assert!(out.iter().any(|(.., ecn)| *ecn == Codepoint::Ce), "CoDel marks");
+    // Without what is in the packets all is the same but that.
+    let (short, _, _) = recorded(ms(1000), 0);
+    assert!(short.len() < record.len() / 10);
+    let (again, same) = replayed(&short).unwrap();
+    assert_eq!(same, fingerprint);
+    let shape = |events: &[Event]| -> Vec<_> {
+        events.iter().map(|(at, end, bytes, ecn)| (*at, *end, bytes.len(), *ecn)).collect()
+    };
+    assert_eq!(shape(&again), shape(&out));
+}
+
+#[test]
+fn a_record_that_was_cut_or_altered_says_so() {
+    let (record, _, _) = recorded(ms(300), 0);
+    for length in 0..record.len() {
+        match replayed(&record[..length]) {
+            Err(Error::NotOne | Error::Cut { .. }) => {}
+            other => panic!("{length}: {other:?}"),
+        }
+    }
+    let mut stream = Stream::new(6, "alter", "test");
+    for _ in 0..500 {
+        let mut altered = record.clone();
+        let at = (stream.uniform() * record.len() as f64) as usize;
+        altered[at] ^= 1 << (stream.uniform() * 8.0) as u32;
+        let error = replayed(&altered).expect_err("a bit is another").to_string();
+        assert!(error.contains("record"), "{error}");
+    }
+    // Bytes after the end are not looked at; another version is none.
+    let mut other = record;
+    other[5] = 2;
+    assert!(matches!(replayed(&other), Err(Error::NotOne)));
+}
+
+/// A disk that is full after so many bytes.
+struct Full(usize);
+
+impl io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.0.checked_sub(bytes.len());
+        self.0 = left.ok_or_else(|| io::Error::from(io::ErrorKind::StorageFull))?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_record_and_not_the_emulation() {
+    let ports = Ports::new();
+    let mut simulation = Simulation::new(&build(LINK, &ports));
+    let ports: Vec<(usize, Port)> = (0..).zip(ports.take()).collect();
+    let clock = Hand::default();
+    let coming =
+        (1..90).map(|n| (ms(10 * n), End::Sender, vec![0; 100], Codepoint::NotEct)).collect();
+    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let header = Header { scenario: LINK.to_owned(), seed: 1, kept: 1500 };
+    let mut recorder = Recorder::begin(Full(1000), header).unwrap();
+    let recorded = Some(&mut recorder);
+    emulate::run_recorded(&mut simulation, &ports, &mut outside, &&clock, ms(1000), recorded)
+        .unwrap();
+    assert_eq!(outside.out.len(), 89);
+    let error = recorder.finish(ms(1000)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }

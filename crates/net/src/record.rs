@@ -1,0 +1,307 @@
+//! What came in from outside, kept in a file, and taken through the engine again.
+//!
+//! The engine is deterministic: the same packets at the same instants do the same. So a record has what came in, by port, end,
+//! size and codepoint, when the engine took it; the first bytes of each packet are kept for whoever looks at them, the engine needs
+//! none. What went out follows from it.
+//!
+//! ```text
+//! file    = "WDREC" version, then frames
+//! frame   = length (4 bytes, little-endian), a record in postcard's format, its CRC-32
+//! records = the header, packets in the order in which they were taken, the end
+//! ```
+//!
+//! A file without its end was cut; one whose checksums do not fit was altered. Both are errors that say where.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use windward_core::units::{Duration, Time};
+use windward_sim::Simulation;
+use windward_sim::stack::{Codepoint, End};
+
+use crate::emulate::inject;
+use crate::port::{Outside, Port};
+
+const MAGIC: &[u8] = b"WDREC\x01";
+/// The longest frame: a packet of 64 KiB, or a scenario of a megabyte.
+const LONGEST: u32 = 1 << 20;
+
+/// What a record is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The scenario file, as it was after whatever was set on the command line.
+    pub scenario: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Of each packet so many bytes are kept at most.
+    pub kept: u32,
+}
+
+/// One packet that came in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Taken {
+    /// Picoseconds since the one before.
+    since: u64,
+    /// Is it the first of those that were taken together?
+    is_first: bool,
+    port: u32,
+    end: u8,
+    ecn: u8,
+    size: u32,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Record {
+    Header(Header),
+    Taken(Taken),
+    /// How many packets there are, and how long the run took, picoseconds.
+    End {
+        packets: u64,
+        until: u64,
+    },
+}
+
+const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+
+/// Why a record cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be.
+    Io(io::Error),
+    /// It is no record, or one of another version.
+    NotOne,
+    /// It ends before its end; so many packets come before.
+    Cut {
+        /// Packets that are there.
+        packets: u64,
+    },
+    /// What follows so many packets is not what was written.
+    Altered {
+        /// Packets before it.
+        packets: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(error) => write!(f, "cannot read the record: {error}"),
+            Error::NotOne => f.write_str("this is no record, or one of another version"),
+            Error::Cut { packets } => write!(
+                f,
+                "the record was cut: it ends after {packets} packets, before its end was written"
+            ),
+            Error::Altered { packets } => {
+                write!(
+                    f,
+                    "the record was altered: what follows packet {packets} does not fit its checksum"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a record.
+#[derive(Debug)]
+pub struct Recorder<W> {
+    out: W,
+    kept: usize,
+    last: Time,
+    is_first: bool,
+    packets: u64,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Recorder<W> {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// What writing gives.
+    pub fn begin(mut out: W, header: Header) -> io::Result<Self> {
+        let kept = header.kept as usize;
+        out.write_all(MAGIC)?;
+        write(&mut out, &Record::Header(header))?;
+        Ok(Recorder { out, kept, last: Time::ZERO, is_first: true, packets: 0, failed: None })
+    }
+
+    /// Packets that come now are not taken together with those before.
+    pub(crate) fn begin_batch(&mut self) {
+        self.is_first = true;
+    }
+
+    /// A packet came in. What cannot be written ends the record, and [`Recorder::finish`] says so: the emulation goes on.
+    pub(crate) fn take(&mut self, now: Time, port: usize, end: End, bytes: &[u8], ecn: Codepoint) {
+        if self.failed.is_some() {
+            return;
+        }
+        let taken = Taken {
+            since: now.since(self.last).as_ps(),
+            is_first: std::mem::take(&mut self.is_first),
+            port: port as u32,
+            end: end as u8,
+            ecn: number(ecn),
+            size: bytes.len() as u32,
+            bytes: bytes[..bytes.len().min(self.kept)].to_vec(),
+        };
+        self.last = now;
+        match write(&mut self.out, &Record::Taken(taken)) {
+            Ok(()) => self.packets += 1,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Ends it, after a run that went on until then. Returns how many packets it has.
+    ///
+    /// # Errors
+    /// What writing gave, now or before: what was written until then is there, and reads as a record that was cut.
+    pub fn finish(mut self, until: Time) -> io::Result<u64> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let end = Record::End { packets: self.packets, until: until.as_ps() };
+        write(&mut self.out, &end)?;
+        self.out.flush()?;
+        Ok(self.packets)
+    }
+}
+
+fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
+    let bytes = postcard::to_stdvec_crc32(record, CRC.digest()).map_err(io::Error::other)?;
+    out.write_all(&(bytes.len() as u32).to_le_bytes())?;
+    out.write_all(&bytes)
+}
+
+/// Reads a record.
+#[derive(Debug)]
+pub struct Reader<R> {
+    from: R,
+    header: Header,
+    packets: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn open(mut from: R) -> Result<Self, Error> {
+        let mut magic = [0; MAGIC.len()];
+        from.read_exact(&mut magic).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Error::NotOne,
+            _ => Error::Io(error),
+        })?;
+        if magic != MAGIC {
+            return Err(Error::NotOne);
+        }
+        match read(&mut from, 0)? {
+            Record::Header(header) => Ok(Reader { from, header, packets: 0 }),
+            _ => Err(Error::Altered { packets: 0 }),
+        }
+    }
+
+    /// What it is of.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Takes all of it through `simulation`, which is made of the scenario and the seed of the header, and lets `out` hear of each packet
+    /// that goes out. Each of `ports` has the number of its flow. Returns how many packets came in.
+    ///
+    /// # Errors
+    /// If the record was cut or altered; the simulation has taken what comes before.
+    pub fn replay(
+        mut self,
+        simulation: &mut Simulation,
+        ports: &[(usize, Port)],
+        mut out: impl FnMut(usize, &Outside),
+    ) -> Result<u64, Error> {
+        let mut drain = |ports: &[(usize, Port)]| {
+            for (number, (_, port)) in ports.iter().enumerate() {
+                while let Some(packet) = port.pop() {
+                    out(number, &packet);
+                    port.recycle(packet);
+                }
+            }
+        };
+        let mut woken = vec![[false; 2]; ports.len()];
+        let mut now = Time::ZERO;
+        loop {
+            match read(&mut self.from, self.packets)? {
+                Record::Taken(taken) => {
+                    let altered = Error::Altered { packets: self.packets };
+                    let end = End::BOTH.get(usize::from(taken.end));
+                    let port = ports.get(taken.port as usize);
+                    let (Some(end), Some((_, port)), Some(ecn)) = (end, port, codepoint(taken.ecn))
+                    else {
+                        return Err(altered);
+                    };
+                    if taken.is_first {
+                        inject(simulation, ports, &mut woken);
+                        drain(ports);
+                        now += Duration::from_ps(taken.since);
+                        simulation.advance(now);
+                    }
+                    let mut bytes = taken.bytes;
+                    bytes.resize(taken.size.min(u32::from(u16::MAX)) as usize, 0);
+                    port.push(*end, &bytes, ecn);
+                    woken[taken.port as usize][usize::from(taken.end)] = true;
+                    self.packets += 1;
+                }
+                Record::End { packets, until } if packets == self.packets => {
+                    inject(simulation, ports, &mut woken);
+                    simulation.advance(Time::from_ps(until));
+                    drain(ports);
+                    return Ok(packets);
+                }
+                Record::Header(_) | Record::End { .. } => {
+                    return Err(Error::Altered { packets: self.packets });
+                }
+            }
+        }
+    }
+}
+
+fn read(from: &mut impl Read, packets: u64) -> Result<Record, Error> {
+    let cut = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::Cut { packets },
+        _ => Error::Io(error),
+    };
+    let mut length = [0; 4];
+    from.read_exact(&mut length).map_err(cut)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(Error::Altered { packets });
+    }
+    let mut bytes = vec![0; length as usize];
+    from.read_exact(&mut bytes).map_err(cut)?;
+    postcard::from_bytes_crc32(&bytes, CRC.digest()).map_err(|_| Error::Altered { packets })
+}
+
+/// The bits of the IP header (RFC 3168 section 5).
+fn number(ecn: Codepoint) -> u8 {
+    match ecn {
+        Codepoint::NotEct => 0,
+        Codepoint::Ect1 => 1,
+        Codepoint::Ect0 => 2,
+        Codepoint::Ce => 3,
+    }
+}
+
+fn codepoint(number: u8) -> Option<Codepoint> {
+    [Codepoint::NotEct, Codepoint::Ect1, Codepoint::Ect0, Codepoint::Ce]
+        .get(usize::from(number))
+        .copied()
+}
