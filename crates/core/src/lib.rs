@@ -4,7 +4,7 @@
 //! randomness are arguments. The same code therefore runs in virtual time, between network
 //! namespaces and in real endpoints.
 //!
-//! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] is what travels;
+//! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] is what travels, [`wire`] as bytes;
 //! [`network`] is what a packet meets on its way (queues, routers, channels); [`endpoint`] is
 //! where it is sent and received, along four axes; [`protocols`] composes them by name. What a
 //! part tells of itself, [`part`] says.
@@ -55,3 +55,4 @@ pub mod part;
 pub mod protocols;
 pub mod rng;
 pub mod units;
+pub mod wire;
