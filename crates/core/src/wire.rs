@@ -71,10 +71,15 @@ impl fmt::Display for Error {
             Error::Truncated => f.write_str("the datagram ends within the packet"),
             Error::NotOurs => f.write_str("the datagram does not begin with WD"),
             Error::Version(version) => {
-                write!(f, "the packet has version {version} of the format, this is version {VERSION}")
+                write!(
+                    f,
+                    "the packet has version {version} of the format, this is version {VERSION}"
+                )
             }
             Error::Kind(kind) => write!(f, "there is no kind {kind} of packets"),
-            Error::Tag(tag) => write!(f, "no congestion header of packets of this kind has tag {tag}"),
+            Error::Tag(tag) => {
+                write!(f, "no congestion header of packets of this kind has tag {tag}")
+            }
             Error::Value(field) => write!(f, "{field} has a value that it cannot have"),
         }
     }
@@ -348,6 +353,3 @@ impl Reader<'_> {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;
