@@ -1,0 +1,165 @@
+//! Children inside a namespace that end when this process does.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+};
+
+use crate::error::{Context, Error, Result};
+use crate::namespace::Namespace;
+
+/// The first argument of this program where it is only to become another one. What has to be done
+/// between fork and exec would be unsafe code here; done by a fresh process it is not.
+const BECOME: &str = "--windward-netns-become";
+
+/// Has [`start_up`] been called? Else children would be this program again, and theirs too.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// To be called before anything else in `main` by programs that use [`Namespace::spawn`], which
+/// starts children through this program. Returns at once, unless this process is such a child: then
+/// never, for it becomes what was to be started, or says why not on standard error and ends with
+/// status 127, as shells do.
+pub fn start_up() {
+    STARTED.store(true, Ordering::Relaxed);
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|first| first != BECOME) {
+        return;
+    }
+    let parent = arguments.next().and_then(|parent| parent.to_str()?.parse().ok());
+    let Some(program) = arguments.next() else { exit(127) };
+    let bound = set_parent_process_death_signal(Some(Signal::KILL));
+    if Pid::as_raw(getppid()) != parent.unwrap_or(0) {
+        // It was gone before it could be bound to.
+        exit(127);
+    }
+    let error = match bound {
+        Ok(()) => Command::new(&program).args(arguments).exec(),
+        Err(error) => error.into(),
+    };
+    eprintln!("cannot start {}: {error}", program.display());
+    exit(127);
+}
+
+/// A child inside a namespace. It is killed when this is dropped and when this process ends,
+/// however it does; what the child has started itself is not.
+///
+/// Its descriptor, which is not to be read, polls as readable once the child has ended.
+#[derive(Debug)]
+pub struct Inside {
+    process: OwnedFd,
+    id: u32,
+    ended: Receiver<io::Result<ExitStatus>>,
+    status: Option<ExitStatus>,
+}
+
+impl Namespace {
+    /// Starts `program` inside, with what `set_up` says of its arguments, environment and standard
+    /// streams.
+    ///
+    /// Whether there is such a program is known only from its status (127) and standard error.
+    ///
+    /// # Errors
+    /// If the program calling has not called [`start_up`], or if threads or processes cannot be
+    /// made, or the child's /etc/resolv.conf not be replaced.
+    pub fn spawn(
+        &self,
+        program: impl AsRef<OsStr>,
+        set_up: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Result<Inside> {
+        let program = program.as_ref();
+        let what = format!("cannot start {} inside a network namespace", program.display());
+        if !STARTED.load(Ordering::Relaxed) {
+            return Err(Error::new(what, io::Error::from(io::ErrorKind::Unsupported))
+                .advise("call start_up at the beginning of main"));
+        }
+        let mut command = Command::new("/proc/self/exe");
+        command.args([BECOME, &std::process::id().to_string()]).arg(program);
+        set_up(&mut command);
+        let namespace = self.another().context(|| what.clone())?;
+        let (tell, started) = channel();
+        let (tell_end, ended) = channel();
+        // The kernel counts a child as orphaned when the thread ends that has made it. So this
+        // thread stays, and waits for it.
+        let run = move || {
+            let start = || {
+                namespace.move_in()?;
+                let child = command.spawn().context(|| what.clone())?;
+                let process = Pid::from_child(&child);
+                Ok((pidfd_open(process, PidfdFlags::empty()).context(|| what)?, child))
+            };
+            match start() {
+                Err(error) => drop(tell.send(Err(error))),
+                Ok((process, mut child)) => {
+                    // Held for as long as the child is in it by the child alone.
+                    drop(namespace);
+                    let _ = tell.send(Ok((process, child.id())));
+                    let _ = tell_end.send(child.wait());
+                }
+            }
+        };
+        let what = || "cannot make a thread for a network namespace";
+        thread::Builder::new().name("child".into()).spawn(run).context(what)?;
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        let (process, id) = started.recv().map_err(gone).context(what)??;
+        Ok(Inside { process, id, ended, status: None })
+    }
+}
+
+impl Inside {
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Kills it, if it has not ended.
+    ///
+    /// # Errors
+    /// If the child has other rights than this process.
+    pub fn kill(&mut self) -> Result<()> {
+        match pidfd_send_signal(&self.process, Signal::KILL) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            other => other.context(|| format!("cannot kill the process {}", self.id)),
+        }
+    }
+
+    /// Waits until it ends, and says how it did.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn wait(&mut self) -> Result<ExitStatus> {
+        if let Some(status) = self.status {
+            return Ok(status);
+        }
+        let what = || format!("cannot wait for the process {}", self.id);
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        let status = self.ended.recv().map_err(gone).context(what)?.context(what)?;
+        Ok(*self.status.insert(status))
+    }
+
+    /// What a shell would return for `status`: 128 and the signal where one has ended it.
+    pub fn exit_code(status: ExitStatus) -> i32 {
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    }
+}
+
+impl AsFd for Inside {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if self.status.is_none() && self.kill().is_ok() {
+            let _ = self.wait();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a link in real time needs of Linux: network namespaces that this process makes, TUN devices
+//! between them, and IP packets as bytes.
+//!
+//! A [`Namespace`] is a network of its own for some threads and children. A [`Pair`] is two TUN
+//! devices with addresses and routes, one outside and one inside a namespace: what programs inside
+//! send comes out of one [`Tun`] here, and what is written into the other reaches the programs
+//! outside. What happens in between (queues, rates, delays) is somebody else's; [`Clock`] and
+//! [`wait`] tell them the time in the core's units.
+//!
+//! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, also
+//! when this process is killed, and children made by [`Namespace::spawn`] die with it. Only names
+//! that were asked for ([`Namespace::publish`]) would be left; [`sweep`] removes those of processes
+//! that are gone, and every `publish` does so first.
+//!
+//! A program calls [`start_up`] before anything else in `main`, and without root also
+//! [`become_root`], before its first thread:
+//!
+//! ```no_run
+//! use windward_netns::{Namespace, Pair, PairOptions, become_root, start_up};
+//!
+//! # fn main() -> windward_netns::Result<()> {
+//! start_up();
+//! become_root()?;
+//! let inside = Namespace::new()?;
+//! let pair = Pair::new(None, &inside, &PairOptions::default())?;
+//! let gateway = pair.outside.ipv4.to_string();
+//! let mut ping = inside.spawn("ping", |ping| ping.args(["-c", "3", &gateway]))?;
+//! // Until the child ends: read packets of pair.inside.tun, write them to pair.outside.tun ...
+//! let status = ping.wait()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Addresses of pairs come from 198.18.0.0/15, which RFC 2544 sets aside for measurements between
+//! networks, or else from 100.64.0.0/10, and from a fixed unique local prefix of IPv6; always such
+//! that no address and no route of either side is in use, which nested namespaces need.
+
+pub mod packet;
+
+#[cfg(target_os = "linux")]
+mod addresses;
+#[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
+mod error;
+#[cfg(target_os = "linux")]
+mod namespace;
+#[cfg(target_os = "linux")]
+mod netlink;
+#[cfg(target_os = "linux")]
+mod pair;
+#[cfg(target_os = "linux")]
+mod real_time;
+#[cfg(target_os = "linux")]
+mod resolver;
+#[cfg(target_os = "linux")]
+mod tun;
+#[cfg(target_os = "linux")]
+mod user;
+
+#[cfg(target_os = "linux")]
+pub use {
+    child::{Inside, start_up},
+    error::{Error, Result},
+    namespace::{Namespace, sweep},
+    pair::{End, Pair, PairOptions},
+    real_time::{Clock, prefer_this_thread, wait},
+    tun::{Received, ToSend, Tun},
+    user::{Rights, become_root},
+};

@@ -1,0 +1,462 @@
+//! IP packets as bytes: what a link must read in them, and the little that it may change.
+//!
+//! No system call is made here. IPv4 is that of RFC 791, IPv6 that of RFC 8200, ECN that of
+//! RFC 3168.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The ECN field (RFC 3168 section 5; ECT(1) means L4S by RFC 9331).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable: must be dropped, not marked.
+    NotEct = 0,
+    /// ECT(1).
+    Ect1 = 1,
+    /// ECT(0).
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+impl Ecn {
+    fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
+/// The version of the Internet Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// What a link reads in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Which protocol.
+    pub version: Version,
+    /// The length of the whole packet that its header states, bytes. A jumbogram (RFC 2675) is
+    /// refused.
+    pub total_len: usize,
+    /// The length of the header, IPv6 without extension headers, bytes.
+    pub header_len: usize,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// May no router fragment it? For IPv6 always so.
+    pub dont_fragment: bool,
+}
+
+/// Why bytes are no IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    /// No bytes, or fewer than the header has or the header states.
+    Truncated,
+    /// Neither version 4 nor 6.
+    Version(u8),
+    /// The header length is below its minimum or beyond the packet, or it is a jumbogram.
+    Length,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Truncated => f.write_str("fewer bytes than the packet states"),
+            Malformed::Version(version) => write!(f, "IP version {version} instead of 4 or 6"),
+            Malformed::Length => f.write_str("a length that its header cannot have"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+const V4_HEADER: usize = 20;
+const V6_HEADER: usize = 40;
+const ICMP_HEADER: usize = 8;
+
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+impl Header {
+    /// Reads the header at the start of `packet`, which may have more bytes behind its end.
+    ///
+    /// # Errors
+    /// If the bytes are no whole IP packet.
+    pub fn parse(packet: &[u8]) -> Result<Header, Malformed> {
+        let first = *packet.first().ok_or(Malformed::Truncated)?;
+        let header = match first >> 4 {
+            4 => {
+                if packet.len() < V4_HEADER {
+                    return Err(Malformed::Truncated);
+                }
+                Header {
+                    version: Version::V4,
+                    total_len: word(packet, 2).into(),
+                    header_len: usize::from(first & 15) * 4,
+                    ecn: Ecn::from_bits(packet[1]),
+                    dont_fragment: packet[6] & 0x40 != 0,
+                }
+            }
+            6 => {
+                if packet.len() < V6_HEADER {
+                    return Err(Malformed::Truncated);
+                }
+                let payload = usize::from(word(packet, 4));
+                if payload == 0 && packet[6] == 0 {
+                    return Err(Malformed::Length);
+                }
+                Header {
+                    version: Version::V6,
+                    total_len: V6_HEADER + payload,
+                    header_len: V6_HEADER,
+                    // The traffic class lies across the first two bytes, its last two bits in the second.
+                    ecn: Ecn::from_bits(packet[1] >> 4),
+                    dont_fragment: true,
+                }
+            }
+            version => return Err(Malformed::Version(version)),
+        };
+        if header.header_len < V4_HEADER || header.total_len < header.header_len {
+            return Err(Malformed::Length);
+        }
+        if packet.len() < header.total_len {
+            return Err(Malformed::Truncated);
+        }
+        Ok(header)
+    }
+}
+
+/// Sets congestion experienced, and says whether that was possible: the packet must be ECN-capable
+/// or marked already. Where it returns false nothing has changed.
+///
+/// The IPv4 header checksum is updated and not computed anew (RFC 1624 equation 3), so that a wrong
+/// one stays wrong; IPv6 has none.
+pub fn mark(packet: &mut [u8]) -> bool {
+    let Ok(header) = Header::parse(packet) else { return false };
+    match (header.ecn, header.version) {
+        (Ecn::NotEct, _) => return false,
+        (Ecn::Ce, _) => {}
+        (_, Version::V4) => {
+            let old = word(packet, 0);
+            packet[1] |= Ecn::Ce as u8;
+            let checksum = updated_checksum(word(packet, 10), old, word(packet, 0));
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        }
+        (_, Version::V6) => packet[1] |= (Ecn::Ce as u8) << 4,
+    }
+    true
+}
+
+/// The checksum of a header in which the word `old` has become `new`: HC' = ~(~HC + ~m + m'),
+/// RFC 1624 equation 3.
+pub fn updated_checksum(checksum: u16, old: u16, new: u16) -> u16 {
+    !fold(u32::from(!checksum) + u32::from(!old) + u32::from(new))
+}
+
+/// The Internet checksum (RFC 1071) of some bytes; 0 over what contains its own right checksum.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    !fold(sum(bytes))
+}
+
+/// The sum of the words of up to 64 kB, not folded.
+fn sum(bytes: &[u8]) -> u32 {
+    let mut words = bytes.chunks_exact(2);
+    let whole: u32 = words.by_ref().map(|pair| u32::from(word(pair, 0))).sum();
+    whole + words.remainder().first().map_or(0, |&last| u32::from(last) << 8)
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// What a router answers whose next link has too small an MTU for `packet`: "fragmentation needed"
+/// (RFC 792, with the MTU by RFC 1191) or "packet too big" (RFC 4443 section 3.2), from `ipv4` or
+/// `ipv6`.
+///
+/// `None` if the packet fits or is malformed, if a router would fragment it (IPv4 without DF), and
+/// where RFC 1122 section 3.2.2 and RFC 4443 section 2.4 forbid an answer: to ICMP errors, to
+/// fragments but the first, to what was sent to several or from an address that is nobody's.
+pub fn too_big(packet: &[u8], mtu: u16, ipv4: Ipv4Addr, ipv6: Ipv6Addr) -> Option<Vec<u8>> {
+    let header = Header::parse(packet).ok()?;
+    if header.total_len <= usize::from(mtu) || !header.dont_fragment {
+        return None;
+    }
+    let packet = &packet[..header.total_len];
+    match header.version {
+        Version::V4 => fragmentation_needed(packet, header.header_len, mtu, ipv4),
+        Version::V6 => packet_too_big(packet, mtu, ipv6),
+    }
+}
+
+fn fragmentation_needed(
+    packet: &[u8],
+    header_len: usize,
+    mtu: u16,
+    from: Ipv4Addr,
+) -> Option<Vec<u8>> {
+    const ICMP: u8 = 1;
+    /// An answer should be no longer (RFC 1812 section 4.3.2.3).
+    const LONGEST: usize = 576;
+    let source = Ipv4Addr::from(<[u8; 4]>::try_from(&packet[12..16]).ok()?);
+    let to = Ipv4Addr::from(<[u8; 4]>::try_from(&packet[16..20]).ok()?);
+    let nobody = source.is_unspecified() || source.is_loopback() || source.is_multicast();
+    let later_fragment = word(packet, 6) & 0x1fff != 0;
+    // Echo request and reply, timestamps and the like are no errors.
+    let query = matches!(packet.get(header_len), Some(0 | 8..=10 | 13..=18));
+    let error = packet[9] == ICMP && !query;
+    if nobody || source.is_broadcast() || to.is_multicast() || to.is_broadcast() {
+        return None;
+    }
+    if later_fragment || error {
+        return None;
+    }
+    let quoted = packet.len().min(LONGEST - V4_HEADER - ICMP_HEADER);
+    let length = V4_HEADER + ICMP_HEADER + quoted;
+    let mut answer = vec![0; V4_HEADER + ICMP_HEADER];
+    answer[0] = 0x45;
+    answer[1] = 0xc0; // Internetwork control, RFC 1812 section 4.3.2.5.
+    answer[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+    answer[6] = 0x40;
+    answer[8] = 64;
+    answer[9] = ICMP;
+    answer[12..16].copy_from_slice(&from.octets());
+    answer[16..20].copy_from_slice(&source.octets());
+    let header_checksum = checksum(&answer[..V4_HEADER]);
+    answer[10..12].copy_from_slice(&header_checksum.to_be_bytes());
+    answer[20] = 3;
+    answer[21] = 4;
+    answer[26..28].copy_from_slice(&mtu.to_be_bytes());
+    answer.extend_from_slice(&packet[..quoted]);
+    let icmp_checksum = checksum(&answer[V4_HEADER..]);
+    answer[22..24].copy_from_slice(&icmp_checksum.to_be_bytes());
+    Some(answer)
+}
+
+fn packet_too_big(packet: &[u8], mtu: u16, from: Ipv6Addr) -> Option<Vec<u8>> {
+    const ICMPV6: u8 = 58;
+    /// The answer must fit into the least MTU (RFC 4443 section 3.2).
+    const LONGEST: usize = 1280;
+    let source = Ipv6Addr::from(<[u8; 16]>::try_from(&packet[8..24]).ok()?);
+    if source.is_unspecified() || source.is_multicast() || source.is_loopback() {
+        return None;
+    }
+    let (protocol, at) = v6_payload(packet)?;
+    // Types below 128 are errors; a multicast destination is no obstacle (section 2.4 (e.3)).
+    if protocol == ICMPV6 && packet.get(at).is_none_or(|&kind| kind < 128) {
+        return None;
+    }
+    let quoted = packet.len().min(LONGEST - V6_HEADER - ICMP_HEADER);
+    let length = ICMP_HEADER + quoted;
+    let mut answer = vec![0; V6_HEADER + ICMP_HEADER];
+    answer[0] = 0x60;
+    answer[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+    answer[6] = ICMPV6;
+    answer[7] = 64;
+    answer[8..24].copy_from_slice(&from.octets());
+    answer[24..40].copy_from_slice(&source.octets());
+    answer[40] = 2;
+    answer[44..48].copy_from_slice(&u32::from(mtu).to_be_bytes());
+    answer.extend_from_slice(&packet[..quoted]);
+    let checksum = v6_checksum(&answer, ICMPV6);
+    answer[42..44].copy_from_slice(&checksum.to_be_bytes());
+    Some(answer)
+}
+
+/// The checksum over the payload and the pseudo-header (RFC 8200 section 8.1) of an IPv6 packet
+/// without extension headers.
+fn v6_checksum(packet: &[u8], protocol: u8) -> u16 {
+    let length = (packet.len() - V6_HEADER) as u32;
+    let pseudo = sum(&packet[8..40]) + length + u32::from(protocol);
+    !fold(pseudo + sum(&packet[V6_HEADER..]))
+}
+
+/// The protocol behind the extension headers and where it begins; `None` for fragments but the
+/// first, and where the chain leaves the packet.
+fn v6_payload(packet: &[u8]) -> Option<(u8, usize)> {
+    let (mut next, mut at) = (packet[6], V6_HEADER);
+    loop {
+        match next {
+            // Hop-by-hop options, routing, destination options.
+            0 | 43 | 60 => {
+                let length = (usize::from(*packet.get(at + 1)?) + 1) * 8;
+                next = packet[at];
+                at += length;
+            }
+            44 => {
+                let offset = packet.get(at + 2..at + 4)?;
+                if word(offset, 0) & 0xfff8 != 0 {
+                    return None;
+                }
+                next = packet[at];
+                at += 8;
+            }
+            protocol => return Some((protocol, at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const US4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+    const US6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+
+    /// An IPv4 packet with a right checksum.
+    fn v4(tos: u8, flags: u16, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; V4_HEADER];
+        packet[0] = 0x45;
+        packet[1] = tos;
+        packet[2..4].copy_from_slice(&((V4_HEADER + payload.len()) as u16).to_be_bytes());
+        packet[6..8].copy_from_slice(&flags.to_be_bytes());
+        packet[8] = 64;
+        packet[9] = protocol;
+        packet[12..16].copy_from_slice(&[10, 1, 2, 3]);
+        packet[16..20].copy_from_slice(&[10, 4, 5, 6]);
+        let sum = checksum(&packet);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet.extend_from_slice(payload);
+        packet
+    }
+
+    fn v6(class: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; V6_HEADER];
+        packet[0] = 0x60 | class >> 4;
+        packet[1] = class << 4;
+        packet[4..6].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+        packet[6] = protocol;
+        packet[7] = 64;
+        packet[8] = 0xfd;
+        packet[23] = 7;
+        packet[24] = 0xfd;
+        packet[39] = 8;
+        packet.extend_from_slice(payload);
+        packet
+    }
+
+    #[test]
+    fn headers_are_read() {
+        let packet = v4(0b1011_1010, 0x4000, 17, &[0; 100]);
+        let header = Header::parse(&packet).unwrap();
+        let expected = Header {
+            version: Version::V4,
+            total_len: 120,
+            header_len: 20,
+            ecn: Ecn::Ect0,
+            dont_fragment: true,
+        };
+        assert_eq!(header, expected);
+        let header = Header::parse(&v6(0b1011_1001, 17, &[0; 100])).unwrap();
+        assert_eq!((header.ecn, header.total_len), (Ecn::Ect1, 140));
+        assert_eq!(Header::parse(&packet[..119]), Err(Malformed::Truncated));
+        assert_eq!(Header::parse(&[]), Err(Malformed::Truncated));
+        assert_eq!(Header::parse(&[0x50; 40]), Err(Malformed::Version(5)));
+        let mut short = packet;
+        short[0] = 0x44;
+        assert_eq!(Header::parse(&short), Err(Malformed::Length));
+    }
+
+    /// The example of RFC 1624 section 4, where the equation of RFC 1141 gave 0xFFFF.
+    #[test]
+    fn checksums_are_updated_as_in_rfc_1624() {
+        assert_eq!(updated_checksum(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    #[test]
+    fn fragmentation_needed_quotes_and_adds_up() {
+        let big = v4(0, 0x4000, 17, &[7; 1400]);
+        let answer = too_big(&big, 1280, US4, US6).unwrap();
+        let header = Header::parse(&answer).unwrap();
+        assert_eq!((header.total_len, answer.len()), (576, 576));
+        assert_eq!(checksum(&answer[..20]), 0);
+        assert_eq!(checksum(&answer[20..]), 0);
+        assert_eq!(answer[20..22], [3, 4]);
+        assert_eq!(word(&answer, 26), 1280);
+        assert_eq!(answer[16..20], [10, 1, 2, 3]);
+        assert_eq!(answer[28..], big[..548]);
+        assert_eq!(too_big(&big, 1420, US4, US6), None, "it fits");
+        assert_eq!(too_big(&v4(0, 0, 17, &[7; 1400]), 1280, US4, US6), None, "no DF");
+        assert_eq!(too_big(&v4(0, 0x4001, 17, &[7; 1400]), 1280, US4, US6), None, "fragment");
+        assert_eq!(too_big(&v4(0, 0x4000, 1, &[3; 1400]), 1280, US4, US6), None, "ICMP error");
+        assert!(too_big(&v4(0, 0x4000, 1, &[8; 1400]), 1280, US4, US6).is_some(), "echo");
+    }
+
+    #[test]
+    fn packet_too_big_quotes_and_adds_up() {
+        let big = v6(0, 17, &[7; 1400]);
+        let answer = too_big(&big, 1300, US4, US6).unwrap();
+        assert_eq!(answer.len(), 1280);
+        assert_eq!(Header::parse(&answer).unwrap().total_len, 1280);
+        assert_eq!(v6_checksum(&answer, 58), 0);
+        assert_eq!(answer[40..42], [2, 0]);
+        assert_eq!(answer[44..48], [0, 0, 5, 20]);
+        assert_eq!(answer[48..], big[..1232]);
+        assert_eq!(too_big(&v6(0, 58, &[1; 1400]), 1300, US4, US6), None, "ICMP error");
+        let mut hidden = vec![1; 1400];
+        hidden[..8].copy_from_slice(&[58, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(too_big(&v6(0, 60, &hidden), 1300, US4, US6), None, "behind an option");
+        hidden[8] = 128;
+        assert!(too_big(&v6(0, 60, &hidden), 1300, US4, US6).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn marking_keeps_checksums_right(tos: u8, flags: u16, payload: Vec<u8>) {
+            let mut packet = v4(tos, flags, 17, &payload);
+            let before = packet.clone();
+            let capable = tos & 3 != 0;
+            prop_assert_eq!(mark(&mut packet), capable);
+            prop_assert_eq!(checksum(&packet[..20]), 0);
+            if capable {
+                prop_assert_eq!(packet[1], tos | 3);
+                packet[1] = tos;
+                packet[10..12].copy_from_slice(&before[10..12]);
+            }
+            prop_assert_eq!(packet, before, "nothing else changes");
+        }
+
+        #[test]
+        fn marking_finds_the_traffic_class(class: u8, payload in prop::collection::vec(any::<u8>(), 1..99)) {
+            let mut packet = v6(class, 17, &payload);
+            prop_assert_eq!(mark(&mut packet), class & 3 != 0);
+            let marked = if class & 3 == 0 { class } else { class | 3 };
+            prop_assert_eq!(packet, v6(marked, 17, &payload));
+        }
+
+        #[test]
+        fn no_bytes_panic(mut bytes: Vec<u8>, first in 0_u8..255, mtu: u16) {
+            if let Some(byte) = bytes.first_mut() {
+                *byte = first;
+            }
+            let answer = too_big(&bytes, mtu, US4, US6);
+            if let Some(answer) = answer {
+                prop_assert!(Header::parse(&answer).is_ok());
+            }
+            mark(&mut bytes);
+        }
+
+        #[test]
+        fn no_ipv6_panics(mut bytes in prop::collection::vec(any::<u8>(), 40..120), protocol in prop::sample::select(vec![0, 43, 44, 58, 60, 17])) {
+            bytes[0] = 0x60;
+            bytes[6] = protocol;
+            let length = (bytes.len() - V6_HEADER) as u16;
+            bytes[4..6].copy_from_slice(&length.to_be_bytes());
+            too_big(&bytes, 30, US4, US6);
+            mark(&mut bytes);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Two TUN devices, one outside and one inside a namespace.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::addresses::{Block, Prefix, choose};
+use crate::error::{Context, Result};
+use crate::namespace::Namespace;
+use crate::netlink::{Device, Netlink, no_ipv6};
+use crate::tun::Tun;
+
+/// What the devices of a pair are like.
+#[derive(Debug, Clone)]
+pub struct PairOptions {
+    /// The largest IP packet, bytes; 1280 at least for IPv6 (RFC 8200 section 5).
+    pub mtu: u16,
+    /// Packets that the kernel holds for who reads them, before it drops them or, for TCP of this
+    /// machine, waits. That is no queue of the link: it must be emptied at once.
+    pub tx_queue_len: u32,
+    /// May the kernel hand over and take many packets at once? See [`Tun`].
+    pub offload: bool,
+}
+
+impl Default for PairOptions {
+    /// 1500 bytes, 1000 packets, no offload.
+    fn default() -> Self {
+        PairOptions { mtu: 1500, tx_queue_len: 1000, offload: false }
+    }
+}
+
+/// One device of a pair.
+#[derive(Debug)]
+pub struct End {
+    /// The device.
+    pub tun: Tun,
+    /// Its address.
+    pub ipv4: Ipv4Addr,
+    /// Its address; none where the kernel has no IPv6 or has it switched off.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+/// Two devices that are not connected: who has this carries packets from one to the other.
+///
+/// The default routes inside lead to the device outside. Beyond it packets go only if the kernel
+/// outside forwards them and answers find back, neither of which is arranged here.
+#[derive(Debug)]
+pub struct Pair {
+    /// The device in the present namespace or in the given one.
+    pub outside: End,
+    /// The device in the namespace with the default routes.
+    pub inside: End,
+}
+
+/// Others may take the same addresses at the same time; that often the next ones are tried.
+const ATTEMPTS: usize = 64;
+
+impl Pair {
+    /// Makes one, with one device in `outside` (`None`: in the namespace of the calling thread) and
+    /// one `inside`, both up.
+    ///
+    /// # Errors
+    /// Without the capability CAP_NET_ADMIN in both namespaces, without /dev/net/tun, if there is a
+    /// default route inside, if the kernel takes no such MTU, and if no addresses are free.
+    pub fn new(
+        outside: Option<&Namespace>,
+        inside: &Namespace,
+        options: &PairOptions,
+    ) -> Result<Self> {
+        let open = || Half::open(options);
+        let mut outside = outside.map_or_else(open, |namespace| namespace.run(open)?)?;
+        let mut inside = inside.run(open)??;
+        let mut used = outside.netlink.used()?;
+        used.extend(inside.netlink.used()?);
+        for _ in 0..ATTEMPTS {
+            let none = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+            let block = choose(&used)
+                .ok_or_else(none)
+                .context(|| "cannot find addresses for a pair of devices")?;
+            match outside.claim(&block, 0, false) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    used.extend(block.prefixes());
+                }
+                Err(error) => return Err(error),
+                Ok(ipv6) => {
+                    let inside_ipv6 = inside.claim(&block, 1, true)?;
+                    let both = ipv6 && inside_ipv6;
+                    return Ok(Pair {
+                        outside: outside.end(&block, 0, both),
+                        inside: inside.end(&block, 1, both),
+                    });
+                }
+            }
+        }
+        let taken = io::Error::from(io::ErrorKind::AddrInUse);
+        Err(taken).context(|| "cannot find addresses for a pair of devices")
+    }
+}
+
+/// A device that is being set up.
+struct Half {
+    tun: Tun,
+    netlink: Netlink,
+    index: u32,
+}
+
+impl Half {
+    fn open(options: &PairOptions) -> Result<Self> {
+        let tun = Tun::open(options.mtu, options.offload)?;
+        let mut netlink = Netlink::new()?;
+        let index = netlink.index(tun.name())?;
+        let device = Device {
+            mtu: Some(options.mtu.into()),
+            tx_queue_len: Some(options.tx_queue_len),
+            silent: true,
+        };
+        netlink.switch_on(index, &device)?;
+        Ok(Half { tun, netlink, index })
+    }
+
+    /// Takes the addresses of one side, with a route to the other and, if asked, default routes
+    /// through it. Says whether there is IPv6. That nobody else has the addresses is known from the
+    /// route, of which there can be but one.
+    fn claim(&mut self, block: &Block, side: usize, default: bool) -> Result<bool> {
+        let [ipv4, ipv6] = block.prefixes();
+        self.claim_one(ipv4, block.ipv4[side].into(), block.ipv4[0].into(), default)?;
+        match self.claim_one(ipv6, block.ipv6[side].into(), block.ipv6[0].into(), default) {
+            Err(error) if no_ipv6(&error) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    fn claim_one(
+        &mut self,
+        prefix: Prefix,
+        address: IpAddr,
+        gateway: IpAddr,
+        default: bool,
+    ) -> Result<()> {
+        self.netlink.add_address(self.index, address)?;
+        self.netlink.add_route(self.index, Some(prefix), address, None)?;
+        if default {
+            self.netlink.add_route(self.index, None, address, Some(gateway))?;
+        }
+        Ok(())
+    }
+
+    fn end(self, block: &Block, side: usize, ipv6: bool) -> End {
+        End { tun: self.tun, ipv4: block.ipv4[side], ipv6: ipv6.then_some(block.ipv6[side]) }
+    }
+}

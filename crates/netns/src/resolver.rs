@@ -1,0 +1,95 @@
+//! Names inside a namespace whose loopback device is not that of the resolver.
+
+use std::fmt::Write;
+use std::fs;
+use std::net::IpAddr;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
+};
+
+use crate::error::{Context, Result};
+
+pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// The servers that systemd-resolved asks.
+pub(crate) const BEHIND: &str = "/run/systemd/resolve/resolv.conf";
+
+/// Hidden for an instant in the private mount namespace, below the text that is bound elsewhere.
+const PLACE: &str = "/sys";
+
+/// The servers of a resolv.conf(5), in order.
+fn servers(text: &str) -> impl Iterator<Item = IpAddr> + '_ {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let address = (words.next()? == "nameserver").then(|| words.next())??;
+        // An address with a zone is one of a device outside.
+        address.parse().ok()
+    })
+}
+
+/// What is to stand for `text` inside; `None` if it will do, because one of its servers is another
+/// machine. `behind` is what the local resolver itself goes by.
+pub(crate) fn inside(text: &str, behind: Option<&str>, gateway: IpAddr) -> Option<String> {
+    let here = |server: &IpAddr| server.is_loopback() || server.is_unspecified();
+    if servers(text).any(|server| !here(&server)) {
+        return None;
+    }
+    let mut found: Vec<IpAddr> =
+        behind.into_iter().flat_map(servers).filter(|server| !here(server)).collect();
+    if found.is_empty() {
+        found.push(gateway);
+    }
+    let mut instead = String::new();
+    for server in found {
+        let _ = writeln!(instead, "nameserver {server}");
+    }
+    for line in text.lines().filter(|line| !line.trim_start().starts_with("nameserver")) {
+        let _ = writeln!(instead, "{line}");
+    }
+    Some(instead)
+}
+
+/// Puts `text` before /etc/resolv.conf for the calling thread and whom it starts, where there is
+/// that file.
+pub(crate) fn replace(text: &str) -> Result<()> {
+    let Ok(target) = fs::canonicalize(RESOLV_CONF) else { return Ok(()) };
+    let what = || format!("cannot replace {RESOLV_CONF} inside");
+    unshare(CloneFlags::CLONE_NEWNS).context(what)?;
+    // What is mounted from now on must not come out.
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .context(what)?;
+    mount("windward", PLACE, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")
+        .context(what)?;
+    let file = format!("{PLACE}/resolv.conf");
+    fs::write(&file, text).context(what)?;
+    mount_bind(&file, &target).context(what)?;
+    unmount(PLACE, UnmountFlags::DETACH).context(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GATEWAY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 18, 0, 1));
+
+    #[test]
+    fn resolvers_elsewhere_are_left_alone() {
+        assert_eq!(inside("nameserver 192.0.2.1\n", None, GATEWAY), None);
+        assert_eq!(inside("nameserver 127.0.0.1\nnameserver ::2\n", None, GATEWAY), None);
+    }
+
+    #[test]
+    fn a_resolver_on_loopback_is_replaced() {
+        let stub = "# stub\nnameserver 127.0.0.53\noptions edns0\nsearch example.org\n";
+        let behind = "nameserver 192.0.2.1\nnameserver fe80::1%eth0\n";
+        assert_eq!(
+            inside(stub, Some(behind), GATEWAY).unwrap(),
+            "nameserver 192.0.2.1\n# stub\noptions edns0\nsearch example.org\n"
+        );
+        let text = inside("nameserver ::1", Some("nameserver 127.0.0.1"), GATEWAY).unwrap();
+        assert_eq!(text, "nameserver 198.18.0.1\n");
+        // No server at all means the one on this machine (resolv.conf(5)).
+        assert_eq!(inside("", None, GATEWAY).unwrap(), "nameserver 198.18.0.1\n");
+    }
+}

@@ -1,0 +1,196 @@
+//! TUN devices: what the kernel sends into one is read here, and what is written here it receives.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
+
+use crate::error::{Context, Error, Result};
+
+/// A TUN device, gone when this is dropped. Reads and writes never block; it may be polled.
+///
+/// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel hands
+/// over and takes up to 64 kB of TCP or UDP at once (IFF_VNET_HDR), which is split on reading and
+/// merged on writing; the packets are the same ones, but for checksums of transport protocols,
+/// which are computed here.
+pub struct Tun {
+    device: SyncDevice,
+    name: String,
+    mtu: u16,
+    offload: bool,
+}
+
+/// Packets per read at most; what a GSO packet of 64 kB has at an MTU of 168 or more.
+const SEGMENTS: usize = 512;
+
+impl Tun {
+    /// Opens one in the namespace of the calling thread, under a name of the kernel's choice.
+    pub(crate) fn open(mtu: u16, offload: bool) -> Result<Self> {
+        let what = || "cannot make a TUN device";
+        let device = DeviceBuilder::new()
+            .name("wind%d")
+            .with(|tun| {
+                tun.offload(offload);
+            })
+            .enable(false)
+            .build_sync()
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    Error::new(what(), error).advise("load the module: modprobe tun")
+                }
+                // The file's mode, not a capability.
+                io::ErrorKind::PermissionDenied if error.raw_os_error() == Some(13) => {
+                    Error::new(what(), error).advise("allow it: chmod 666 /dev/net/tun")
+                }
+                _ => Error::new(what(), error),
+            })?;
+        device.set_nonblocking(true).context(what)?;
+        let name = device.name().context(what)?;
+        Ok(Tun { device, name, mtu, offload })
+    }
+
+    /// The name of the device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its MTU, bytes of an IP packet.
+    pub fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// Does the kernel hand over and take many packets at once?
+    pub fn has_offload(&self) -> bool {
+        self.offload
+    }
+
+    /// Reads one packet into `buffer`, without offload; returns its length, bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] with offload,
+    /// and what the kernel says (EBADFD once the device has been deleted by others).
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.without_offload()?;
+        self.device.recv(buffer)
+    }
+
+    /// Writes one packet, without offload. The kernel takes it or drops it; it never waits.
+    ///
+    /// # Errors
+    /// As of [`Tun::recv`]; EINVAL for bytes of no IP version, EIO while the device is off.
+    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+        self.without_offload()?;
+        self.device.send(packet).map(|_| ())
+    }
+
+    fn without_offload(&self) -> io::Result<()> {
+        match self.offload {
+            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "the device has offload")),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads what the kernel hands over at once, one packet or with offload several of a flow, in
+    /// place of what `received` holds.
+    ///
+    /// # Errors
+    /// As of [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a GSO
+    /// packet that could not be split, and was lost.
+    pub fn recv_many(&self, received: &mut Received) -> io::Result<()> {
+        let Received { whole, packets, lengths, count } = received;
+        *count = 0;
+        *count = self.device.recv_multiple(whole, packets, lengths, 0)?;
+        Ok(())
+    }
+
+    /// Writes all packets in order, merged where that is possible with offload, and empties
+    /// `packets`. Merged are packets of one TCP or UDP flow with the same traffic class.
+    ///
+    /// # Errors
+    /// The last one of those of [`Tun::send`]; the other packets were written nevertheless.
+    pub fn send_many(&self, packets: &mut ToSend) -> io::Result<()> {
+        let ToSend { table, packets, count } = packets;
+        let sent = self.device.send_multiple(table, &mut packets[..*count], VIRTIO_NET_HDR_LEN);
+        *count = 0;
+        sent.map(|_| ())
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+impl std::fmt::Debug for Tun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Tun { device: _, name, mtu, offload } = self;
+        write!(f, "Tun {{ name: {name}, mtu: {mtu}, offload: {offload} }}")
+    }
+}
+
+/// Room for what [`Tun::recv_many`] reads, to be used again and again.
+#[derive(Debug)]
+pub struct Received {
+    whole: Vec<u8>,
+    packets: Vec<Vec<u8>>,
+    lengths: Vec<usize>,
+    count: usize,
+}
+
+impl Received {
+    /// For packets of this device.
+    pub fn new(tun: &Tun) -> Self {
+        let segments = if tun.offload { SEGMENTS } else { 1 };
+        Received {
+            whole: vec![0; VIRTIO_NET_HDR_LEN + 65535],
+            packets: vec![vec![0; tun.mtu.into()]; segments],
+            lengths: vec![0; segments],
+            count: 0,
+        }
+    }
+
+    /// The packets last read, in order.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        self.packets[..self.count].iter().zip(&self.lengths).map(|(packet, &end)| &packet[..end])
+    }
+}
+
+/// Packets for [`Tun::send_many`], to be used again and again.
+#[derive(Default)]
+pub struct ToSend {
+    table: GROTable,
+    /// Each behind room for what the kernel is told of it.
+    packets: Vec<Vec<u8>>,
+    count: usize,
+}
+
+impl ToSend {
+    /// Adds a packet.
+    pub fn push(&mut self, packet: &[u8]) {
+        if self.count == self.packets.len() {
+            self.packets.push(Vec::new());
+        }
+        let place = &mut self.packets[self.count];
+        place.clear();
+        place.resize(VIRTIO_NET_HDR_LEN, 0);
+        place.extend_from_slice(packet);
+        self.count += 1;
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl std::fmt::Debug for ToSend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ToSend({} packets)", self.count)
+    }
+}
