@@ -52,7 +52,10 @@ impl Netlink {
             socket.connect(&SocketAddr::new(0, 0))?;
             Ok(socket)
         };
-        Ok(Netlink { socket: open().context(|| "cannot open a route netlink socket")?, sequence: 0 })
+        Ok(Netlink {
+            socket: open().context(|| "cannot open a route netlink socket")?,
+            sequence: 0,
+        })
     }
 
     /// Sends one request, gives each answer to `each`, and returns when the kernel is done.

@@ -56,10 +56,9 @@ pub fn wait<const N: usize>(
 ) -> io::Result<[bool; N]> {
     let mut files = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
     // A span of this clock, rounded up: a little early would mean to wait twice.
-    let timeout = timeout.map(|timeout| timeout.as_ps().div_ceil(1000)).map(|ns| Timespec {
-        tv_sec: (ns / SECOND) as _,
-        tv_nsec: (ns % SECOND) as _,
-    });
+    let timeout = timeout
+        .map(|timeout| timeout.as_ps().div_ceil(1000))
+        .map(|ns| Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ });
     match poll(&mut files, timeout.as_ref()) {
         Ok(_) => Ok(files.map(|file| !file.revents().is_empty())),
         Err(rustix::io::Errno::INTR) => Ok([false; N]),

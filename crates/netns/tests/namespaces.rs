@@ -192,14 +192,18 @@ mod linux {
         let timeout = Some(Duration::from_secs(2));
         server.set_read_timeout(timeout).unwrap();
         client.set_read_timeout(timeout).unwrap();
-        carrying(pair, |_| (), || {
-            client.send_to(b"there", server.local_addr().unwrap()).unwrap();
-            let mut buffer = [0; 100];
-            let (length, from) = server.recv_from(&mut buffer).unwrap();
-            assert_eq!(&buffer[..length], b"there");
-            server.send_to(b"and back", from).unwrap();
-            assert_eq!(client.recv(&mut buffer).unwrap(), 8);
-        });
+        carrying(
+            pair,
+            |_| (),
+            || {
+                client.send_to(b"there", server.local_addr().unwrap()).unwrap();
+                let mut buffer = [0; 100];
+                let (length, from) = server.recv_from(&mut buffer).unwrap();
+                assert_eq!(&buffer[..length], b"there");
+                server.send_to(b"and back", from).unwrap();
+                assert_eq!(client.recv(&mut buffer).unwrap(), 8);
+            },
+        );
     }
 
     fn packets_cross_a_pair() {
@@ -208,8 +212,7 @@ mod linux {
         echo_through(&pair, &inside, |gateway| UdpSocket::bind((gateway, 0)).unwrap());
         let Some(gateway) = pair.outside.ipv6 else { return println!("no IPv6 here") };
         let server = UdpSocket::bind((gateway, 0)).unwrap();
-        let client =
-            inside.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap()).unwrap();
+        let client = inside.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap()).unwrap();
         exchange(&pair, &server, &client);
         // The default route: what nobody knows goes out too.
         client.send_to(b"x", "[2001:db8::1]:9".parse::<SocketAddr>().unwrap()).unwrap();
@@ -248,7 +251,10 @@ mod linux {
         let gateways = [&pair, &beside, &nested, &deeper].map(|pair| pair.outside.ipv4);
         assert!(nested.outside.ipv4 != pair.outside.ipv4);
         assert!(deeper.outside.ipv4 != nested.outside.ipv4);
-        assert_eq!(gateways.iter().collect::<BTreeSet<_>>().len(), 3 + usize::from(gateways[1] != gateways[2]));
+        assert_eq!(
+            gateways.iter().collect::<BTreeSet<_>>().len(),
+            3 + usize::from(gateways[1] != gateways[2])
+        );
         assert!(deeper.outside.ipv4 > pair.outside.ipv4);
         // Many at the same time, none with the address of another.
         let pairs: Vec<_> = thread::scope(|scope| {
@@ -436,7 +442,8 @@ mod linux {
             let identity = identity.to_str().unwrap().to_owned();
             assert!(devices().contains(&device) && Path::new(&name).exists());
             eventually("the child has become sleep", || {
-                fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n")
+                fs::read_to_string(format!("/proc/{child}/comm"))
+                    .is_ok_and(|name| name == "sleep\n")
             });
             Parent { process, child, device, name, identity }
         }
