@@ -118,7 +118,7 @@ mod linux {
         let apart = options.apart || rights == Rights::InUserNamespace;
         let outside = if apart { Some(Namespace::new()?) } else { None };
         let mut inside = Namespace::new()?;
-        let pair = Pair::new(outside.as_ref(), &inside, &options.pair)?;
+        let mut pair = Pair::new(outside.as_ref(), &inside, &options.pair)?;
         inside.use_resolver(pair.outside.ipv4.into())?;
         let gateway = pair.outside.ipv4.to_string();
         // Ctrl-C reaches the child too, whose end ends this.
@@ -139,6 +139,10 @@ mod linux {
         engine.run(&child)?;
         let status = child.wait()?;
         engine.report();
+        let [up, down] = [pair.inside.overflow()?, pair.outside.overflow()?];
+        if up + down > 0 {
+            eprintln!("read too late and dropped by the kernel: {up} up, {down} down");
+        }
         Ok(Inside::exit_code(status))
     }
 
@@ -154,6 +158,8 @@ mod linux {
         /// Buffers to be used again.
         pool: Vec<Vec<u8>>,
         to_send: ToSend,
+        /// Reads that gave packets.
+        reads: u64,
         arrived: u64,
         malformed: u64,
         dropped: u64,
@@ -202,6 +208,7 @@ mod linux {
                 wire: VecDeque::new(),
                 pool: Vec::new(),
                 to_send: ToSend::default(),
+                reads: 0,
                 arrived: 0,
                 malformed: 0,
                 dropped: 0,
@@ -258,10 +265,11 @@ mod linux {
             let cpu = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
             let [reading, writing, waiting] =
                 [self.reading, self.writing, self.waiting].map(Duration::as_secs_f64);
+            let engine = total - reading - writing - waiting;
             eprintln!(
                 "time {total:.2} s: reading {reading:.3}, writing {writing:.3}, \
-                 engine {:.3}, waiting {waiting:.3}; CPU {cpu:.3}",
-                total - reading - writing - waiting
+                 engine {engine:.3}, waiting {waiting:.3}; CPU {cpu:.3}, of which waiting {:.3}",
+                cpu - reading - writing - engine
             );
             for direction in &self.directions {
                 direction.report(total);
@@ -285,6 +293,7 @@ mod linux {
                     }
                     other => other?,
                 }
+                self.reads += 1;
                 for bytes in self.received.packets() {
                     self.arrived += 1;
                     let Ok(header) = Header::parse(bytes) else {
@@ -349,11 +358,12 @@ mod linux {
         fn report(&self, seconds: f64) {
             let at = |q| self.lateness.value_at_quantile(q) as f64 / 1e3;
             eprintln!(
-                "{}: {} packets ({:.0}/s), {} dropped, {} destroyed, {} marked, {} malformed, \
+                "{}: {} packets ({:.0}/s) in {} reads, {} dropped, {} destroyed, {} marked, {} malformed, \
                  {} refused; late by us: p50 {:.1}, p90 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1}",
                 self.name,
                 self.arrived,
                 self.arrived as f64 / seconds,
+                self.reads,
                 self.dropped,
                 self.destroyed,
                 self.marked,

@@ -41,6 +41,7 @@ mod linux {
         ("marked_packets_are_accepted", marked_packets_are_accepted),
         ("too_big_is_heard", too_big_is_heard),
         ("offload_keeps_the_bytes", offload_keeps_the_bytes),
+        ("what_nobody_reads_is_counted", what_nobody_reads_is_counted),
         ("resolv_conf_is_replaced_inside_only", resolv_conf_is_replaced_inside_only),
         ("dropped_things_are_gone", dropped_things_are_gone),
         ("a_killed_child_leaves_nothing", a_killed_child_leaves_nothing),
@@ -339,6 +340,19 @@ mod linux {
             });
             assert_eq!(largest.into_inner(), 1500, "packets stay packets");
         }
+    }
+
+    fn what_nobody_reads_is_counted() {
+        let options = PairOptions { tx_queue_len: 10, ..PairOptions::default() };
+        let (inside, mut pair) = make(&options);
+        assert_eq!(pair.inside.overflow().unwrap(), 0);
+        let client = inside.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        for _ in 0..50 {
+            // The sender may be told.
+            let _ = client.send_to(b"x", (pair.outside.ipv4, 9));
+        }
+        assert_eq!(pair.inside.overflow().unwrap(), 40);
+        assert_eq!(pair.outside.overflow().unwrap(), 0);
     }
 
     fn resolv_conf_is_replaced_inside_only() {
