@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! link [--rate 10mbit] [--delay 20ms] [--queue 100kB] [--loss 0.01] [--ecn 20] [--seed 1]
-//!      [--mtu 1500] [--offload] [--apart] -- ping -c 3 GATEWAY
+//!      [--mtu 1500] [--offload] [--apart] [--masquerade] -- ping -c 3 GATEWAY
 //! ```
 //!
-//! `GATEWAY` in the arguments of the program, and the environment variable of that name, are the
-//! address outside. `--ecn` is the queue, in packets, from which on packets are marked. With
+//! The address outside stands for the argument `GATEWAY` of the program, and is in the environment
+//! variable of that name. `--ecn` is the queue, in packets, from which on packets are marked. With
 //! `--apart`, and without root, the outside is a namespace of its own too, in which a shell command
-//! may be run by `--outside 'iperf3 -s -1'`.
+//! may be run by `--outside 'iperf3 -s -1'`. `--masquerade` lets the program reach beyond it.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
@@ -57,6 +57,7 @@ mod linux {
         seed: u64,
         pair: PairOptions,
         apart: bool,
+        masquerade: bool,
         outside: Option<String>,
         command: Vec<String>,
     }
@@ -71,6 +72,7 @@ mod linux {
                 seed: 1,
                 pair: PairOptions::default(),
                 apart: false,
+                masquerade: false,
                 outside: None,
                 command: Vec::new(),
             };
@@ -98,6 +100,7 @@ mod linux {
                     "--mtu" => options.pair.mtu = value(arguments.next())?,
                     "--offload" => options.pair.offload = true,
                     "--apart" => options.apart = true,
+                    "--masquerade" => options.masquerade = true,
                     "--outside" => options.outside = Some(value(arguments.next())?),
                     "--" => break,
                     other => return Err(format!("unknown option '{other}'").into()),
@@ -123,11 +126,15 @@ mod linux {
         let gateway = pair.outside.ipv4.to_string();
         // Ctrl-C reaches the child too, whose end ends this.
         ctrlc::set_handler(|| ())?;
+        let _masquerade =
+            options.masquerade.then(|| pair.masquerade(outside.as_ref())).transpose()?;
         let _server = match (&outside, &options.outside) {
             (Some(outside), Some(line)) => Some(outside.spawn("sh", |sh| sh.args(["-c", line]))?),
             _ => None,
         };
-        let arguments = options.command[1..].iter().map(|word| word.replace("GATEWAY", &gateway));
+        let arguments = options.command[1..]
+            .iter()
+            .map(|word| if word == "GATEWAY" { gateway.clone() } else { word.clone() });
         let mut child = inside.spawn(&options.command[0], |command| {
             command.args(arguments).env("GATEWAY", &gateway)
         })?;

@@ -55,7 +55,7 @@ impl End {
 /// Two devices that are not connected: who has this carries packets from one to the other.
 ///
 /// The default routes inside lead to the device outside. Beyond it packets go only if the kernel
-/// outside forwards them and answers find back, neither of which is arranged here.
+/// outside forwards them and answers find back: see [`Pair::masquerade`].
 #[derive(Debug)]
 pub struct Pair {
     /// The device in the present namespace or in the given one.

@@ -71,7 +71,8 @@ pub fn wait<const N: usize>(
 /// decides whether a link keeps its times.
 ///
 /// Threads and children made by this thread from now on are preferred too: make them before. It must
-/// sleep now and then.
+/// sleep now and then: where it needs a CPU for 95 % of a second, the kernel keeps it waiting for
+/// 50 ms of that, so that others live (sched(7), /proc/sys/kernel/sched_rt_runtime_us).
 ///
 /// # Errors
 /// Without CAP_SYS_NICE in the initial user namespace and without a limit RLIMIT_RTPRIO of 50. The

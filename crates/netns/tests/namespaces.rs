@@ -41,6 +41,7 @@ mod linux {
         ("marked_packets_are_accepted", marked_packets_are_accepted),
         ("too_big_is_heard", too_big_is_heard),
         ("offload_keeps_the_bytes", offload_keeps_the_bytes),
+        ("nested_pairs_reach_out_by_masquerading", nested_pairs_reach_out_by_masquerading),
         ("what_nobody_reads_is_counted", what_nobody_reads_is_counted),
         ("resolv_conf_is_replaced_inside_only", resolv_conf_is_replaced_inside_only),
         ("dropped_things_are_gone", dropped_things_are_gone),
@@ -178,6 +179,11 @@ mod linux {
         assert_eq!((text.trim(), code), (there.to_str().unwrap(), 0));
         assert_ne!(here, there);
         assert_eq!(output(&inside, "sh", &["-c", "exit 7"]).1, 7);
+        // Descriptors of devices and namespaces must not be kept open by children.
+        let usual = Command::new("ls").arg("/proc/self/fd").output().unwrap().stdout;
+        let _pair = Pair::new(None, &inside, &PairOptions::default()).unwrap();
+        let (text, _) = output(&inside, "ls", &["/proc/self/fd"]);
+        assert_eq!(text, String::from_utf8_lossy(&usual));
         let mut none = inside.spawn("no-such-program", |c| c.stderr(Stdio::null())).unwrap();
         assert_eq!(none.wait().unwrap().code(), Some(127));
     }
@@ -340,6 +346,47 @@ mod linux {
             });
             assert_eq!(largest.into_inner(), 1500, "packets stay packets");
         }
+    }
+
+    /// A namespace in a namespace reaches what lies beyond both.
+    fn nested_pairs_reach_out_by_masquerading() {
+        let far = Namespace::new().unwrap();
+        let middle = Namespace::new().unwrap();
+        let near = Namespace::new().unwrap();
+        let options = PairOptions::default();
+        let outer = Pair::new(Some(&far), &middle, &options).unwrap();
+        let inner = Pair::new(Some(&middle), &near, &options).unwrap();
+        let server = far.run(|| UdpSocket::bind((outer.outside.ipv4, 0)).unwrap()).unwrap();
+        let client = near.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        server.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let mut buffer = [0; 9];
+        let mut ask = || {
+            carrying(
+                &outer,
+                |_| (),
+                || {
+                    carrying(
+                        &inner,
+                        |_| (),
+                        || {
+                            client.send_to(b"x", server.local_addr().unwrap()).unwrap();
+                            let (_, from) = server.recv_from(&mut buffer).ok()?;
+                            client.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                            server.send_to(b"back", from).unwrap();
+                            assert_eq!(client.recv(&mut buffer).unwrap(), 4);
+                            Some(from.ip())
+                        },
+                    )
+                },
+            )
+        };
+        assert_eq!(ask(), None, "nothing is forwarded unasked");
+        let masquerade = inner.masquerade(Some(&middle)).unwrap();
+        assert_eq!(ask(), Some(IpAddr::from(outer.inside.ipv4)));
+        // The rule can be made again when it is gone, and not before.
+        assert!(inner.masquerade(Some(&middle)).is_err());
+        drop(masquerade);
+        eventually("the rule is gone", || inner.masquerade(Some(&middle)).is_ok());
     }
 
     fn what_nobody_reads_is_counted() {
