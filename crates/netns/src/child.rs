@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal,
+    set_parent_process_death_signal,
 };
 
 use crate::error::{Context, Error, Result};

@@ -46,6 +46,8 @@ mod error;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
+mod nat;
+#[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
 mod pair;
@@ -63,6 +65,7 @@ pub use {
     child::{Inside, start_up},
     error::{Error, Result},
     namespace::{Namespace, sweep},
+    nat::Masquerade,
     pair::{End, Pair, PairOptions},
     real_time::{Clock, prefer_this_thread, wait},
     tun::{Received, ToSend, Tun},

@@ -23,6 +23,7 @@ use crate::addresses::Prefix;
 use crate::error::{Context, Error, Result};
 
 /// A conversation with the network namespace in which it was begun, from whatever thread.
+#[derive(Debug)]
 pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -52,7 +53,10 @@ impl Netlink {
             socket.connect(&SocketAddr::new(0, 0))?;
             Ok(socket)
         };
-        Ok(Netlink { socket: open().context(|| "cannot open a route netlink socket")?, sequence: 0 })
+        Ok(Netlink {
+            socket: open().context(|| "cannot open a route netlink socket")?,
+            sequence: 0,
+        })
     }
 
     /// Sends one request, gives each answer to `each`, and returns when the kernel is done.
@@ -106,6 +110,23 @@ impl Netlink {
         })
         .context(|| format!("cannot find the device {name}"))?;
         Ok(index)
+    }
+
+    /// Packets for a device that were dropped, because nobody read them in time.
+    pub(crate) fn overflow(&mut self, index: u32) -> Result<u64> {
+        let mut request = LinkMessage::default();
+        request.header.index = index;
+        let mut dropped = 0;
+        self.ask(RouteNetlinkMessage::GetLink(request), NLM_F_ACK, |answer| {
+            let RouteNetlinkMessage::NewLink(link) = answer else { return };
+            for attribute in link.attributes {
+                if let LinkAttribute::Stats64(counters) = attribute {
+                    dropped = counters.tx_dropped;
+                }
+            }
+        })
+        .context(|| format!("cannot read the counters of device number {index}"))?;
+        Ok(dropped)
     }
 
     /// Sets what `device` says and switches the device on.

@@ -14,17 +14,17 @@ use crate::tun::Tun;
 pub struct PairOptions {
     /// The largest IP packet, bytes; 1280 at least for IPv6 (RFC 8200 section 5).
     pub mtu: u16,
-    /// Packets that the kernel holds for who reads them, before it drops them or, for TCP of this
-    /// machine, waits. That is no queue of the link: it must be emptied at once.
+    /// Packets that the kernel holds for who reads them, before it drops what comes. That is no
+    /// queue of the link, but of a reader who is late: [`End::overflow`] should stay zero.
     pub tx_queue_len: u32,
     /// May the kernel hand over and take many packets at once? See [`Tun`].
     pub offload: bool,
 }
 
 impl Default for PairOptions {
-    /// 1500 bytes, 1000 packets, no offload.
+    /// 1500 bytes, 10,000 packets, no offload.
     fn default() -> Self {
-        PairOptions { mtu: 1500, tx_queue_len: 1000, offload: false }
+        PairOptions { mtu: 1500, tx_queue_len: 10_000, offload: false }
     }
 }
 
@@ -37,12 +37,25 @@ pub struct End {
     pub ipv4: Ipv4Addr,
     /// Its address; none where the kernel has no IPv6 or has it switched off.
     pub ipv6: Option<Ipv6Addr>,
+    netlink: Netlink,
+    index: u32,
+}
+
+impl End {
+    /// How many packets for this device the kernel has dropped so far because too many waited to be
+    /// read. No link knows of them: a measurement with such drops is one of this machine.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn overflow(&mut self) -> Result<u64> {
+        self.netlink.overflow(self.index)
+    }
 }
 
 /// Two devices that are not connected: who has this carries packets from one to the other.
 ///
 /// The default routes inside lead to the device outside. Beyond it packets go only if the kernel
-/// outside forwards them and answers find back, neither of which is arranged here.
+/// outside forwards them and answers find back: see [`Pair::masquerade`].
 #[derive(Debug)]
 pub struct Pair {
     /// The device in the present namespace or in the given one.
@@ -145,6 +158,7 @@ impl Half {
     }
 
     fn end(self, block: &Block, side: usize, ipv6: bool) -> End {
-        End { tun: self.tun, ipv4: block.ipv4[side], ipv6: ipv6.then_some(block.ipv6[side]) }
+        let Half { tun, netlink, index } = self;
+        End { tun, ipv4: block.ipv4[side], ipv6: ipv6.then_some(block.ipv6[side]), netlink, index }
     }
 }

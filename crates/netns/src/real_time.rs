@@ -56,10 +56,9 @@ pub fn wait<const N: usize>(
 ) -> io::Result<[bool; N]> {
     let mut files = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
     // A span of this clock, rounded up: a little early would mean to wait twice.
-    let timeout = timeout.map(|timeout| timeout.as_ps().div_ceil(1000)).map(|ns| Timespec {
-        tv_sec: (ns / SECOND) as _,
-        tv_nsec: (ns % SECOND) as _,
-    });
+    let timeout = timeout
+        .map(|timeout| timeout.as_ps().div_ceil(1000))
+        .map(|ns| Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ });
     match poll(&mut files, timeout.as_ref()) {
         Ok(_) => Ok(files.map(|file| !file.revents().is_empty())),
         Err(rustix::io::Errno::INTR) => Ok([false; N]),
@@ -72,7 +71,8 @@ pub fn wait<const N: usize>(
 /// decides whether a link keeps its times.
 ///
 /// Threads and children made by this thread from now on are preferred too: make them before. It must
-/// sleep now and then.
+/// sleep now and then: where it needs a CPU for 95 % of a second, the kernel keeps it waiting for
+/// 50 ms of that, so that others live (sched(7), /proc/sys/kernel/sched_rt_runtime_us).
 ///
 /// # Errors
 /// Without CAP_SYS_NICE in the initial user namespace and without a limit RLIMIT_RTPRIO of 50. The

@@ -38,7 +38,9 @@ pub fn become_root() -> Result<Rights> {
         .map_err(error_of_unshare)?;
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");
-        fs::write(&path, text).context(|| format!("cannot write {path}")).map_err(|e| e.advise(ALLOW))
+        fs::write(&path, text)
+            .context(|| format!("cannot write {path}"))
+            .map_err(|e| e.advise(ALLOW))
     };
     // Without the right to drop groups, one may map one's own (user_namespaces(7)).
     write("setgroups", "deny".into())?;

@@ -1,0 +1,163 @@
+//! Packets from inside that go on beyond the outside, in its name.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+
+use crate::error::{Context, Error, Result};
+use crate::namespace::Namespace;
+use crate::pair::Pair;
+
+/// While this lives, packets from the inside of a [`Pair`] leave the outside with its address, and
+/// answers find back.
+///
+/// The rule is in a table of nftables that the kernel removes with the socket held here, also when
+/// this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
+#[derive(Debug)]
+pub struct Masquerade {
+    _socket: Socket,
+}
+
+impl Pair {
+    /// Lets what is inside reach beyond the outside, over IPv4: switches on forwarding in the
+    /// namespace of the outside (the same that was given to [`Pair::new`]) and replaces the address
+    /// of the inside in what leaves it. No program is needed for that. Firewalls may still refuse to
+    /// forward.
+    ///
+    /// Forwarding stays switched on in the present namespace (/proc/sys/net/ipv4/ip_forward), since
+    /// others may have come to need it.
+    ///
+    /// # Errors
+    /// Without CAP_NET_ADMIN there, and if the kernel has no nftables with NAT.
+    pub fn masquerade(&self, outside: Option<&Namespace>) -> Result<Masquerade> {
+        let inside = self.inside.ipv4;
+        let begin = || begin(inside);
+        outside.map_or_else(begin, |namespace| namespace.run(begin)?)
+    }
+}
+
+fn begin(inside: Ipv4Addr) -> Result<Masquerade> {
+    let switch = "/proc/sys/net/ipv4/ip_forward";
+    let what = || format!("cannot switch on forwarding by {switch}");
+    if fs::read_to_string(switch).context(what)?.trim() == "0" {
+        fs::write(switch, "1").context(what)?;
+    }
+    let what = "cannot add a masquerading rule to nftables";
+    let socket = add(inside).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::new(what, error),
+        _ => Error::new(what, error).advise(
+            "load the modules nf_tables, nft_chain_nat and nft_masq, on Linux 5.12 or newer",
+        ),
+    })?;
+    Ok(Masquerade { _socket: socket })
+}
+
+// Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. There is no crate for them without C code
+// or with a licence like ours.
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const NFTABLES: u16 = 10;
+const NEW_TABLE: u16 = NFTABLES << 8;
+const NEW_CHAIN: u16 = NFTABLES << 8 | 3;
+const NEW_RULE: u16 = NFTABLES << 8 | 6;
+const REQUEST: u16 = 1;
+const ACKNOWLEDGE: u16 = 4;
+const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
+const APPEND: u16 = 0x800;
+const NFPROTO_UNSPEC: u8 = 0;
+const NFPROTO_IPV4: u8 = 2;
+const OWNER: u32 = 2;
+const POSTROUTING: u32 = 4;
+/// NF_IP_PRI_NAT_SRC.
+const SOURCE_NAT: u32 = 100;
+/// NFT_REG_1.
+const REGISTER: u32 = 1;
+const NETWORK_HEADER: u32 = 1;
+/// Of the source address in an IPv4 header.
+const SOURCE: u32 = 12;
+const EQUAL: u32 = 0;
+const NESTED: u16 = 1 << 15;
+
+/// Adds one table, of which several with the same purpose may be there, under different names.
+fn add(inside: Ipv4Addr) -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_NETFILTER)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    let table = text(1, &format!("windward-{inside}"));
+    let hook = [number(1, POSTROUTING), number(2, SOURCE_NAT)].concat();
+    let chain = [table.clone(), text(3, "out"), nested(4, &hook), text(7, "nat")].concat();
+    let source =
+        [number(1, REGISTER), number(2, NETWORK_HEADER), number(3, SOURCE), number(4, 4)].concat();
+    let value = attribute(1, &inside.octets());
+    let compare = [number(1, REGISTER), number(2, EQUAL), nested(3, &value)].concat();
+    let expressions =
+        [expression("payload", &source), expression("cmp", &compare), expression("masq", &[])];
+    let rule = [table.clone(), text(2, "out"), nested(4, &expressions.concat())].concat();
+    let create = REQUEST | CREATE | ACKNOWLEDGE;
+    let owned = [table, number(2, OWNER)].concat();
+    let batch = [
+        message(BATCH_BEGIN, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]),
+        message(NEW_TABLE, create | EXCLUSIVE, NFPROTO_IPV4, 0, &owned),
+        message(NEW_CHAIN, create, NFPROTO_IPV4, 0, &chain),
+        message(NEW_RULE, create | APPEND, NFPROTO_IPV4, 0, &rule),
+        message(BATCH_END, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]),
+    ];
+    socket.send(&batch.concat(), 0)?;
+    // One answer each for table, chain and rule; all or nothing has been done.
+    let mut answers = 0;
+    while answers < 3 {
+        let (datagram, _) = socket.recv_from_full()?;
+        let mut rest = &datagram[..];
+        while let Some(code) = rest.get(16..20) {
+            let code = i32::from_ne_bytes([code[0], code[1], code[2], code[3]]);
+            if code != 0 {
+                return Err(io::Error::from_raw_os_error(-code));
+            }
+            answers += 1;
+            let length = u32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]) as usize;
+            rest = rest.get(length.next_multiple_of(4).max(4)..).unwrap_or_default();
+        }
+    }
+    Ok(socket)
+}
+
+/// A message with the header of netlink (netlink(7)) and that of netfilter.
+fn message(kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) -> Vec<u8> {
+    let length = 20 + attributes.len() as u32;
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend(kind.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    message.extend([0; 8]);
+    message.extend([family, 0]);
+    message.extend(resource.to_be_bytes());
+    message.extend(attributes);
+    message
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut attribute = (4 + value.len() as u16).to_ne_bytes().to_vec();
+    attribute.extend(kind.to_ne_bytes());
+    attribute.extend(value);
+    attribute.resize(attribute.len().next_multiple_of(4), 0);
+    attribute
+}
+
+fn nested(kind: u16, attributes: &[u8]) -> Vec<u8> {
+    attribute(kind | NESTED, attributes)
+}
+
+fn text(kind: u16, text: &str) -> Vec<u8> {
+    attribute(kind, &[text.as_bytes(), &[0]].concat())
+}
+
+fn number(kind: u16, value: u32) -> Vec<u8> {
+    attribute(kind, &value.to_be_bytes())
+}
+
+/// One element of the list that a rule is.
+fn expression(name: &str, attributes: &[u8]) -> Vec<u8> {
+    nested(1, &[text(1, name), nested(2, attributes)].concat())
+}
