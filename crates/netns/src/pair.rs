@@ -54,6 +54,10 @@ impl End {
 
 /// Two devices that are not connected: who has this carries packets from one to the other.
 ///
+/// Nothing is sent over them that no program has sent. But where the outside is a namespace that
+/// was there before, the kernel may repeat the last segments of connections over an earlier pair
+/// with the same addresses: measurements want a namespace of their own outside too.
+///
 /// The default routes inside lead to the device outside. Beyond it packets go only if the kernel
 /// outside forwards them and answers find back: see [`Pair::masquerade`].
 #[derive(Debug)]
