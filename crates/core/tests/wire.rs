@@ -353,3 +353,38 @@ fn forged_headers_do_nothing_that_lasts() {
         assert!(path.sender.is_done(), "{}: {:?}", protocol.name, path.now);
     }
 }
+
+/// Senders know nothing of the path at first, and say so by numbers beyond all others; an acknowledgment of two packets adds
+/// them up.
+#[test]
+fn what_senders_send_first_is_read_and_so_is_what_answers_it() {
+    for protocol in PROTOCOLS {
+        for delayed_acks in [None, Some(Duration::from_millis(40))] {
+            let config =
+                EndpointConfig { delayed_acks, initial_window: 2.0, ..EndpointConfig::default() };
+            let mut sender = Sender::new(protocol, &config, 1, "first");
+            let mut receiver = Receiver::new(&protocol.feedback, &config);
+            sender.offer_until(2);
+            let mut packet = Packet::default();
+            let mut answers = 0;
+            let check = |packet: &Packet, what: &str| {
+                let (read, _) = wire::decode(&encoded(packet))
+                    .unwrap_or_else(|error| panic!("{what} of {}: {error}", protocol.name));
+                assert_eq!(read.header, packet.header, "{what} of {}", protocol.name);
+            };
+            while sender.poll_transmit(Time::ZERO, &mut packet) {
+                check(&packet, "data");
+                if receiver.on_data(Time::ZERO, &mut packet) {
+                    check(&packet, "acknowledgment");
+                    answers += 1;
+                }
+            }
+            let at = receiver.next_timer();
+            if at != Time::NEVER && receiver.on_timer(at, &mut packet) {
+                check(&packet, "acknowledgment");
+                answers += 1;
+            }
+            assert!(answers > 0, "{}", protocol.name);
+        }
+    }
+}
