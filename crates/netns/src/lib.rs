@@ -4,8 +4,8 @@
 //! A [`Namespace`] is a network of its own for some threads and children. A [`Pair`] is two TUN
 //! devices with addresses and routes, one outside and one inside a namespace: what programs inside
 //! send comes out of one [`Tun`] here, and what is written into the other reaches the programs
-//! outside. What happens in between (queues, rates, delays) is somebody else's; [`Clock`] and
-//! [`wait`] tell them the time in the core's units.
+//! outside. What happens in between (queues, rates, delays) is somebody else's; a [`Poller`] waits
+//! for packets.
 //!
 //! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, also
 //! when this process is killed, and children made by [`Namespace::spawn`] die with it. Only names
@@ -64,10 +64,10 @@ mod user;
 pub use {
     child::{Inside, start_up},
     error::{Error, Result},
-    namespace::{Namespace, sweep},
+    namespace::{Namespace, Published, published, sweep},
     nat::Masquerade,
     pair::{End, Pair, PairOptions},
-    real_time::{Clock, prefer_this_thread, wait},
+    real_time::{Poller, prefer_this_thread},
     tun::{Received, ToSend, Tun},
     user::{Rights, become_root},
 };

@@ -1,19 +1,23 @@
 //! Network namespaces that this process has made.
 
+use std::fmt::Write;
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
+use rustix::fs::{fstat, stat};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{Context, Result};
 use crate::netlink::{Device, Netlink};
-use crate::resolver;
+use crate::resolver::{self, Files};
 
 /// A network of its own: devices, addresses, routes and ports apart from all others; at first
 /// nothing but a loopback device that is up.
@@ -25,8 +29,8 @@ use crate::resolver;
 #[derive(Debug)]
 pub struct Namespace {
     network: OwnedFd,
-    /// What programs inside read instead of /etc/resolv.conf.
-    resolv_conf: Option<String>,
+    /// What programs inside read instead of files.
+    files: Files,
     name: Option<PathBuf>,
 }
 
@@ -43,7 +47,7 @@ impl Namespace {
             loopback_up()?;
             present()
         })??;
-        Ok(Namespace { network, resolv_conf: None, name: None })
+        Ok(Namespace { network, files: Files::new(), name: None })
     }
 
     /// Runs `task` on a thread in this namespace and waits for it. Sockets made there stay there,
@@ -64,23 +68,33 @@ impl Namespace {
             .context(|| "cannot enter a network namespace")
     }
 
-    /// Brings the calling thread here and before its own /etc/resolv.conf, if one is
-    /// [set](Namespace::set_resolv_conf).
+    /// Brings the calling thread here and before its own files, if some are set.
     pub(crate) fn move_in(&self) -> Result<()> {
         self.enter()?;
-        self.resolv_conf.as_deref().map_or(Ok(()), resolver::replace)
+        resolver::replace(&self.files)
     }
 
     /// The same namespace, held once more, without the name.
     pub(crate) fn another(&self) -> io::Result<Self> {
         let network = self.network.try_clone()?;
-        Ok(Namespace { network, resolv_conf: self.resolv_conf.clone(), name: None })
+        Ok(Namespace { network, files: self.files.clone(), name: None })
     }
 
     /// What programs started from now on read as /etc/resolv.conf. It is bound over that file in
     /// a mount namespace that only they see.
     pub fn set_resolv_conf(&mut self, text: impl Into<String>) {
-        self.resolv_conf = Some(text.into());
+        self.files.insert(resolver::RESOLV_CONF.into(), text.into());
+    }
+
+    /// Lets programs started from now on know these names, in their /etc/hosts before what is in it
+    /// outside.
+    pub fn set_hosts<'a>(&mut self, hosts: impl IntoIterator<Item = (IpAddr, &'a str)>) {
+        let mut text = String::new();
+        for (address, name) in hosts {
+            let _ = writeln!(text, "{address} {name}");
+        }
+        text += &fs::read_to_string(resolver::HOSTS).unwrap_or_default();
+        self.files.insert(resolver::HOSTS.into(), text);
     }
 
     /// Makes name resolution work for programs started from now on, if it can be and has to:
@@ -91,7 +105,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If /etc/resolv.conf is there and cannot be read.
-    pub fn use_resolver(&mut self, gateway: std::net::IpAddr) -> Result<()> {
+    pub fn use_resolver(&mut self, gateway: IpAddr) -> Result<()> {
         let read = |path: &str| match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             other => other.map(Some).context(|| format!("cannot read {path}")),
@@ -99,22 +113,33 @@ impl Namespace {
         let Some(text) = read(resolver::RESOLV_CONF)? else { return Ok(()) };
         // The servers that systemd-resolved asks are an improvement, and no error if unreadable.
         let behind = read(resolver::BEHIND).unwrap_or_default();
-        self.resolv_conf = resolver::inside(&text, behind.as_deref(), gateway);
+        if let Some(inside) = resolver::inside(&text, behind.as_deref(), gateway) {
+            self.set_resolv_conf(inside);
+        }
         Ok(())
     }
 
-    /// Gives it a name that `ip netns` knows, under /run/netns, until it is dropped: the returned
-    /// path ends in `windward-`, the process, and `label`. Names of processes that are gone are
-    /// removed first.
+    /// Kills every process in it but this one, and says how many there were.
     ///
     /// # Errors
-    /// If it has a name, if `label` is not of letters, digits and dashes, or without the right
-    /// to mount.
+    /// If /proc cannot be read.
+    pub fn kill_all(&self) -> Result<usize> {
+        kill_inside(self.network.as_fd())
+    }
+
+    /// Gives it a name that `ip netns` and [`published`] know, under /run/netns, until it is
+    /// dropped: the returned path ends in `windward-`, the process, when that began, and `label`. What
+    /// processes that are gone have left is [swept](sweep) first. Files that are set later are not
+    /// seen by those who enter by name.
+    ///
+    /// # Errors
+    /// If it has a name, if `label` is not of letters, digits, dashes and underscores, or without the
+    /// right to mount.
     pub fn publish(&mut self, label: &str) -> Result<&Path> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if label.is_empty() || !label.chars().all(plain) || self.name.is_some() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput)).context(|| {
-                format!("cannot name a network namespace '{label}': letters, digits, dashes, once")
+                format!("cannot name a network namespace '{label}': letters, digits, dashes and underscores, once")
             });
         }
         sweep()?;
@@ -128,6 +153,12 @@ impl Namespace {
         if let Err(error) = mount_bind(source, &path) {
             let _ = fs::remove_file(&path);
             return Err(error).context(what);
+        }
+        self.name = Some(path.clone());
+        if !self.files.is_empty() {
+            let text = serde_json::to_string(&self.files).map_err(io::Error::from).context(what)?;
+            fs::create_dir_all(BESIDE).context(what)?;
+            fs::write(beside(&path), text).context(what)?;
         }
         Ok(self.name.insert(path))
     }
@@ -152,25 +183,87 @@ const NAMES: &str = "/run/netns";
 /// How ours begin.
 const OURS: &str = "windward-";
 
-/// Removes the names under /run/netns of processes that ended without doing so themselves.
+/// Where there is a file for each of these names that has [`Files`] of its own.
+const BESIDE: &str = "/run/windward";
+
+fn beside(path: &Path) -> PathBuf {
+    Path::new(BESIDE).join(path.file_name().unwrap_or_default())
+}
+
+/// A namespace that some process has [published](Namespace::publish).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The process, which may be gone.
+    pub process: u32,
+    /// When that began, in clock ticks since boot.
+    began: u64,
+    /// What it was published as.
+    pub label: String,
+    path: PathBuf,
+}
+
+impl Published {
+    /// Is the process that has published it still there?
+    pub fn is_alive(&self) -> bool {
+        // A process number comes back; together with the time of its start it does not.
+        started(self.process) == Some(self.began)
+    }
+
+    /// Brings the calling thread into it, for good, and before its files.
+    ///
+    /// # Errors
+    /// Without the rights, and if it has gone meanwhile.
+    pub fn enter(&self) -> Result<()> {
+        let what = || format!("cannot enter the network namespace {}", self.label);
+        let network = File::open(&self.path).context(what)?.into();
+        let files = match fs::read_to_string(beside(&self.path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Files::new(),
+            other => serde_json::from_str(&other.context(what)?)
+                .map_err(io::Error::from)
+                .context(what)?,
+        };
+        Namespace { network, files, name: None }.move_in()
+    }
+}
+
+/// The namespaces that were published, also by processes that are gone.
+///
+/// # Errors
+/// If /run/netns is there and cannot be read.
+pub fn published() -> Result<Vec<Published>> {
+    let entries = match fs::read_dir(NAMES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.context(|| format!("cannot read {NAMES}"))?,
+    };
+    let mut all: Vec<Published> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let mut parts = name.to_str()?.strip_prefix(OURS)?.splitn(3, '-');
+            Some(Published {
+                process: parts.next()?.parse().ok()?,
+                began: parts.next()?.parse().ok()?,
+                label: parts.next()?.to_owned(),
+                path: entry.path(),
+            })
+        })
+        .collect();
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(all)
+}
+
+/// Removes the names under /run/netns of processes that ended without doing so themselves, and kills
+/// what still runs in those namespaces.
 ///
 /// # Errors
 /// If that directory is there and cannot be read.
 pub fn sweep() -> Result<()> {
-    let entries = match fs::read_dir(NAMES) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.context(|| format!("cannot read {NAMES}"))?,
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(OURS)).and_then(|name| {
-            let mut parts = name.splitn(3, '-');
-            Some((parts.next()?.parse().ok()?, parts.next()?.parse::<u64>().ok()?))
-        });
-        // A process number comes back; together with the time of its start it does not.
-        if owner.is_some_and(|(process, began)| started(process) != Some(began)) {
-            forget(&entry.path());
+    for stale in published()?.into_iter().filter(|published| !published.is_alive()) {
+        // Only a namespace can be opened here whose name is still bound.
+        if let Ok(network) = File::open(&stale.path) {
+            let _ = kill_inside(network.as_fd());
         }
+        forget(&stale.path);
     }
     Ok(())
 }
@@ -179,6 +272,40 @@ fn forget(path: &Path) {
     // There is nobody to tell if it is gone already.
     let _ = unmount(path, UnmountFlags::DETACH);
     let _ = fs::remove_file(path);
+    let _ = fs::remove_file(beside(path));
+}
+
+/// Kills every process of which `network` is the namespace, but the calling one.
+fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
+    let what = || "cannot look for processes in a network namespace";
+    let file = fstat(network).context(what)?;
+    let ours = |path: PathBuf| {
+        stat(path.join("ns/net"))
+            .is_ok_and(|other| (other.st_dev, other.st_ino) == (file.st_dev, file.st_ino))
+    };
+    let mut killed = 0;
+    // What is started while we look is found by looking again.
+    for _ in 0..16 {
+        let mut found = 0;
+        for entry in fs::read_dir("/proc").context(what)?.flatten() {
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+            let Some(process) = number.and_then(Pid::from_raw) else { continue };
+            if process == getpid() || !ours(entry.path()) {
+                continue;
+            }
+            // Held before it is looked at once more, so that no other process takes its number.
+            let Ok(held) = pidfd_open(process, PidfdFlags::empty()) else { continue };
+            if ours(entry.path()) && pidfd_send_signal(&held, Signal::KILL).is_ok() {
+                found += 1;
+            }
+        }
+        killed += found;
+        if found == 0 {
+            break;
+        }
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(killed)
 }
 
 /// When a process was started, in clock ticks since boot; `None` if there is none (proc(5), field 22

@@ -19,12 +19,14 @@ pub struct PairOptions {
     pub tx_queue_len: u32,
     /// May the kernel hand over and take many packets at once? See [`Tun`].
     pub offload: bool,
+    /// Do default routes inside lead to the device there?
+    pub default_routes: bool,
 }
 
 impl Default for PairOptions {
-    /// 1500 bytes, 10,000 packets, no offload.
+    /// 1500 bytes, 10,000 packets, no offload, default routes.
     fn default() -> Self {
-        PairOptions { mtu: 1500, tx_queue_len: 10_000, offload: false }
+        PairOptions { mtu: 1500, tx_queue_len: 10_000, offload: false, default_routes: true }
     }
 }
 
@@ -58,7 +60,7 @@ impl End {
 /// was there before, the kernel may repeat the last segments of connections over an earlier pair
 /// with the same addresses: measurements want a namespace of their own outside too.
 ///
-/// The default routes inside lead to the device outside. Beyond it packets go only if the kernel
+/// The default routes inside, if asked for, lead to the device outside. Beyond it packets go only if the kernel
 /// outside forwards them and answers find back: see [`Pair::masquerade`].
 #[derive(Debug)]
 pub struct Pair {
@@ -99,7 +101,7 @@ impl Pair {
                 }
                 Err(error) => return Err(error),
                 Ok(ipv6) => {
-                    let inside_ipv6 = inside.claim(&block, 1, true)?;
+                    let inside_ipv6 = inside.claim(&block, 1, options.default_routes)?;
                     let both = ipv6 && inside_ipv6;
                     return Ok(Pair {
                         outside: outside.end(&block, 0, both),

@@ -1,68 +1,70 @@
-//! The time of this machine in the core's units, and waiting by it.
+//! Waiting, and running in time.
 
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::thread::set_current_timer_slack;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::Timespec;
 use thread_priority::unix::{
     RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
     thread_native_id,
 };
-use windward_core::units::{Duration, Time};
+use windward_core::units::Duration;
 
 use crate::error::{Context, Result};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Time since this was made, by a clock that nobody sets (CLOCK_MONOTONIC).
-#[derive(Debug, Clone, Copy)]
-pub struct Clock(u64);
+/// Waits for any of many files.
+pub struct Poller {
+    epoll: OwnedFd,
+    ready: Vec<Event>,
+}
 
-impl Clock {
-    /// A clock that shows zero.
-    pub fn new() -> Self {
-        Clock(Self::nanoseconds())
+impl Poller {
+    /// One that waits for nothing.
+    ///
+    /// # Errors
+    /// Without descriptors or memory.
+    pub fn new() -> Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC).context(|| "cannot make an epoll")?;
+        Ok(Poller { epoll, ready: Vec::with_capacity(64) })
     }
 
-    /// What it shows, to the nanosecond.
-    pub fn now(&self) -> Time {
-        Time::from_nanos(Self::nanoseconds() - self.0)
+    /// Waits for `file` too, which `number` will stand for: until it can be read, or has an error or an
+    /// end. The file must stay open for as long.
+    ///
+    /// # Errors
+    /// If the kernel knows no waiting for such files, or without memory.
+    pub fn add(&self, file: BorrowedFd<'_>, number: u64) -> Result<()> {
+        epoll::add(&self.epoll, file, EventData::new_u64(number), EventFlags::IN)
+            .context(|| "cannot wait for a file")
     }
 
-    fn nanoseconds() -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        // Counted from boot: never negative.
-        now.tv_sec as u64 * SECOND + now.tv_nsec as u64
+    /// Waits until one of them is ready, but no longer than `timeout`, nor when a signal comes. Gives
+    /// the numbers of some that are ready.
+    ///
+    /// # Errors
+    /// If the kernel has no memory left.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<impl Iterator<Item = u64>> {
+        // A span of this clock, rounded up: a little early would mean to wait twice.
+        let ns = timeout.as_ps().div_ceil(1000);
+        let timeout = Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ };
+        self.ready.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.ready.iter().map(|event| event.data.u64()))
     }
 }
 
-impl Default for Clock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Waits until one of `files` can be read (or has an error or an end), but no longer than `timeout`,
-/// nor when a signal comes. Says which can.
-///
-/// # Errors
-/// If the kernel has no memory left.
-pub fn wait<const N: usize>(
-    files: [BorrowedFd<'_>; N],
-    timeout: Option<Duration>,
-) -> io::Result<[bool; N]> {
-    let mut files = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
-    // A span of this clock, rounded up: a little early would mean to wait twice.
-    let timeout = timeout
-        .map(|timeout| timeout.as_ps().div_ceil(1000))
-        .map(|ns| Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ });
-    match poll(&mut files, timeout.as_ref()) {
-        Ok(_) => Ok(files.map(|file| !file.revents().is_empty())),
-        Err(rustix::io::Errno::INTR) => Ok([false; N]),
-        Err(error) => Err(error.into()),
+impl std::fmt::Debug for Poller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Poller({:?})", self.epoll)
     }
 }
 

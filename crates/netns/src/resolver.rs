@@ -1,5 +1,6 @@
-//! Names inside a namespace whose loopback device is not that of the resolver.
+//! Files that are others inside a namespace: what names resolve to, where the loopback device is not that of the resolver.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::net::IpAddr;
@@ -11,7 +12,11 @@ use rustix::mount::{
 
 use crate::error::{Context, Result};
 
+/// Texts by the path of what they stand for.
+pub(crate) type Files = BTreeMap<String, String>;
+
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
+pub(crate) const HOSTS: &str = "/etc/hosts";
 /// The servers that systemd-resolved asks.
 pub(crate) const BEHIND: &str = "/run/systemd/resolve/resolv.conf";
 
@@ -50,20 +55,28 @@ pub(crate) fn inside(text: &str, behind: Option<&str>, gateway: IpAddr) -> Optio
     Some(instead)
 }
 
-/// Puts `text` before /etc/resolv.conf for the calling thread and whom it starts, where there is
-/// that file.
-pub(crate) fn replace(text: &str) -> Result<()> {
-    let Ok(target) = fs::canonicalize(RESOLV_CONF) else { return Ok(()) };
-    let what = || format!("cannot replace {RESOLV_CONF} inside");
+/// Puts texts before files for the calling thread and whom it starts, where there are those files.
+pub(crate) fn replace(files: &Files) -> Result<()> {
+    let there: Vec<_> = files
+        .iter()
+        .filter_map(|(path, text)| Some((fs::canonicalize(path).ok()?, text)))
+        .collect();
+    if there.is_empty() {
+        return Ok(());
+    }
+    let what = || "cannot replace files inside".to_owned();
     unshare(CloneFlags::CLONE_NEWNS).context(what)?;
     // What is mounted from now on must not come out.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
         .context(what)?;
     mount("windward", PLACE, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")
         .context(what)?;
-    let file = format!("{PLACE}/resolv.conf");
-    fs::write(&file, text).context(what)?;
-    mount_bind(&file, &target).context(what)?;
+    for (number, (target, text)) in there.into_iter().enumerate() {
+        let what = || format!("cannot replace {} inside", target.display());
+        let file = format!("{PLACE}/{number}");
+        fs::write(&file, text).context(what)?;
+        mount_bind(&file, &target).context(what)?;
+    }
     unmount(PLACE, UnmountFlags::DETACH).context(what)
 }
 

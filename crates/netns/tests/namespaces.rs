@@ -15,7 +15,7 @@ mod linux {
     use std::fs;
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-    use std::os::fd::AsFd;
+    use std::os::fd::{AsFd, BorrowedFd};
     use std::os::unix::process::CommandExt;
     use std::panic::catch_unwind;
     use std::path::Path;
@@ -27,8 +27,8 @@ mod linux {
     use windward_core::units::Duration as Span;
     use windward_netns::packet::{Ecn, Header, mark, too_big};
     use windward_netns::{
-        Clock, Inside, Namespace, Pair, PairOptions, Received, Rights, ToSend, Tun, become_root,
-        start_up, sweep, wait,
+        Inside, Namespace, Pair, PairOptions, Poller, Published, Received, Rights, ToSend, Tun,
+        become_root, published, start_up, sweep,
     };
 
     const TESTS: &[(&str, fn())] = &[
@@ -45,6 +45,8 @@ mod linux {
         ("nested_pairs_reach_out_by_masquerading", nested_pairs_reach_out_by_masquerading),
         ("what_nobody_reads_is_counted", what_nobody_reads_is_counted),
         ("resolv_conf_is_replaced_inside_only", resolv_conf_is_replaced_inside_only),
+        ("names_and_files_are_for_others_too", names_and_files_are_for_others_too),
+        ("all_inside_is_killed", all_inside_is_killed),
         ("dropped_things_are_gone", dropped_things_are_gone),
         ("a_killed_child_leaves_nothing", a_killed_child_leaves_nothing),
         ("ctrl_c_ends_the_child_and_cleans_up", ctrl_c_ends_the_child_and_cleans_up),
@@ -76,11 +78,10 @@ mod linux {
         let mut failed = 0;
         for (name, test) in TESTS {
             if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
-                let clock = Clock::new();
                 let passed = catch_unwind(test).is_ok();
                 failed += usize::from(!passed);
                 let verdict = if passed { "ok" } else { "FAILED" };
-                println!("test {name} ... {verdict} ({:.2} s)", clock.now().as_secs_f64());
+                println!("test {name} ... {verdict}");
             }
         }
         println!("{failed} failed");
@@ -109,6 +110,19 @@ mod linux {
         panic!("not after 5 s: {what}");
     }
 
+    /// Waits until some of these files can be read, but no longer than `timeout`. Says which can.
+    fn wait<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Span>) -> [bool; N] {
+        let mut poller = Poller::new().unwrap();
+        for (number, file) in (0..).zip(files) {
+            poller.add(file, number).unwrap();
+        }
+        let mut which = [false; N];
+        for number in poller.wait(timeout.unwrap_or(Span::from_secs(100))).unwrap() {
+            which[number as usize] = true;
+        }
+        which
+    }
+
     /// Carries packets both ways, after `change`, while `task` runs.
     fn carrying<T>(
         pair: &Pair,
@@ -123,7 +137,7 @@ mod linux {
                 let mut to_send = ToSend::default();
                 loop {
                     let files = [ends[0].as_fd(), ends[1].as_fd(), end.as_fd()];
-                    let ready = wait(files, None).unwrap();
+                    let ready = wait(files, None);
                     for (from, to) in [(0, 1), (1, 0)] {
                         while ends[from].recv_many(&mut buffers[from]).is_ok() {
                             for packet in buffers[from].packets() {
@@ -147,7 +161,7 @@ mod linux {
 
     fn read_one(tun: &Tun) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 2000];
-        let [ready] = wait([tun.as_fd()], Some(Span::from_millis(2000))).unwrap();
+        let [ready] = wait([tun.as_fd()], Some(Span::from_millis(2000)));
         ready.then(|| {
             let length = tun.recv(&mut buffer).unwrap();
             buffer[..length].to_vec()
@@ -234,7 +248,7 @@ mod linux {
         let pair = Pair::new(Some(&outside), &inside, &PairOptions::default()).unwrap();
         let files = [pair.inside.tun.as_fd(), pair.outside.tun.as_fd()];
         // Longer than a first router solicitation or multicast report takes.
-        let ready = wait(files, Some(Span::from_millis(2500))).unwrap();
+        let ready = wait(files, Some(Span::from_millis(2500)));
         let first = |tun: &Tun| read_one(tun);
         let sent = if ready[0] { first(&pair.inside.tun) } else { None };
         let sent = sent.or_else(|| ready[1].then(|| first(&pair.outside.tun)).flatten());
@@ -430,6 +444,42 @@ mod linux {
         assert!(!fs::read_to_string("/proc/self/mounts").unwrap().contains("windward"));
     }
 
+    fn names_and_files_are_for_others_too() {
+        let mut inside = Namespace::new().unwrap();
+        inside.set_hosts([(IpAddr::from([198, 18, 7, 9]), "far")]);
+        inside.publish("by-name_1").unwrap();
+        let mine = |all: Vec<Published>| {
+            let of_mine = |p: &Published| p.process == std::process::id() && p.label == "by-name_1";
+            all.into_iter().find(of_mine)
+        };
+        let found = mine(published().unwrap()).unwrap();
+        assert!(found.is_alive());
+        // As another process would: it has only the name.
+        let entered = found.clone();
+        let there = thread::spawn(move || {
+            entered.enter().unwrap();
+            let hosts = fs::read_to_string("/etc/hosts").unwrap();
+            (devices(), hosts.lines().next().unwrap().to_owned())
+        });
+        assert_eq!(there.join().unwrap(), (["lo".into()].into(), "198.18.7.9 far".into()));
+        let outside = fs::read_to_string("/etc/hosts").unwrap();
+        assert!(!outside.contains("198.18.7.9"));
+        drop(inside);
+        assert_eq!(mine(published().unwrap()), None);
+        let gone = thread::spawn(move || found.enter().unwrap_err().to_string());
+        assert!(gone.join().unwrap().contains("cannot enter the network namespace by-name_1"));
+    }
+
+    fn all_inside_is_killed() {
+        let inside = Namespace::new().unwrap();
+        // Started by the child and left behind by it.
+        let script = "sleep 1000 & sleep 1000 & exit 3";
+        let mut child = inside.spawn("sh", |sh| sh.args(["-c", script])).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+        assert_eq!(inside.kill_all().unwrap(), 2);
+        assert_eq!(inside.kill_all().unwrap(), 0);
+    }
+
     fn dropped_things_are_gone() {
         let before = devices();
         let (mut inside, pair) = make(&PairOptions::default());
@@ -469,11 +519,11 @@ mod linux {
         let before = devices();
         let (inside, pair) = make(&PairOptions::default());
         let mut child = inside.spawn("sleep", |sleep| sleep.arg("1000")).unwrap();
-        let [ended] = wait([child.as_fd()], Some(Span::from_millis(50))).unwrap();
+        let [ended] = wait([child.as_fd()], Some(Span::from_millis(50)));
         assert!(!ended);
         let status = Command::new("kill").args(["-9", &child.id().to_string()]).status().unwrap();
         assert!(status.success());
-        let [ended] = wait([child.as_fd()], Some(Span::from_millis(5000))).unwrap();
+        let [ended] = wait([child.as_fd()], Some(Span::from_millis(5000)));
         assert!(ended, "its end is told to who polls");
         assert_eq!(Inside::exit_code(child.wait().unwrap()), 128 + 9);
         child.kill().unwrap();

@@ -122,6 +122,8 @@ pub struct FlowKind {
     pub start: (Time, Time),
     /// The application stops offering data at this instant.
     pub stop: Option<Time>,
+    /// Where its data comes from and goes to, of the nodes of a general graph; other topologies name none.
+    pub nodes: Option<[String; 2]>,
 }
 
 /// What a flow sends.

@@ -75,7 +75,7 @@ impl Flow {
     pub(super) fn new(spec: &FlowSpec, route: Route, scenario: &Scenario, snapshots: bool) -> Self {
         let seed = scenario.seed;
         let FlowSpec { name, group, kind, .. } = spec;
-        let FlowKind { traffic, start, stop } = &**kind;
+        let FlowKind { traffic, start, stop, .. } = &**kind;
         let mut stream = Stream::new(seed, "start", name);
         let start = {
             let (low, high) = (start.0.since(Time::ZERO), start.1.since(Time::ZERO));

@@ -119,6 +119,8 @@ pub struct LinkSnapshot {
     pub dropped: u64,
     /// Packets destroyed by the channel so far.
     pub corrupted: u64,
+    /// Packets marked by the queue or its router so far.
+    pub marked: u64,
     /// Bytes put on the wire so far.
     pub sent_bytes: u64,
     /// The value that its router sends out to the flows, if it does.
@@ -379,6 +381,7 @@ impl Simulation {
             arrived: hop.books.arrived(),
             dropped: looked_at.dropped,
             corrupted: looked_at.corrupted,
+            marked: hop.link.marked(),
             sent_bytes: hop.sent_bytes(self.now),
             signal: match &hop.link {
                 Link::Fifo(_) => None,
@@ -1034,6 +1037,18 @@ impl Simulation {
         for foreign in self.foreign.iter_mut().flatten() {
             foreign.end_warmup(now);
         }
+    }
+
+    /// Adds up what has been until now, as if the scenario had been that long. A run that has not come to the end of its warm-up
+    /// has no figures of flows. Begun as [`Simulation::changeable`] it counts nothing that still waits; what is on a wire counts as
+    /// delivered.
+    pub fn stop(mut self) -> Outcome {
+        // A run without length has no rates either.
+        self.window.until = self.now.max(Time::from_ps(1));
+        if self.window.from >= self.window.until {
+            self.window.from = Time::ZERO;
+        }
+        self.finish()
     }
 
     /// Runs to the end and adds up.

@@ -96,7 +96,7 @@ impl Scenario {
 
     fn flow(&self, flow: &FlowSpec) -> Check {
         let FlowSpec { group, forward, reverse, bottleneck, kind, .. } = flow;
-        let FlowKind { traffic, start, stop } = &**kind;
+        let FlowKind { traffic, start, stop, nodes: _ } = &**kind;
         check(*group < self.groups.len(), || format!("there is no group {group}"))?;
         check(!forward.is_empty(), || "its data crosses no link".to_owned())?;
         self.route(forward)?;

@@ -68,8 +68,10 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
             let named = group.section.read("bottleneck", named)?;
             Ok(named.unwrap_or(route.bottleneck))
         };
-        let mut kind =
-            FlowKind { traffic: group.traffic.clone(), start: group.start, stop: group.stop };
+        let node = |key| group.section.read(key, Field::name);
+        let nodes = node("from")?.zip(node("to")?).map(|(from, to)| [from.into(), to.into()]);
+        let traffic = group.traffic.clone();
+        let mut kind = FlowKind { traffic, start: group.start, stop: group.stop, nodes };
         if let (Some(plan), Some(first)) = (&group.arrivals, routes.first()) {
             let rate = links.wire(at(first)?).rate.mean();
             let (of_each, expected) =
