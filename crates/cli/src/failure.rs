@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// Ctrl-C. Exit status 130, as shells have it.
     Interrupted,
+    /// A program that was run ended with this status, and has said why. So does this one.
+    Command(u8),
     /// Whoever read standard output has read enough (`| head`). Not an error.
     ReaderLeft,
 }
@@ -32,6 +34,7 @@ impl Failure {
             Failure::Input(message) => (message, 2),
             Failure::Failed(message) => (message, 1),
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
+            Failure::Command(status) => return status,
             Failure::ReaderLeft => return 0,
         };
         eprintln!("error: {}", printable(&message));
@@ -84,6 +87,13 @@ impl From<LabError> for Failure {
             }
             LabError::Cancelled => Failure::Interrupted,
         }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl From<windward_netns::Error> for Failure {
+    fn from(error: windward_netns::Error) -> Self {
+        Failure::Failed(error.to_string())
     }
 }
 

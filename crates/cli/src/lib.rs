@@ -18,19 +18,29 @@ mod clock;
 mod compare_logs;
 mod drive;
 mod effort;
+#[cfg(target_os = "linux")]
+mod emulate;
+#[cfg(target_os = "linux")]
+mod emulation;
 mod evaluate;
 mod explain;
 mod failure;
 mod list;
+#[cfg(target_os = "linux")]
+mod live;
 mod output;
 mod pages;
 mod progress;
 mod python;
 mod qlog;
+#[cfg(target_os = "linux")]
+mod replay;
 mod reproduce;
 mod run;
 mod scenario_args;
 mod script;
+#[cfg(target_os = "linux")]
+mod shell;
 mod signals;
 mod sweep;
 mod trace;
@@ -76,6 +86,14 @@ enum Command {
     Evaluate(evaluate::Args),
     CompareLogs(compare_logs::Args),
     Script(script::Args),
+    #[cfg(target_os = "linux")]
+    Shell(shell::Args),
+    #[cfg(target_os = "linux")]
+    Emulate(emulate::Args),
+    #[cfg(target_os = "linux")]
+    Exec(emulate::ExecArgs),
+    #[cfg(target_os = "linux")]
+    Replay(replay::Args),
     Bench(bench::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
@@ -85,9 +103,12 @@ enum Command {
 /// The stacks that scenario files may name; none without the feature `stacks`.
 pub fn stacks() -> Stacks {
     #[cfg(feature = "stacks")]
-    return windward_stacks::all();
+    let stacks = windward_stacks::all();
     #[cfg(not(feature = "stacks"))]
-    Stacks::none()
+    let stacks = Stacks::none();
+    let why =
+        "its packets come from programs, on a real clock: use windward shell or windward emulate";
+    stacks.refusing([("outside:port".to_owned(), why)])
 }
 
 /// Does what the arguments say, of which the first is the name of the program, and gives the exit
@@ -101,9 +122,13 @@ pub fn main(
 ) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = Cli::try_parse_from(&args).unwrap_or_else(|error| refuse(&error));
+    let rights = match rights(cli.command.as_ref()) {
+        Ok(rights) => rights,
+        Err(failure) => return failure.report(),
+    };
     signals::install();
     let arguments = args.into_iter().skip(1).collect();
-    match dispatch(cli, &Python { interpreter: python, load, arguments }) {
+    match dispatch(cli, rights, &Python { interpreter: python, load, arguments }) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
@@ -120,7 +145,29 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-fn dispatch(cli: Cli, python: &Python<'_>) -> Result<(), Failure> {
+/// What the process may do.
+#[cfg(target_os = "linux")]
+type Rights = windward_netns::Rights;
+/// There is nothing to know.
+#[cfg(not(target_os = "linux"))]
+type Rights = ();
+
+/// Sees to it that commands which make namespaces may, while there is no thread yet.
+#[cfg(target_os = "linux")]
+fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
+    match command {
+        Some(Command::Shell(_) | Command::Emulate(_)) => Ok(windward_netns::become_root()?),
+        _ => Ok(Rights::OfRoot),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rights(_: Option<&Command>) -> Result<Rights, Failure> {
+    Ok(())
+}
+
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "for commands of Linux"))]
+fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure> {
     let quiet = cli.quiet;
     match cli.command {
         None => output::print(&Cli::command().render_long_help().to_string()),
@@ -132,6 +179,14 @@ fn dispatch(cli: Cli, python: &Python<'_>) -> Result<(), Failure> {
         Some(Command::Evaluate(args)) => evaluate::evaluate(&args, quiet, python),
         Some(Command::CompareLogs(args)) => compare_logs::compare_logs(&args, quiet),
         Some(Command::Script(args)) => script::script(&args),
+        #[cfg(target_os = "linux")]
+        Some(Command::Shell(args)) => shell::shell(&args, rights, quiet),
+        #[cfg(target_os = "linux")]
+        Some(Command::Emulate(args)) => emulate::emulate(&args, quiet),
+        #[cfg(target_os = "linux")]
+        Some(Command::Exec(args)) => emulate::exec(&args),
+        #[cfg(target_os = "linux")]
+        Some(Command::Replay(args)) => replay::replay(&args),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),

@@ -85,6 +85,20 @@ impl Table {
         text
     }
 
+    /// For a pipe: a line for each row that names every cell, each beginning with `prefix`.
+    pub(crate) fn lines(&self, prefix: &str) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            text += prefix;
+            for ((heading, _), cell) in self.columns.iter().zip(row) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "  {heading} {cell}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
     /// For a document.
     pub(crate) fn markdown(&self) -> String {
         let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
@@ -167,6 +181,10 @@ mod tests {
             "name     sent  note\n\
              a       12345\n\
              longer      1  x\n"
+        );
+        assert_eq!(
+            table.lines("3 s"),
+            "3 s  name a  sent 12345  note \n3 s  name longer  sent 1  note x\n"
         );
         assert_eq!(
             table.markdown(),

@@ -56,14 +56,15 @@ pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
 }
 
 /// A chart and the folder that it goes into.
-struct Plot {
-    chart: RunChart,
+#[derive(Debug)]
+pub(crate) struct Plot {
+    pub(crate) chart: RunChart,
     file: String,
     dir: OutputDir,
 }
 
 impl Plot {
-    fn create(path: &Path, scenario: &Scenario) -> Result<Self, Failure> {
+    pub(crate) fn create(path: &Path, scenario: &Scenario) -> Result<Self, Failure> {
         if path.is_dir() {
             return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
         }
@@ -77,7 +78,7 @@ impl Plot {
         })
     }
 
-    fn commit(mut self, title: &str, outcome: &Outcome) -> Result<(), Failure> {
+    pub(crate) fn commit(mut self, title: &str, outcome: &Outcome) -> Result<(), Failure> {
         let svg = self.chart.svg(title, outcome);
         self.dir.write(&self.file, |out| out.write_all(svg.as_bytes()))?;
         Ok(self.dir.commit()?)
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     if args.json {
         return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
     }
-    output::print(&summary(&scenario, &outcome, cpu_s))
+    output::print(&summary(&scenario, &outcome, cpu_s, "simulated"))
 }
 
 /// Who looks at a run on its way.
@@ -172,10 +173,15 @@ pub(crate) fn simulate(
     Ok((sim.finish(), trace))
 }
 
-/// The outcome for people.
-fn summary(scenario: &Scenario, outcome: &Outcome, cpu_s: f64) -> String {
+/// The outcome for people, of a run that was `simulated` or the like.
+pub(crate) fn summary(
+    scenario: &Scenario,
+    outcome: &Outcome,
+    cpu_s: f64,
+    simulated: &str,
+) -> String {
     let mut text = format!(
-        "{} simulated, figures after the first {}, seed {}\n\n",
+        "{} {simulated}, figures after the first {}, seed {}\n\n",
         seconds(outcome.duration.as_secs_f64()),
         seconds(outcome.warmup.as_secs_f64()),
         outcome.seed,

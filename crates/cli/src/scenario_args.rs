@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::printable;
@@ -46,20 +47,33 @@ impl ScenarioArgs {
 }
 
 impl Changes {
+    /// All changes, keys and values.
+    pub(crate) fn list(&self) -> Vec<(String, String)> {
+        let duration =
+            self.duration.iter().map(|duration| ("duration".to_owned(), duration.clone()));
+        let seed = self.seed.iter().map(|seed| ("seed".to_owned(), seed.to_string()));
+        self.set.iter().cloned().chain(duration).chain(seed).collect()
+    }
+
     /// Changes the file and checks the scenario it then describes; prints its warnings.
     pub(crate) fn apply(&self, mut file: ScenarioFile) -> Result<Scenario, Failure> {
-        for (key, value) in &self.set {
-            file.set(key, value)?;
-        }
-        if let Some(duration) = &self.duration {
-            file.set("duration", duration)?;
-        }
-        if let Some(seed) = self.seed {
-            file.set("seed", &seed.to_string())?;
+        for (key, value) in self.list() {
+            file.set(&key, &value)?;
         }
         let scenario = file.build()?;
         warn(scenario.warnings.iter().map(String::as_str));
         Ok(scenario)
+    }
+}
+
+impl Changes {
+    /// How long the run is to last, if anything says so here.
+    pub(crate) fn duration(&self) -> Result<Option<Duration>, Failure> {
+        let parse = |text: &String| {
+            let wrong = |error| Failure::Input(format!("--duration {text}: {error}"));
+            text.parse::<Duration>().map_err(wrong)
+        };
+        self.duration.as_ref().map(parse).transpose()
     }
 }
 

@@ -9,8 +9,9 @@ use std::io;
 use hdrhistogram::Histogram;
 
 use windward_core::units::{Duration, Time};
-use windward_sim::Simulation;
+use windward_sim::scenario::MAX_DURATION;
 use windward_sim::stack::{Codepoint, End};
+use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Clock;
 use crate::port::Port;
@@ -33,6 +34,14 @@ pub trait Outside {
     /// What ends the emulation. That there is no room is no error: a packet is lost then, as it would be outside.
     fn write(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()>;
 
+    /// What was written and kept back goes out now.
+    ///
+    /// # Errors
+    /// As of [`Outside::write`].
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Sleeps until something comes, but for `most` at most; returns whether to go on.
     ///
     /// # Errors
@@ -44,10 +53,23 @@ pub trait Outside {
 #[derive(Debug, Clone)]
 pub struct Lateness(Histogram<u64>);
 
+impl Default for Lateness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Lateness {
-    fn new() -> Self {
+    /// Of no packets.
+    pub fn new() -> Self {
         // 1 ns to a minute, three digits: 200 kB. These bounds are in order.
         Lateness(Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds are in order"))
+    }
+
+    /// Counts the packets of another run too.
+    pub fn add(&mut self, other: &Lateness) {
+        // Both have the same bounds.
+        let _ = self.0.add(&other.0);
     }
 
     fn note(&mut self, late: Duration) {
@@ -77,10 +99,24 @@ impl Lateness {
     }
 }
 
+/// Makes of a scenario what is emulated: all of it counts, there is no warm-up. One that `is_open` goes on for as long as somebody wants, unless transfers come by themselves in it, which
+/// are drawn before it begins.
+///
+/// Whoever runs it begins with [`Simulation::changeable`] and ends with [`Simulation::stop`], so that nothing counts that is still to come.
+pub fn prepare(scenario: &mut Scenario, is_open: bool) {
+    scenario.warmup = Duration::ZERO;
+    let arrivals = scenario.flows.iter().any(|flow| flow.kind.traffic.arrivals().is_some());
+    if is_open && !arrivals {
+        scenario.duration = MAX_DURATION;
+    }
+}
+
 /// The longest sleep: whoever asks to stop is heard within it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// The most that a simulation which is behind the clock catches up with at once, for the same reason.
+const LONGEST_STEP: Duration = Duration::from_millis(10);
 
-/// Runs `simulation` as `clock` goes, until the outside says stop or `until`. Each of `ports` has the number of its flow.
+/// Runs `simulation` as `clock` goes, until the outside says stop or `until`; one that is too slow for the clock stays behind it. Each of `ports` has the number of its flow.
 ///
 /// # Errors
 /// Those of the outside.
@@ -111,6 +147,12 @@ pub fn run_recorded<W: io::Write>(
     let mut woken = vec![[false; 2]; ports.len()];
     loop {
         let now = clock.now().min(until);
+        while simulation.now() + LONGEST_STEP < now {
+            simulation.advance(simulation.now() + LONGEST_STEP);
+            if !outside.wait(Duration::ZERO)? {
+                return Ok(lateness);
+            }
+        }
         simulation.advance(now);
         if let Some(recorder) = &mut recorder {
             recorder.begin_batch();
@@ -130,6 +172,7 @@ pub fn run_recorded<W: io::Write>(
                 port.recycle(packet);
             }
         }
+        outside.flush()?;
         if now >= until {
             return Ok(lateness);
         }

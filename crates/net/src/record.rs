@@ -31,10 +31,16 @@ const LONGEST: u32 = 1 << 20;
 /// What a record is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The scenario file, as it was after whatever was set on the command line.
+    /// The path of the scenario file: traces that it names are looked for in its folder.
+    pub name: String,
+    /// What it said.
     pub scenario: String,
-    /// The seed of the run.
-    pub seed: u64,
+    /// What was changed of it since, keys and values in order.
+    pub changes: Vec<(String, String)>,
+    /// Did the run go on for as long as somebody wanted, whatever the file says?
+    pub is_open: bool,
+    /// Stands for what the trace files held.
+    pub traces: u64,
     /// Of each packet so many bytes are kept at most.
     pub kept: u32,
 }

@@ -60,6 +60,11 @@ impl Outside for Script<'_> {
     }
 }
 
+fn header_of(text: &str) -> Header {
+    let (name, scenario) = ("test.toml".to_owned(), text.to_owned());
+    Header { name, scenario, changes: Vec::new(), is_open: false, traces: 0, kept: 0 }
+}
+
 /// When, where and what, with its codepoint.
 type Event = (Time, End, Vec<u8>, Codepoint);
 
@@ -204,7 +209,7 @@ fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
     let coming = coming.take_while(|(at, ..)| *at < until).collect();
     let clock = Hand::default();
     let mut outside = Script { clock: &clock, coming, out: Vec::new() };
-    let header = Header { scenario: BUSY.to_owned(), seed: 3, kept };
+    let header = Header { kept, ..header_of(BUSY) };
     let mut record = Vec::new();
     let mut recorder = Recorder::begin(&mut record, header).unwrap();
     let recorded = Some(&mut recorder);
@@ -295,7 +300,7 @@ fn a_full_disk_ends_the_record_and_not_the_emulation() {
     let coming =
         (1..90).map(|n| (ms(10 * n), End::Sender, vec![0; 100], Codepoint::NotEct)).collect();
     let mut outside = Script { clock: &clock, coming, out: Vec::new() };
-    let header = Header { scenario: LINK.to_owned(), seed: 1, kept: 1500 };
+    let header = Header { kept: 1500, ..header_of(LINK) };
     let mut recorder = Recorder::begin(Full(1000), header).unwrap();
     let recorded = Some(&mut recorder);
     emulate::run_recorded(&mut simulation, &ports, &mut outside, &&clock, ms(1000), recorded)

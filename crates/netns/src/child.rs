@@ -131,6 +131,17 @@ impl Inside {
         }
     }
 
+    /// Asks it to end (SIGTERM), if it has not.
+    ///
+    /// # Errors
+    /// If the child has other rights than this process.
+    pub fn terminate(&self) -> Result<()> {
+        match pidfd_send_signal(&self.process, Signal::TERM) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            other => other.context(|| format!("cannot end the process {}", self.id)),
+        }
+    }
+
     /// Waits until it ends, and says how it did.
     ///
     /// # Errors

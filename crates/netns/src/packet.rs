@@ -182,6 +182,38 @@ fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
+/// The fragments that a router makes of an IPv4 packet that is larger than `mtu` and may be fragmented
+/// (RFC 791 section 3.2); none of any other packet. Options that are for the first fragment alone are
+/// in all of them.
+pub fn fragments(packet: &[u8], mtu: u16) -> Vec<Vec<u8>> {
+    let Ok(header) = Header::parse(packet) else { return Vec::new() };
+    let Header { header_len, total_len, .. } = header;
+    // A fragment carries multiples of 8 bytes, but for the last.
+    let room = usize::from(mtu).saturating_sub(header_len) / 8 * 8;
+    if header.dont_fragment || total_len <= usize::from(mtu) || room == 0 {
+        return Vec::new();
+    }
+    let offset = word(packet, 6) & 0x1fff;
+    let more = word(packet, 6) & 0x2000;
+    let payload = &packet[header_len..total_len];
+    let last = payload.len().div_ceil(room) - 1;
+    let mut all = Vec::with_capacity(last + 1);
+    for (number, piece) in payload.chunks(room).enumerate() {
+        let mut fragment = packet[..header_len].to_vec();
+        let length = (header_len + piece.len()) as u16;
+        let place = offset.saturating_add((number * room / 8) as u16) & 0x1fff;
+        let more = if number < last { 0x2000 } else { more };
+        fragment[2..4].copy_from_slice(&length.to_be_bytes());
+        fragment[6..8].copy_from_slice(&(more | place).to_be_bytes());
+        fragment[10..12].fill(0);
+        let sum = checksum(&fragment);
+        fragment[10..12].copy_from_slice(&sum.to_be_bytes());
+        fragment.extend_from_slice(piece);
+        all.push(fragment);
+    }
+    all
+}
+
 /// What a router answers whose next link has too small an MTU for `packet`: "fragmentation needed"
 /// (RFC 792, with the MTU by RFC 1191) or "packet too big" (RFC 4443 section 3.2), from `ipv4` or
 /// `ipv6`.
@@ -312,6 +344,30 @@ fn v6_payload(packet: &[u8]) -> Option<(u8, usize)> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_ipv4_packet_is_cut_at_multiples_of_eight_bytes() {
+        let payload: Vec<u8> = (0..100).collect();
+        // 20 bytes of header and 48 of 50 that there is room for: 48, 48, 4.
+        let pieces = fragments(&v4(0, 0, 17, &payload), 70);
+        let of = |piece: &Vec<u8>| (word(piece, 2), word(piece, 6), piece[20..].to_vec());
+        assert_eq!(
+            pieces.iter().map(of).collect::<Vec<_>>(),
+            [
+                (68, 0x2000, payload[..48].to_vec()),
+                (68, 0x2000 | 6, payload[48..96].to_vec()),
+                (24, 12, payload[96..].to_vec()),
+            ]
+        );
+        assert!(pieces.iter().all(|piece| checksum(&piece[..20]) == 0));
+        // A fragment in the middle of another packet keeps its place and what follows.
+        let again = fragments(&pieces[1], 44);
+        let places: Vec<u16> = again.iter().map(|piece| word(piece, 6)).collect();
+        assert_eq!(places, [0x2000 | 6, 0x2000 | 9]);
+        assert!(fragments(&v4(0, 0x4000, 17, &payload), 70).is_empty(), "it must not be");
+        assert!(fragments(&v4(0, 0, 17, &payload), 120).is_empty(), "it fits");
+        assert!(fragments(&v4(0, 0, 17, &payload), 27).is_empty(), "there is no room for any");
+    }
 
     const US4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
     const US6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);

@@ -62,8 +62,38 @@ pub struct RunRecord<'a> {
     /// CPU time of the run, seconds; absent unless somebody measured it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
+    /// How well a clock was kept; absent of what ran in virtual time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<EmulationRecord>,
     /// Hexadecimal, since JSON's numbers are not that precise everywhere.
     pub fingerprint: String,
+}
+
+/// How a run on a real clock kept it, over the packets that went out to programs outside.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EmulationRecord {
+    /// Says little if not: more than one packet in a hundred was late by more than a millisecond.
+    pub usable: bool,
+    /// Packets that went out.
+    pub packets: u64,
+    /// Half of them were no later than this, seconds.
+    pub late_p50_s: f64,
+    /// 99 of a hundred were no later than this, seconds.
+    pub late_p99_s: f64,
+    /// The latest, seconds.
+    pub late_max_s: f64,
+    /// The share that was late by more than a millisecond.
+    pub late_share: f64,
+    /// Did the thread that moved the packets run in real time (SCHED_FIFO)?
+    pub real_time: bool,
+    /// Packets larger than the ports let through.
+    pub too_big: u64,
+    /// Packets that were none of IP.
+    pub malformed: u64,
+    /// Packets that the kernel did not take.
+    pub refused: u64,
+    /// Packets that the kernel dropped because they were not read in time.
+    pub overflow: u64,
 }
 
 /// One flow: see [`FlowOutcome`].
@@ -282,6 +312,7 @@ impl<'a> RunRecord<'a> {
             packet_hops: outcome.packet_hops,
             events: outcome.events,
             cpu_s: None,
+            emulation: None,
             fingerprint: fingerprint(outcome),
         }
     }
@@ -290,6 +321,12 @@ impl<'a> RunRecord<'a> {
     #[must_use]
     pub fn with_cpu_time(self, seconds: f64) -> Self {
         RunRecord { cpu_s: Some(seconds), ..self }
+    }
+
+    /// The same, of a run on a real clock.
+    #[must_use]
+    pub fn with_emulation(self, emulation: EmulationRecord) -> Self {
+        RunRecord { emulation: Some(emulation), ..self }
     }
 
     /// As indented JSON, without a line break at the end. What is no number, as the mean of
@@ -301,6 +338,11 @@ impl<'a> RunRecord<'a> {
 }
 
 impl RunRecord<'_> {
+    /// As [`RunRecord::to_json`], in one line.
+    pub fn to_json_line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// Writes `run.json`, and `run-flows.csv`, `run-groups.csv` and `run-links.csv` with a row for
     /// each of its rows, its fields as columns; an absent one is an empty cell. `run-transfers.csv` is
     /// there if transfers came by themselves.

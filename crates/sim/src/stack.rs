@@ -71,11 +71,18 @@ impl Stacks {
         self.all.iter()
     }
 
+    /// The same, and one more.
+    #[must_use]
+    pub fn with(self, stack: Arc<dyn Stack>) -> Self {
+        let all = self.iter().cloned().chain([stack]).collect();
+        Stacks { all, ..self }
+    }
+
     /// The same, with names that somebody may look for in vain, and why there is no such stack, as the
     /// end of a sentence.
     #[must_use]
     pub fn refusing(self, names: impl IntoIterator<Item = (String, &'static str)>) -> Self {
-        Stacks { refused: names.into_iter().collect(), ..self }
+        Stacks { refused: self.refused.iter().cloned().chain(names).collect(), ..self }
     }
 
     /// Why there is no stack of that name, if it is known.

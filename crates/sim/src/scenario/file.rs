@@ -141,7 +141,8 @@ impl ScenarioFile {
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,
     /// `dumbbell.bottleneck.rate`, `flows.lossy.protocol` (the flows of group `lossy`),
-    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`.
+    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`. The key `flows.+` adds a group of flows,
+    /// whose table is the value, and `links.+` a link.
     ///
     /// The value is TOML if it parses as such, otherwise a string.
     ///

@@ -98,15 +98,25 @@ impl Change<'_> {
         }
     }
 
-    /// In the items that the next part of the key selects: `*`, a name, or a number from 0.
+    /// In the items that the next part of the key selects: `*`, a name, or a number from 0; `+` is one more.
     fn in_items(
         &self,
-        items: &mut [Node],
+        items: &mut Vec<Node>,
         keys: Keys,
         by: &str,
         array: &str,
         rest: &str,
     ) -> Result<()> {
+        if rest == "+" {
+            if !matches!(self.value.value, Value::Table(_)) {
+                let wrong = format!("one more of `{array}` is a table");
+                return Err(self
+                    .error(wrong)
+                    .with_help(format!("write {array}.+={{ KEY = VALUE }}")));
+            }
+            items.push(self.value.clone());
+            return Ok(());
+        }
         let (wanted, Some(rest)) = split(rest) else {
             return Err(self
                 .error(format!("which key of `{array}`?"))

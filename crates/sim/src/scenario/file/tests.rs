@@ -210,6 +210,22 @@ fn datagrams_need_no_way_back() {
 }
 
 #[test]
+fn set_adds_one_more() {
+    let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
+    let before = file.build().unwrap().flows.len();
+    file.set("flows.+", "{ group = 'more', count = 2, protocol = 'cubic' }").unwrap();
+    file.set("flows.more.protocol", "newreno").unwrap();
+    let scenario = file.build().unwrap();
+    assert_eq!(scenario.flows.len(), before + 2);
+    assert_eq!(scenario.flows[before].kind.traffic.protocol_name(), "newreno");
+    let error = file.set("flows.+", "cubic").unwrap_err().to_string();
+    assert!(error.contains("one more of `flows` is a table"), "{error}");
+    // What is unknown in it is found when the scenario is built.
+    file.set("flows.+", "{ group = 'other', protcol = 'cubic' }").unwrap();
+    assert!(file.build().unwrap_err().to_string().contains("protcol"));
+}
+
+#[test]
 fn set_changes_adds_and_selects() {
     let s = with(
         FIRST,

@@ -1,0 +1,141 @@
+//! `windward emulate` and `windward exec`: a scenario on a real clock, with a network namespace for
+//! each node that has a port.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use windward_core::units::Time;
+use windward_net::testbed;
+use windward_netns::{Published, published, sweep};
+use windward_sim::scenario::file::ScenarioFile;
+
+use crate::emulation::{Emulation, Source, Telling, Until};
+use crate::failure::Failure;
+use crate::live::Style;
+use crate::output;
+use crate::scenario_args::Changes;
+use crate::signals;
+
+/// Run a scenario on a real clock, with a network namespace for each node that has a port
+///
+/// A port is a flow with protocol = "outside:port". Programs are run at its ends by `windward exec`;
+/// all other flows are simulated beside them, in the same queues. It ends with the scenario, or by
+/// Ctrl-C.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The scenario, a TOML file; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    changes: Changes,
+
+    #[command(flatten)]
+    telling: Telling,
+}
+
+pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
+    let source = Source {
+        name: ScenarioFile::name(&args.file),
+        text: ScenarioFile::text(&args.file)?,
+        changes: args.changes.list(),
+        is_open: false,
+    };
+    let style = match (args.telling.json, quiet) {
+        (true, _) => Style::Json,
+        (false, true) => Style::Hidden,
+        (false, false) => Style::People,
+    };
+    sweep()?;
+    let options = testbed::Options::default();
+    let mut emulation = Emulation::new(&source, &args.telling, style, &options)?;
+    let testbed = &mut emulation.testbed;
+    testbed.stop_on(Some(signals::flag()));
+    let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();
+    for node in &nodes {
+        if let Some(namespace) = testbed.namespace(node) {
+            namespace.publish(node)?;
+        }
+    }
+    if !quiet {
+        let first = nodes.first().map_or("", String::as_str);
+        let nodes = nodes.join(", ");
+        output::note(&format!("{nodes}: windward exec {first} -- COMMAND runs one there"));
+    }
+    emulation.begin(quiet);
+    let until = emulation.run(Time::NEVER)?;
+    emulation.finish(quiet, false)?;
+    match until {
+        Until::Over => Ok(()),
+        Until::Stopped => Err(Failure::Interrupted),
+    }
+}
+
+/// Run a program at a node of a running emulation
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExecArgs {
+    /// A node that a port begins or ends at
+    #[arg(value_name = "NODE")]
+    node: String,
+
+    /// The process of `windward emulate`, where several have such a node
+    #[arg(long, value_name = "NUMBER")]
+    process: Option<u32>,
+
+    /// The program and its arguments; your shell if none is given
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
+    let node = find(args)?;
+    node.enter()?;
+    let command = or_shell(&args.command);
+    let (program, arguments) = command.split_first().ok_or(Failure::Interrupted)?;
+    let error = Command::new(program).args(arguments).exec();
+    Err(cannot_start(program, &error))
+}
+
+/// The command, or the user's shell.
+pub(crate) fn or_shell(command: &[OsString]) -> Vec<OsString> {
+    match command.is_empty() {
+        true => vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())],
+        false => command.to_vec(),
+    }
+}
+
+fn cannot_start(program: &OsString, error: &io::Error) -> Failure {
+    Failure::Input(format!("cannot start {}: {error}", program.display()))
+}
+
+/// The node that is meant.
+fn find(args: &ExecArgs) -> Result<Published, Failure> {
+    let mut all = published()?;
+    all.retain(Published::is_alive);
+    all.retain(|node| args.process.is_none_or(|process| node.process == process));
+    let is_meant = |node: &&Published| node.label == args.node;
+    let mut meant = all.iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(node), None) => Ok(node.clone()),
+        (Some(a), Some(b)) => Err(Failure::Input(format!(
+            "several emulations have a node {}: say which by --process {} or --process {}",
+            args.node, a.process, b.process
+        ))),
+        (None, _) if all.is_empty() => Err(Failure::Input(
+            "no emulation is running, or you may not see it: start one by windward emulate, and \
+             be the same user"
+                .to_owned(),
+        )),
+        (None, _) => {
+            let there: Vec<&str> = all.iter().map(|node| node.label.as_str()).collect();
+            Err(Failure::Input(format!(
+                "no running emulation has a node {}: there are {}",
+                args.node,
+                there.join(", ")
+            )))
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! What commands that run a scenario on a real clock share: how it is set up, moved on, and what is
+//! told of it.
+
+use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windward_core::units::{Duration, Time};
+use windward_net::clock::{Clock, Monotonic};
+use windward_net::emulate::{self, Lateness};
+use windward_net::port::{NAME, Port, Ports};
+use windward_net::record::{Header, Recorder};
+use windward_net::testbed::{self, Testbed};
+use windward_netns::prefer_this_thread;
+use windward_sim::output::OutputDir;
+use windward_sim::record::{EmulationRecord, RunRecord};
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, Scenario, Simulation};
+
+use crate::clock::CpuStopwatch;
+use crate::failure::Failure;
+use crate::live::{Live, Style};
+use crate::output::{self, seconds};
+use crate::run::{Plot, parse_plot, summary};
+use crate::scenario_args::warn;
+
+/// What is told and kept of an emulation.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Telling {
+    /// JSON lines on standard output: where everything stands, each second, and at the end what
+    /// `windward run --json` says
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Time between two looks at links and flows
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
+    every: Duration,
+
+    /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
+    /// run-links.csv
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Draw windows, rates and queues over time, of the first half hour
+    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
+    plot: Option<PathBuf>,
+
+    /// Keep what comes in from outside in this file, for `windward replay`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Keep whole packets there, not only their first bytes
+    #[arg(long, requires = "record")]
+    payload: bool,
+
+    /// The largest packet that programs send, bytes, if not the `packet_size` of the port
+    ///
+    /// What is larger than that is answered by ICMP, as by a router before a smaller MTU.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..))]
+    mtu: Option<u16>,
+
+    /// Let the kernel hand over many packets at once (GSO, GRO): faster, but they come in bursts
+    #[arg(long)]
+    offload: bool,
+}
+
+fn parse_every(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(every) if every < Duration::from_millis(10) => Err("10ms at least".to_owned()),
+        Ok(every) => Ok(every),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Of each packet so many bytes are kept: all headers of TCP over IPv6.
+const KEPT: u32 = 120;
+/// A chart covers no more: longer times cannot be seen in one picture.
+const CHARTED: Duration = Duration::from_secs(1800);
+/// Between two points of its lines.
+const CHART_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A scenario file and what is changed of it, in order.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) changes: Vec<(String, String)>,
+    /// Does it go on for as long as somebody wants?
+    pub(crate) is_open: bool,
+}
+
+/// A scenario that packets of outside programs cross.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) scenario: Scenario,
+    ports: Arc<Ports>,
+    /// Stands for what the trace files held.
+    pub(crate) traces: u64,
+}
+
+impl Source {
+    /// The file with its changes.
+    pub(crate) fn file(&self) -> Result<ScenarioFile, Failure> {
+        let mut file = ScenarioFile::parse(&self.name, &self.text)?;
+        for (key, value) in &self.changes {
+            file.set(key, value)?;
+        }
+        Ok(file)
+    }
+
+    /// Checks the scenario and makes it ready for a clock.
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        let ports = Ports::new();
+        let stacks = crate::stacks().with(Arc::clone(&ports) as _);
+        let file = self.file()?.with_stacks(&stacks);
+        let mut scenario = file.build()?;
+        if !scenario.flows.iter().any(|flow| flow.kind.traffic.protocol_name() == NAME) {
+            return Err(Failure::Input(format!(
+                "{}: no flow is a port for outside programs; add one with protocol = \"{NAME}\"",
+                self.name,
+            )));
+        }
+        warn(scenario.warnings.iter().map(String::as_str));
+        emulate::prepare(&mut scenario, self.is_open);
+        let mut traces = DefaultHasher::new();
+        file.hash_traces(&mut traces);
+        Ok(Loaded { scenario, ports, traces: traces.finish() })
+    }
+}
+
+impl Loaded {
+    /// The simulation, and its ports in the order of their flows.
+    pub(crate) fn begin(&self) -> (Simulation, Vec<Port>) {
+        let simulation = Simulation::changeable(&self.scenario);
+        (simulation, self.ports.take())
+    }
+}
+
+/// An emulation that goes on.
+#[derive(Debug)]
+pub(crate) struct Emulation<'a> {
+    telling: &'a Telling,
+    title: String,
+    scenario: Scenario,
+    pub(crate) testbed: Testbed,
+    simulation: Simulation,
+    clock: Monotonic,
+    lateness: Lateness,
+    real_time: bool,
+    live: Live,
+    plot: Option<Plot>,
+    out: Option<OutputDir>,
+    recorder: Option<Recorder<BufWriter<File>>>,
+    cpu: CpuStopwatch,
+}
+
+impl<'a> Emulation<'a> {
+    /// Makes namespaces and devices, and all files that are asked for.
+    pub(crate) fn new(
+        source: &Source,
+        telling: &'a Telling,
+        style: Style,
+        options: &testbed::Options,
+    ) -> Result<Self, Failure> {
+        let loaded = source.load()?;
+        let scenario = &loaded.scenario;
+        // Folders that cannot be had shall not cost minutes first.
+        let plot = telling.plot.as_ref().map(|path| {
+            let mut charted = scenario.clone();
+            charted.duration = charted.duration.min(CHARTED);
+            charted.sample = Some(charted.sample.unwrap_or(CHART_INTERVAL));
+            Plot::create(path, &charted)
+        });
+        let plot = plot.transpose()?;
+        let out = telling.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
+        let header = Header {
+            name: source.name.clone(),
+            scenario: source.text.clone(),
+            changes: source.changes.clone(),
+            is_open: source.is_open,
+            traces: loaded.traces,
+            kept: if telling.payload { u32::from(u16::MAX) } else { KEPT },
+        };
+        let recorder = telling.record.as_ref().map(|path| record(path, header)).transpose()?;
+        let (simulation, ports) = loaded.begin();
+        let options =
+            testbed::Options { mtu: telling.mtu, offload: telling.offload, ..options.clone() };
+        let testbed = Testbed::new(scenario, ports, &options)?;
+        let live = Live::new(scenario, style, telling.every);
+        Ok(Emulation {
+            telling,
+            title: source.name.clone(),
+            scenario: loaded.scenario,
+            testbed,
+            simulation,
+            clock: Monotonic::start(),
+            lateness: Lateness::new(),
+            real_time: false,
+            live,
+            plot,
+            out,
+            recorder,
+            cpu: CpuStopwatch::start(),
+        })
+    }
+
+    /// Time begins. What this thread makes from now on would be as urgent as itself: children are made
+    /// before.
+    pub(crate) fn begin(&mut self, quiet: bool) {
+        match prefer_this_thread() {
+            Ok(()) => self.real_time = true,
+            Err(error) if !quiet => {
+                output::note(&format!("packets may be late while others work: {error}"));
+            }
+            Err(_) => {}
+        }
+        self.clock = Monotonic::start();
+        self.cpu = CpuStopwatch::start();
+    }
+
+    /// The time since it began.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Goes on until the testbed says stop, the scenario ends or `until`; says which was first.
+    pub(crate) fn run(&mut self, until: Time) -> Result<Until, Failure> {
+        let until = until.min(Time::ZERO + self.scenario.duration);
+        loop {
+            let of_chart = self.plot.as_ref().and_then(|plot| plot.chart.next_sample());
+            let of_chart = of_chart.unwrap_or(Time::NEVER);
+            let of_live = self.live.next();
+            let next = of_chart.min(of_live).min(until);
+            let ports = self.testbed.ports().to_vec();
+            let late = emulate::run_recorded(
+                &mut self.simulation,
+                &ports,
+                &mut self.testbed,
+                &self.clock,
+                next,
+                self.recorder.as_mut(),
+            );
+            let late = late.map_err(|error| Failure::Failed(format!("the emulation: {error}")))?;
+            self.lateness.add(&late);
+            let now = self.simulation.now();
+            if now < next {
+                return Ok(Until::Stopped);
+            }
+            if let Some(plot) = self.plot.as_mut().filter(|_| now >= of_chart) {
+                plot.chart.sample(&mut self.simulation);
+            }
+            if now >= of_live {
+                self.live.look(&mut self.simulation)?;
+            }
+            if now >= until {
+                return Ok(Until::Over);
+            }
+        }
+    }
+
+    /// Ends it, and tells of it: to people on standard error, where `to_error`, else on standard
+    /// output.
+    pub(crate) fn finish(mut self, quiet: bool, to_error: bool) -> Result<(), Failure> {
+        let strays = self.testbed.strays();
+        let killed = self.testbed.kill_all()?;
+        let cpu_s = self.cpu.seconds();
+        let until = self.simulation.now();
+        // First what cannot be had again.
+        let recorded = self.recorder.map(|recorder| recorder.finish(until));
+        let outcome = self.simulation.stop();
+        let record = RunRecord::new(&outcome).with_cpu_time(cpu_s).with_emulation(of_clock(
+            &self.lateness,
+            self.real_time,
+            strays,
+        ));
+        if let Some(mut out) = self.out {
+            record.write_files(&mut out)?;
+            out.commit()?;
+        }
+        if let Some(plot) = self.plot {
+            plot.commit(&self.title, &outcome)?;
+        }
+        if self.telling.json {
+            output::print(&record.to_json_line())?;
+        } else if !quiet || !to_error {
+            let text = tell(&self.scenario, &outcome, cpu_s, &record);
+            match to_error {
+                true => output::note(text.trim_end()),
+                false => output::print(&text)?,
+            }
+        }
+        if killed > 0 && !quiet {
+            output::note(&format!("{killed} processes were still there and were ended"));
+        }
+        match recorded {
+            Some(Err(error)) => Err(Failure::Failed(format!(
+                "the record is not whole, it could not be written: {error}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What an emulation has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Its end.
+    Over,
+    /// The testbed's word to stop.
+    Stopped,
+}
+
+fn record(path: &Path, header: Header) -> Result<Recorder<BufWriter<File>>, Failure> {
+    let failed = |error| Failure::Input(format!("--record {}: {error}", path.display()));
+    let file = File::create(path).map_err(failed)?;
+    Recorder::begin(BufWriter::new(file), header).map_err(failed)
+}
+
+fn of_clock(late: &Lateness, real_time: bool, strays: testbed::Strays) -> EmulationRecord {
+    EmulationRecord {
+        usable: !late.is_too_much() && strays.overflow == 0,
+        packets: late.packets(),
+        late_p50_s: late.percentile(50.0).as_secs_f64(),
+        late_p99_s: late.percentile(99.0).as_secs_f64(),
+        late_max_s: late.percentile(100.0).as_secs_f64(),
+        late_share: late.share_above(Duration::from_millis(1)),
+        real_time,
+        too_big: strays.too_big,
+        malformed: strays.malformed,
+        refused: strays.refused,
+        overflow: strays.overflow,
+    }
+}
+
+/// The outcome for people.
+fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'_>) -> String {
+    let mut text = summary(scenario, outcome, cpu_s, "emulated");
+    let Some(clock) = &record.emulation else { return text };
+    text += &format!(
+        "{} packets went out, half of them no later than {}, 99 % than {}, all than {}; \
+         {:.2} % later than 1 ms\n",
+        clock.packets,
+        seconds(clock.late_p50_s),
+        seconds(clock.late_p99_s),
+        seconds(clock.late_max_s),
+        clock.late_share * 100.0,
+    );
+    for (count, what) in [
+        (clock.too_big, "packets were too big for their port"),
+        (clock.malformed, "packets were none of IP"),
+        (clock.refused, "packets were not taken by the kernel"),
+        (clock.overflow, "packets were dropped by the kernel before they were read"),
+    ] {
+        if count > 0 {
+            text += &format!("{count} {what}\n");
+        }
+    }
+    if !clock.usable {
+        text += "UNUSABLE as a measurement: this machine was too slow for the clock; lower the \
+                 rate, or stop other work\n";
+    }
+    text
+}

@@ -1,0 +1,275 @@
+//! An emulation while it goes on: what links and flows do, every second.
+
+use std::io::{self, IsTerminal, Write as _};
+
+use serde::Serialize;
+use windward_core::units::{Duration, Time};
+use windward_sim::text::printable;
+use windward_sim::{LinkSnapshot, Scenario, Simulation};
+
+use crate::failure::Failure;
+use crate::output::{Table, rate, seconds};
+
+/// How it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Not at all.
+    Hidden,
+    /// A table that is drawn anew, or lines where standard error is no terminal.
+    People,
+    /// A line of JSON each time, on standard output.
+    Json,
+}
+
+/// So many links, and so many flows, have a row; the busiest.
+const ROWS: usize = 12;
+
+/// Looks at a simulation from time to time.
+#[derive(Debug)]
+pub(crate) struct Live {
+    style: Style,
+    every: Duration,
+    next: Time,
+    last: Time,
+    links: Vec<Link>,
+    flows: Vec<Flow>,
+    /// Lines on the terminal that the next drawing goes over.
+    drawn: usize,
+}
+
+#[derive(Debug)]
+struct Link {
+    name: String,
+    propagation: Duration,
+    before: Counts,
+}
+
+/// What is counted from the beginning.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    arrived: u64,
+    dropped: u64,
+    corrupted: u64,
+    marked: u64,
+    sent_bytes: u64,
+    waiting: u64,
+}
+
+impl From<&LinkSnapshot> for Counts {
+    fn from(link: &LinkSnapshot) -> Self {
+        Counts {
+            arrived: link.arrived,
+            dropped: link.dropped,
+            corrupted: link.corrupted,
+            marked: link.marked,
+            sent_bytes: link.sent_bytes,
+            waiting: link.queue_packets,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    name: String,
+    /// Its links there and back.
+    route: Vec<usize>,
+    bytes: u64,
+}
+
+/// A moment, as JSON.
+#[derive(Debug, Serialize)]
+struct Moment<'a> {
+    time_s: f64,
+    links: Vec<LinkMoment<'a>>,
+    flows: Vec<FlowMoment<'a>>,
+}
+
+/// Of a link since the moment before.
+#[derive(Debug, Serialize)]
+struct LinkMoment<'a> {
+    name: &'a str,
+    rate_bps: f64,
+    queue_packets: u64,
+    /// What a packet takes that comes now: it waits as long as the queue takes at this rate.
+    delay_s: f64,
+    dropped: u64,
+    corrupted: u64,
+    marked: u64,
+}
+
+/// Of a flow since the moment before.
+#[derive(Debug, Serialize)]
+struct FlowMoment<'a> {
+    name: &'a str,
+    rate_bps: f64,
+    /// Absent where the engine knows none, as of outside programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwnd_packets: Option<f64>,
+    /// Of a connection of ours the smoothed RTT, of others the delays of all their links.
+    rtt_s: f64,
+}
+
+impl Live {
+    /// From the beginning of a simulation on, `every` so often.
+    pub(crate) fn new(scenario: &Scenario, style: Style, every: Duration) -> Self {
+        let link = |link: &windward_sim::scenario::LinkSpec| Link {
+            name: link.name.to_string(),
+            propagation: link.delay,
+            before: Counts::default(),
+        };
+        let flow = |flow: &windward_sim::scenario::FlowSpec| Flow {
+            name: flow.name.to_string(),
+            route: flow.forward.iter().chain(&flow.reverse).copied().collect(),
+            bytes: 0,
+        };
+        Live {
+            style,
+            every,
+            next: Time::ZERO + every,
+            last: Time::ZERO,
+            links: scenario.links.iter().map(link).collect(),
+            flows: scenario.flows.iter().map(flow).collect(),
+            drawn: 0,
+        }
+    }
+
+    /// When to [look](Live::look) next.
+    pub(crate) fn next(&self) -> Time {
+        if self.style == Style::Hidden { Time::NEVER } else { self.next }
+    }
+
+    /// Shows where everything stands now.
+    pub(crate) fn look(&mut self, simulation: &mut Simulation) -> Result<(), Failure> {
+        let now = simulation.now();
+        let span = now.since(self.last).as_secs_f64();
+        // A clock that stood still, as of a process that was stopped, is no reason to catch up.
+        while self.next <= now {
+            self.next += self.every;
+        }
+        self.last = now;
+        let Live { links, flows, .. } = self;
+        let links: Vec<LinkMoment<'_>> = links
+            .iter_mut()
+            .enumerate()
+            .map(|(index, link)| link.moment(&simulation.link(index), span))
+            .collect();
+        let mut delays = links.iter().map(|link| link.delay_s).collect::<Vec<_>>();
+        let flows: Vec<FlowMoment<'_>> = flows
+            .iter_mut()
+            .enumerate()
+            .map(|(index, flow)| flow.moment(index, simulation, span, &mut delays))
+            .collect();
+        let moment = Moment { time_s: now.as_secs_f64(), links, flows };
+        match self.style {
+            Style::Hidden => Ok(()),
+            Style::Json => json(&moment),
+            Style::People => {
+                self.drawn = show(moment, self.drawn);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Link {
+    fn moment(&mut self, snapshot: &LinkSnapshot, span: f64) -> LinkMoment<'_> {
+        let now = Counts::from(snapshot);
+        let before = std::mem::replace(&mut self.before, now);
+        // Little's law: what waits, over what leaves in a second.
+        let came = now.arrived - before.arrived;
+        let gone = before.waiting + came - (now.dropped - before.dropped).min(came);
+        let left = gone.saturating_sub(now.waiting) as f64;
+        let wait = if left > 0.0 { now.waiting as f64 / left * span } else { 0.0 };
+        LinkMoment {
+            name: &self.name,
+            rate_bps: (now.sent_bytes - before.sent_bytes) as f64 * 8.0 / span,
+            queue_packets: now.waiting,
+            delay_s: self.propagation.as_secs_f64() + wait,
+            dropped: now.dropped - before.dropped,
+            corrupted: now.corrupted - before.corrupted,
+            marked: now.marked - before.marked,
+        }
+    }
+}
+
+impl Flow {
+    fn moment(
+        &mut self,
+        index: usize,
+        simulation: &Simulation,
+        span: f64,
+        delays: &mut [f64],
+    ) -> FlowMoment<'_> {
+        let bytes = simulation.bottleneck_bytes(index);
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        let of_ours = simulation.flow(index).filter(|flow| !flow.srtt.is_zero());
+        let of_links = || self.route.iter().map(|link| delays[*link]).sum();
+        FlowMoment {
+            name: &self.name,
+            rate_bps: (bytes - before) as f64 * 8.0 / span,
+            cwnd_packets: of_ours.as_ref().map(|flow| flow.cwnd),
+            rtt_s: of_ours.map_or_else(of_links, |flow| flow.srtt.as_secs_f64()),
+        }
+    }
+}
+
+fn json(moment: &Moment<'_>) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, moment).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// Draws over what was `drawn` before on a terminal, and writes lines elsewhere. Returns how many
+/// lines are there to be drawn over.
+fn show(moment: Moment<'_>, drawn: usize) -> usize {
+    let is_terminal = io::stderr().is_terminal();
+    let time = format!("{:.1} s", moment.time_s);
+    let [links, flows] = tables(moment);
+    let text = match is_terminal {
+        true => format!("{time}\n{}{}", links.text(), flows.text()),
+        false => links.lines(&time) + &flows.lines(&time),
+    };
+    let back = match is_terminal {
+        // Up so many lines, and clear what is below (ECMA-48 CPL and ED).
+        true if drawn > 0 => format!("\x1b[{drawn}F\x1b[J"),
+        _ => String::new(),
+    };
+    let mut err = io::stderr().lock();
+    // There is nowhere to tell that this cannot be written.
+    let _ = write!(err, "{back}{}", printable(&text));
+    let _ = err.flush();
+    text.lines().count()
+}
+
+/// The busiest links and flows.
+fn tables(moment: Moment<'_>) -> [Table; 2] {
+    let Moment { mut links, mut flows, .. } = moment;
+    links.retain(|link| link.rate_bps > 0.0 || link.queue_packets + link.dropped > 0);
+    let by_queue = |a: &LinkMoment<'_>, b: &LinkMoment<'_>| b.queue_packets.cmp(&a.queue_packets);
+    links.sort_by(|a, b| by_queue(a, b).then(b.rate_bps.total_cmp(&a.rate_bps)));
+    flows.sort_by(|a, b| b.rate_bps.total_cmp(&a.rate_bps));
+    let mut of_links =
+        Table::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
+    for link in links.into_iter().take(ROWS) {
+        of_links.row([
+            link.name.to_owned(),
+            rate(link.rate_bps),
+            link.queue_packets.to_string(),
+            seconds(link.delay_s),
+            link.dropped.to_string(),
+            link.corrupted.to_string(),
+            link.marked.to_string(),
+        ]);
+    }
+    let mut of_flows = Table::new(["flow", ">rate", ">cwnd", ">rtt"]);
+    for flow in flows.into_iter().take(ROWS) {
+        of_flows.row([
+            flow.name.to_owned(),
+            rate(flow.rate_bps),
+            flow.cwnd_packets.map_or_else(|| "-".to_owned(), |cwnd| format!("{cwnd:.1}")),
+            seconds(flow.rtt_s),
+        ]);
+    }
+    [of_links, of_flows]
+}

@@ -1,0 +1,73 @@
+//! `windward replay`: what was recorded on a real clock, again in virtual time.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use windward_net::record::{Error, Reader};
+use windward_net::testbed;
+use windward_sim::output::OutputDir;
+use windward_sim::record::RunRecord;
+
+use crate::clock::CpuStopwatch;
+use crate::emulation::Source;
+use crate::failure::Failure;
+use crate::output;
+use crate::run::summary;
+
+/// Take a recorded emulation through the engine again, in virtual time
+///
+/// The same packets come in at the same instants, so that the same are dropped and marked, and all
+/// others leave at the same instants: the fingerprint is that of the emulation.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What `--record` of `windward shell` or `windward emulate` has written
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
+    /// run-links.csv
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
+    let failed = |error: Error| Failure::Input(format!("{}: {error}", args.file.display()));
+    let file = File::open(&args.file).map_err(|error| failed(Error::Io(error)))?;
+    let reader = Reader::open(BufReader::new(file)).map_err(failed)?;
+    let header = reader.header().clone();
+    let source = Source {
+        name: header.name,
+        text: header.scenario,
+        changes: header.changes,
+        is_open: header.is_open,
+    };
+    let loaded = source.load()?;
+    if loaded.traces != header.traces {
+        return Err(Failure::Input(format!(
+            "{}: the trace files that {} names are not those of the recorded run; put them back",
+            args.file.display(),
+            source.name,
+        )));
+    }
+    let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
+    let cpu = CpuStopwatch::start();
+    let (mut simulation, ports) = loaded.begin();
+    let flows = testbed::ports(&loaded.scenario).map(|(flow, _)| flow);
+    let ports: Vec<_> = flows.zip(ports).collect();
+    reader.replay(&mut simulation, &ports, |_, _| {}).map_err(failed)?;
+    let outcome = simulation.stop();
+    let cpu_s = cpu.seconds();
+    if let Some(mut out) = out {
+        RunRecord::new(&outcome).write_files(&mut out)?;
+        out.commit()?;
+    }
+    if args.json {
+        return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
+    }
+    output::print(&summary(&loaded.scenario, &outcome, cpu_s, "replayed"))
+}

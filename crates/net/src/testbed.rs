@@ -1,0 +1,330 @@
+//! Network namespaces at the ends of ports, joined by nothing but the links of the scenario.
+//!
+//! Each node of a scenario that a port begins or ends at is a namespace, and each port is a pair of TUN devices in two of them,
+//! with addresses of its own. A program in one of them reaches the other end of a port by its address, or by the name of the
+//! node.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use windward_core::units::Duration;
+use windward_netns::packet::{self, Ecn};
+use windward_netns::{Namespace, Pair, PairOptions, Poller, Received, Result, ToSend, Tun};
+use windward_sim::Scenario;
+use windward_sim::scenario::Traffic;
+use windward_sim::stack::{Codepoint, End};
+
+use crate::emulate::{Outside, Take};
+use crate::port::{NAME, Port};
+
+/// What a testbed is like.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Do ports begin in the network of whoever calls, instead of in namespaces?
+    pub present: bool,
+    /// The MTU of the devices, bytes, instead of the packet size of the ports; what is larger than that is answered by ICMP.
+    pub mtu: Option<u16>,
+    /// May the kernel hand over and take many packets at once? See [`Tun`].
+    pub offload: bool,
+    /// Do default routes lead to the node where a port begins, as to the rest of the world?
+    pub default_routes: bool,
+}
+
+/// One end of a port outside.
+#[derive(Debug)]
+struct Device {
+    port: usize,
+    end: End,
+    /// What is longer cannot cross the port, bytes.
+    mtu: u16,
+    received: Received,
+    to_send: ToSend,
+}
+
+/// Packets that the engine has not seen, or that nobody has seen since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Strays {
+    /// Larger than the port lets through: answered by ICMP, or in pieces where that is allowed.
+    pub too_big: u64,
+    /// No IP packets.
+    pub malformed: u64,
+    /// The kernel did not take them.
+    pub refused: u64,
+    /// The kernel dropped them since they were not read in time: how the machine is too slow.
+    pub overflow: u64,
+}
+
+/// Namespaces, and the devices in them that packets cross.
+#[derive(Debug)]
+pub struct Testbed {
+    namespaces: BTreeMap<String, Namespace>,
+    ports: Vec<(usize, Port)>,
+    ends: Vec<[String; 2]>,
+    pairs: Vec<Pair>,
+    /// Two for each pair.
+    devices: Vec<Device>,
+    poller: Poller,
+    /// Numbers of the devices that have something, as far as was seen last.
+    ready: Vec<usize>,
+    ended: bool,
+    stop: Option<&'static AtomicBool>,
+    strays: Strays,
+}
+
+/// So many packets are read from a device before it is the turn of the next.
+const TURN: usize = 64;
+/// Stands for what is watched and no device.
+const WATCHED: u64 = u64::MAX;
+
+/// The nodes at which a flow begins and ends; where the topology has none, they are called after the flow.
+fn nodes(scenario: &Scenario, flow: usize) -> [String; 2] {
+    let flow = &scenario.flows[flow];
+    let own = || ["sender", "receiver"].map(|end| format!("{}-{end}", flow.name));
+    flow.kind.nodes.clone().unwrap_or_else(own)
+}
+
+/// The flows of a scenario that are ports, and the nodes at which each begins and ends.
+pub fn ports(scenario: &Scenario) -> impl Iterator<Item = (usize, [String; 2])> {
+    (0..scenario.flows.len())
+        .filter(|flow| scenario.flows[*flow].kind.traffic.protocol_name() == NAME)
+        .map(|flow| (flow, nodes(scenario, flow)))
+}
+
+impl Testbed {
+    /// Makes all of it for `scenario`, of whose simulation these are the [ports](crate::port::Ports::take).
+    ///
+    /// # Errors
+    /// Without the rights ([`windward_netns::become_root`]), and as of [`Pair::new`].
+    pub fn new(scenario: &Scenario, made: Vec<Port>, options: &Options) -> Result<Self> {
+        let mut testbed = Testbed {
+            namespaces: BTreeMap::new(),
+            ports: Vec::new(),
+            ends: Vec::new(),
+            pairs: Vec::new(),
+            devices: Vec::new(),
+            poller: Poller::new()?,
+            ready: Vec::new(),
+            ended: false,
+            stop: None,
+            strays: Strays::default(),
+        };
+        let mut hosts: BTreeMap<String, Vec<(IpAddr, String)>> = BTreeMap::new();
+        for ((flow, [from, to]), port) in ports(scenario).zip(made) {
+            for node in [&from, &to].into_iter().skip(usize::from(options.present)) {
+                if let Entry::Vacant(vacant) = testbed.namespaces.entry(node.clone()) {
+                    vacant.insert(Namespace::new()?);
+                }
+            }
+            let size = match &scenario.flows[flow].kind.traffic {
+                Traffic::Stack { config, .. } => config.packet_size,
+                _ => u32::from(u16::MAX),
+            };
+            let mtu = u16::try_from(size).unwrap_or(u16::MAX);
+            let pair_options = PairOptions {
+                mtu: options.mtu.unwrap_or(mtu),
+                offload: options.offload,
+                default_routes: options.default_routes,
+                ..PairOptions::default()
+            };
+            let outside = testbed.namespaces.get(&from).filter(|_| !options.present);
+            let pair = Pair::new(outside, &testbed.namespaces[&to], &pair_options)?;
+            let number = testbed.ports.len();
+            for (end, side) in [(End::Sender, &pair.outside), (End::Receiver, &pair.inside)] {
+                testbed.poller.add(side.tun.as_fd(), testbed.devices.len() as u64)?;
+                testbed.devices.push(Device {
+                    port: number,
+                    end,
+                    mtu,
+                    received: Received::new(&side.tun),
+                    to_send: ToSend::default(),
+                });
+            }
+            for (node, other, side) in [(&from, &to, &pair.inside), (&to, &from, &pair.outside)] {
+                let of_node = hosts.entry(node.clone()).or_default();
+                of_node.push((side.ipv4.into(), other.clone()));
+                of_node.extend(side.ipv6.map(|address| (IpAddr::from(address), other.clone())));
+            }
+            testbed.ports.push((flow, port));
+            testbed.ends.push([from, to]);
+            testbed.pairs.push(pair);
+        }
+        for (node, namespace) in &mut testbed.namespaces {
+            let of_node = hosts.get(node).map_or(&[][..], Vec::as_slice);
+            namespace.set_hosts(of_node.iter().map(|(address, name)| (*address, name.as_str())));
+        }
+        Ok(testbed)
+    }
+
+    /// The ports, each with the number of its flow.
+    pub fn ports(&self) -> &[(usize, Port)] {
+        &self.ports
+    }
+
+    /// The nodes at which each port begins and ends, in the order of [`Testbed::ports`].
+    pub fn ends(&self) -> &[[String; 2]] {
+        &self.ends
+    }
+
+    /// The nodes that are namespaces.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.keys().map(String::as_str)
+    }
+
+    /// The namespace of a node.
+    pub fn namespace(&mut self, node: &str) -> Option<&mut Namespace> {
+        self.namespaces.get_mut(node)
+    }
+
+    /// The devices of a port, in the order of [`Testbed::ports`].
+    pub fn pair(&self, port: usize) -> Option<&Pair> {
+        self.pairs.get(port)
+    }
+
+    /// Ends an emulation when `file` can be read, such as a [child](windward_netns::Inside) that has ended. It must stay open as long as this.
+    ///
+    /// # Errors
+    /// As of [`Poller::add`].
+    pub fn end_with(&mut self, file: BorrowedFd<'_>) -> Result<()> {
+        self.poller.add(file, WATCHED)
+    }
+
+    /// Has such a file ended it?
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Ends an emulation when this becomes true, or no longer.
+    pub fn stop_on(&mut self, flag: Option<&'static AtomicBool>) {
+        self.stop = flag;
+    }
+
+    /// What the engine has not seen, or nobody since.
+    pub fn strays(&mut self) -> Strays {
+        let ends = self.pairs.iter_mut().flat_map(|pair| [&mut pair.outside, &mut pair.inside]);
+        let overflow = ends.map(|end| end.overflow().unwrap_or(0)).sum();
+        Strays { overflow, ..self.strays }
+    }
+
+    /// Kills what still runs in the namespaces.
+    ///
+    /// # Errors
+    /// As of [`Namespace::kill_all`].
+    pub fn kill_all(&self) -> Result<usize> {
+        self.namespaces.values().map(Namespace::kill_all).sum()
+    }
+}
+
+impl Device {
+    fn of<'a>(&self, pairs: &'a [Pair]) -> &'a windward_netns::End {
+        match self.end {
+            End::Sender => &pairs[self.port].outside,
+            End::Receiver => &pairs[self.port].inside,
+        }
+    }
+}
+
+impl Outside for Testbed {
+    fn read(&mut self, take: &mut Take<'_>) -> io::Result<()> {
+        let Testbed { ready, devices, pairs, strays, .. } = self;
+        for number in ready.drain(..) {
+            let device = &mut devices[number];
+            let side = device.of(pairs);
+            let mut taken = 0;
+            while taken < TURN {
+                match side.tun.recv_many(&mut device.received) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // A packet that cannot be split is lost; a device that is gone has nothing more.
+                    Err(_) => {
+                        strays.malformed += 1;
+                        break;
+                    }
+                }
+                for bytes in device.received.packets() {
+                    taken += 1;
+                    let Ok(header) = packet::Header::parse(bytes) else {
+                        strays.malformed += 1;
+                        continue;
+                    };
+                    let bytes = &bytes[..header.total_len];
+                    if bytes.len() <= usize::from(device.mtu) {
+                        take(device.port, device.end, bytes, codepoint(header.ecn));
+                        continue;
+                    }
+                    strays.too_big += 1;
+                    let from = (side.ipv4, side.ipv6.unwrap_or(Ipv6Addr::UNSPECIFIED));
+                    answer(&side.tun, bytes, device.mtu, from);
+                    for piece in packet::fragments(bytes, device.mtu) {
+                        take(device.port, device.end, &piece, codepoint(header.ecn));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
+        let device = &mut self.devices[2 * port + end as usize];
+        let was = packet::Header::parse(bytes).map(|header| header.ecn);
+        let marked = (ecn == Codepoint::Ce && was != Ok(Ecn::Ce)).then(|| {
+            let mut marked = bytes.to_vec();
+            packet::mark(&mut marked);
+            marked
+        });
+        let bytes = marked.as_deref().unwrap_or(bytes);
+        let tun = &device.of(&self.pairs).tun;
+        if tun.has_offload() {
+            device.to_send.push(bytes);
+        } else if tun.send(bytes).is_err() {
+            self.strays.refused += 1;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        for device in self.devices.iter_mut().filter(|device| !device.to_send.is_empty()) {
+            let tun = &device.of(&self.pairs).tun;
+            if tun.send_many(&mut device.to_send).is_err() {
+                self.strays.refused += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, most: Duration) -> io::Result<bool> {
+        self.ready.clear();
+        for number in self.poller.wait(most)? {
+            match number {
+                WATCHED => self.ended = true,
+                number => self.ready.push(number as usize),
+            }
+        }
+        let stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        Ok(!self.ended && !stopped)
+    }
+}
+
+/// Tells who sent a packet that it is too large, where that may be told.
+fn answer(tun: &Tun, bytes: &[u8], mtu: u16, (ipv4, ipv6): (Ipv4Addr, Ipv6Addr)) {
+    let Some(message) = packet::too_big(bytes, mtu, ipv4, ipv6) else { return };
+    if tun.has_offload() {
+        let mut to_send = ToSend::default();
+        to_send.push(&message);
+        let _ = tun.send_many(&mut to_send);
+    } else {
+        let _ = tun.send(&message);
+    }
+}
+
+fn codepoint(ecn: Ecn) -> Codepoint {
+    match ecn {
+        Ecn::NotEct => Codepoint::NotEct,
+        Ecn::Ect0 => Codepoint::Ect0,
+        Ecn::Ect1 => Codepoint::Ect1,
+        Ecn::Ce => Codepoint::Ce,
+    }
+}
