@@ -51,7 +51,7 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
     };
     sweep()?;
     let options = testbed::Options::default();
-    let mut emulation = Emulation::new(&source, &args.telling, style, &options)?;
+    let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
     let testbed = &mut emulation.testbed;
     testbed.stop_on(Some(signals::flag()));
     let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();

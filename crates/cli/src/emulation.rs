@@ -23,8 +23,10 @@ use crate::clock::CpuStopwatch;
 use crate::failure::Failure;
 use crate::live::{Live, Style};
 use crate::output::{self, seconds};
+use crate::progress::Progress;
 use crate::run::{Plot, parse_plot, summary};
 use crate::scenario_args::warn;
+use crate::signals;
 
 /// What is told and kept of an emulation.
 #[derive(Debug, clap::Args)]
@@ -163,6 +165,7 @@ impl<'a> Emulation<'a> {
         telling: &'a Telling,
         style: Style,
         options: &testbed::Options,
+        quiet: bool,
     ) -> Result<Self, Failure> {
         let loaded = source.load()?;
         let scenario = &loaded.scenario;
@@ -187,7 +190,14 @@ impl<'a> Emulation<'a> {
         let (simulation, ports) = loaded.begin();
         let options =
             testbed::Options { mtu: telling.mtu, offload: telling.offload, ..options.clone() };
-        let testbed = Testbed::new(scenario, ports, &options)?;
+        let progress = Progress::new(quiet);
+        let go_on = |share| {
+            progress.set(share, "namespaces are made");
+            signals::check().is_ok()
+        };
+        let testbed = Testbed::new(scenario, ports, &options, go_on)?;
+        let testbed = testbed.ok_or(Failure::Interrupted)?;
+        drop(progress);
         let live = Live::new(scenario, style, telling.every);
         Ok(Emulation {
             telling,
@@ -294,6 +304,8 @@ impl<'a> Emulation<'a> {
         if killed > 0 && !quiet {
             output::note(&format!("{killed} processes were still there and were ended"));
         }
+        let progress = Progress::new(quiet);
+        self.testbed.close(|share| progress.set(share, "namespaces are removed"));
         match recorded {
             Some(Err(error)) => Err(Failure::Failed(format!(
                 "the record is not whole, it could not be written: {error}"

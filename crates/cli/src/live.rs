@@ -245,13 +245,18 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
 /// The busiest links and flows.
 fn tables(moment: Moment<'_>) -> [Table; 2] {
     let Moment { mut links, mut flows, .. } = moment;
-    links.retain(|link| link.rate_bps > 0.0 || link.queue_packets + link.dropped > 0);
-    let by_queue = |a: &LinkMoment<'_>, b: &LinkMoment<'_>| b.queue_packets.cmp(&a.queue_packets);
-    links.sort_by(|a, b| by_queue(a, b).then(b.rate_bps.total_cmp(&a.rate_bps)));
-    flows.sort_by(|a, b| b.rate_bps.total_cmp(&a.rate_bps));
+    // Where there are too many the busiest are shown, in their order, so that rows stay in place.
+    let nth = |mut rates: Vec<f64>| {
+        rates.sort_by(|a, b| b.total_cmp(a));
+        rates.get(ROWS).copied()
+    };
+    let least = nth(links.iter().map(|link| link.rate_bps).collect());
+    links.retain(|link| least.is_none_or(|least| link.rate_bps > least));
+    let least = nth(flows.iter().map(|flow| flow.rate_bps).collect());
+    flows.retain(|flow| least.is_none_or(|least| flow.rate_bps > least));
     let mut of_links =
         Table::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
-    for link in links.into_iter().take(ROWS) {
+    for link in links {
         of_links.row([
             link.name.to_owned(),
             rate(link.rate_bps),
@@ -263,7 +268,7 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
         ]);
     }
     let mut of_flows = Table::new(["flow", ">rate", ">cwnd", ">rtt"]);
-    for flow in flows.into_iter().take(ROWS) {
+    for flow in flows {
         of_flows.row([
             flow.name.to_owned(),
             rate(flow.rate_bps),

@@ -235,7 +235,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
         (false, false) => Style::Hidden,
     };
     sweep()?;
-    let mut emulation = Emulation::new(&source, &args.telling, style, &options)?;
+    let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
     let place = Place::prepare(&mut emulation.testbed, &source, present)?;
     if !present && args.peer.is_none() && !quiet {
         output::note(
@@ -299,8 +299,15 @@ impl Place {
         let (outside, inside) = (outside.clone(), inside.clone());
         let pair = testbed.pair(0).ok_or(Failure::Interrupted)?;
         let address = IpAddr::from(pair.outside.ipv4);
+        let addresses: Vec<IpAddr> =
+            [address].into_iter().chain(pair.outside.ipv6.map(IpAddr::from)).collect();
         let masquerade = if present { Some(pair.masquerade(None)?) } else { None };
         if let Some(namespace) = testbed.namespace(&inside) {
+            // Whatever the scenario calls the far end.
+            let names = ["outside", &outside];
+            let names = &names[..if outside == "outside" { 1 } else { 2 }];
+            let hosts = addresses.iter().flat_map(|at| names.iter().map(|name| (*at, *name)));
+            namespace.set_hosts(hosts);
             if present {
                 namespace.use_resolver(address)?;
             }

@@ -95,11 +95,18 @@ pub fn ports(scenario: &Scenario) -> impl Iterator<Item = (usize, [String; 2])> 
 }
 
 impl Testbed {
-    /// Makes all of it for `scenario`, of whose simulation these are the [ports](crate::port::Ports::take).
+    /// Makes all of it for `scenario`, of whose simulation these are the [ports](crate::port::Ports::take). `go_on` hears which share of it is
+    /// there, and says whether to go on: if not, there is `None`.
     ///
     /// # Errors
     /// Without the rights ([`windward_netns::become_root`]), and as of [`Pair::new`].
-    pub fn new(scenario: &Scenario, made: Vec<Port>, options: &Options) -> Result<Self> {
+    pub fn new(
+        scenario: &Scenario,
+        made: Vec<Port>,
+        options: &Options,
+        mut go_on: impl FnMut(f64) -> bool,
+    ) -> Result<Option<Self>> {
+        let all = made.len() as f64;
         let mut testbed = Testbed {
             namespaces: BTreeMap::new(),
             ports: Vec::new(),
@@ -114,6 +121,9 @@ impl Testbed {
         };
         let mut hosts: BTreeMap<String, Vec<(IpAddr, String)>> = BTreeMap::new();
         for ((flow, [from, to]), port) in ports(scenario).zip(made) {
+            if !go_on(testbed.ports.len() as f64 / all) {
+                return Ok(None);
+            }
             for node in [&from, &to].into_iter().skip(usize::from(options.present)) {
                 if let Entry::Vacant(vacant) = testbed.namespaces.entry(node.clone()) {
                     vacant.insert(Namespace::new()?);
@@ -156,7 +166,15 @@ impl Testbed {
             let of_node = hosts.get(node).map_or(&[][..], Vec::as_slice);
             namespace.set_hosts(of_node.iter().map(|(address, name)| (*address, name.as_str())));
         }
-        Ok(testbed)
+        Ok(Some(testbed))
+    }
+
+    /// Removes all of it. The kernel takes its time for many devices: `heard` is told which share is gone.
+    pub fn close(mut self, mut heard: impl FnMut(f64)) {
+        let all = self.pairs.len().max(1) as f64;
+        while self.pairs.pop().is_some() {
+            heard(1.0 - self.pairs.len() as f64 / all);
+        }
     }
 
     /// The ports, each with the number of its flow.
@@ -256,7 +274,12 @@ impl Outside for Testbed {
                         continue;
                     }
                     strays.too_big += 1;
-                    let from = (side.ipv4, side.ipv6.unwrap_or(Ipv6Addr::UNSPECIFIED));
+                    // From the far end: the kernel does not believe its own addresses.
+                    let far = match device.end {
+                        End::Sender => &pairs[device.port].inside,
+                        End::Receiver => &pairs[device.port].outside,
+                    };
+                    let from = (far.ipv4, far.ipv6.unwrap_or(Ipv6Addr::UNSPECIFIED));
                     answer(&side.tun, bytes, device.mtu, from);
                     for piece in packet::fragments(bytes, device.mtu) {
                         take(device.port, device.end, &piece, codepoint(header.ecn));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::fs::{fstat, stat};
+use rustix::fs::{fstat, stat, statfs};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -148,17 +148,18 @@ impl Namespace {
         let path = Path::new(NAMES).join(format!("{OURS}{process}-{began}-{label}"));
         let what = || format!("cannot name a network namespace {}", path.display());
         fs::create_dir_all(NAMES).context(what)?;
-        File::create_new(&path).context(what)?;
-        let source = format!("/proc/self/fd/{}", self.network.as_raw_fd());
-        if let Err(error) = mount_bind(source, &path) {
-            let _ = fs::remove_file(&path);
-            return Err(error).context(what);
-        }
-        self.name = Some(path.clone());
+        // First what is beside it: who sees the namespace by its name must see that too.
         if !self.files.is_empty() {
             let text = serde_json::to_string(&self.files).map_err(io::Error::from).context(what)?;
             fs::create_dir_all(BESIDE).context(what)?;
             fs::write(beside(&path), text).context(what)?;
+        }
+        let source = format!("/proc/self/fd/{}", self.network.as_raw_fd());
+        let bound = File::create_new(&path).and_then(|_| Ok(mount_bind(source, &path)?));
+        if let Err(error) = bound {
+            let _ = fs::remove_file(&path);
+            let _ = fs::remove_file(beside(&path));
+            return Err(error).context(what);
         }
         Ok(self.name.insert(path))
     }
@@ -231,6 +232,14 @@ impl Published {
 /// # Errors
 /// If /run/netns is there and cannot be read.
 pub fn published() -> Result<Vec<Published>> {
+    let mut all = names()?;
+    // One that is being published has its name before it is one (NSFS_MAGIC, linux/magic.h).
+    all.retain(|name| statfs(&name.path).is_ok_and(|of| of.f_type as u64 == 0x6e73_6673));
+    Ok(all)
+}
+
+/// All names that may be of published namespaces.
+fn names() -> Result<Vec<Published>> {
     let entries = match fs::read_dir(NAMES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.context(|| format!("cannot read {NAMES}"))?,
@@ -258,7 +267,7 @@ pub fn published() -> Result<Vec<Published>> {
 /// # Errors
 /// If that directory is there and cannot be read.
 pub fn sweep() -> Result<()> {
-    for stale in published()?.into_iter().filter(|published| !published.is_alive()) {
+    for stale in names()?.into_iter().filter(|published| !published.is_alive()) {
         // Only a namespace can be opened here whose name is still bound.
         if let Ok(network) = File::open(&stale.path) {
             let _ = kill_inside(network.as_fd());

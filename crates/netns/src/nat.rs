@@ -86,7 +86,8 @@ fn add(inside: Ipv4Addr) -> io::Result<Socket> {
     let mut socket = Socket::new(NETLINK_NETFILTER)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
-    let table = text(1, &format!("windward-{inside}"));
+    // The address may be that of a process which is just going, with a table of its own.
+    let table = text(1, &format!("windward-{}-{inside}", std::process::id()));
     let hook = [number(1, POSTROUTING), number(2, SOURCE_NAT)].concat();
     let chain = [table.clone(), text(3, "out"), nested(4, &hook), text(7, "nat")].concat();
     let source =

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 mod bad_input;
 mod compare_logs;
+mod emulate;
 mod evaluate;
 mod extremes;
 mod help;

@@ -1,0 +1,589 @@
+//! Scenarios on a real clock, with packets of real programs: as root, with /dev/net/tun. Nothing is left, also when a test fails.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windward_netns::{Published, published};
+
+use crate::{Sandbox, command, stderr};
+
+/// Some tests look whether all devices of the machine are gone, and none may make any meanwhile.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Says why there is nothing to test, where that is so.
+fn cannot() -> bool {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !is_root || !Path::new("/dev/net/tun").exists() {
+        println!("skipped: namespaces and TUN devices need root and /dev/net/tun");
+        return true;
+    }
+    false
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..1500 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not after 15 s: {what}");
+}
+
+/// Devices of ours in the network of this process.
+fn devices() -> BTreeSet<String> {
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    names.filter(|name| name.starts_with("wind")).collect()
+}
+
+/// A command that goes on until its standard input ends, or it is killed.
+struct Running(Child);
+
+impl Running {
+    /// Starts it; what follows `--` is `cat`.
+    fn start(args: &[&str]) -> Self {
+        let mut command = command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(command.spawn().unwrap())
+    }
+
+    fn nodes(&self) -> Vec<Published> {
+        let mut all = published().unwrap();
+        all.retain(|node| node.process == self.0.id());
+        all
+    }
+
+    /// Waits until there is such a node.
+    fn node(&mut self, label: &str) -> Published {
+        let mut found = None;
+        eventually("a node is there", || {
+            if self.0.try_wait().unwrap().is_some() {
+                let mut said = String::new();
+                self.0.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+                panic!("it ended: {said}");
+            }
+            found = self.nodes().into_iter().find(|node| node.label == label);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// Ends its input and waits for it.
+    fn end(mut self) -> Output {
+        drop(self.0.stdin.take());
+        let id = self.0.id();
+        let child = std::mem::replace(&mut self.0, Command::new("true").spawn().unwrap());
+        // A program that hangs fails the test instead of all of them.
+        let (told, ended) = std::sync::mpsc::channel();
+        thread::spawn(move || drop(told.send(child.wait_with_output())));
+        let output = ended.recv_timeout(Duration::from_secs(30));
+        if output.is_err() {
+            signal(id, "KILL");
+        }
+        output.expect("it ends within 30 s").unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn signal(process: u32, name: &str) {
+    let kill = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(kill.unwrap().success());
+}
+
+/// Does something on a thread in a namespace.
+fn inside<T: Send + 'static>(node: &Published, task: impl FnOnce() -> T + Send + 'static) -> T {
+    let node = node.clone();
+    let thread = thread::spawn(move || {
+        node.enter().unwrap();
+        task()
+    });
+    thread.join().unwrap()
+}
+
+/// Answers datagrams with themselves, at a port of its choice, until it is dropped.
+struct Echo(u16);
+
+impl Echo {
+    fn start() -> Self {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let mut buffer = [0; 9000];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                if length == 0 {
+                    return;
+                }
+                let _ = socket.send_to(&buffer[..length], from);
+            }
+        });
+        Echo(port)
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let _ = socket.send_to(&[], ("127.0.0.1", self.0));
+    }
+}
+
+/// The IPv4 address of a name, as seen from here.
+fn address(host: &str, port: u16) -> SocketAddr {
+    (host, port).to_socket_addrs().unwrap().find(SocketAddr::is_ipv4).unwrap()
+}
+
+/// Sends datagrams of so many bytes one after the other, and gives the time until each came back; if it did within 2 s.
+fn exchange(host: &str, port: u16, count: u8, size: usize) -> Vec<Option<Duration>> {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let address = address(host, port);
+    let one = |number| {
+        let sent = vec![number; size];
+        let began = Instant::now();
+        // Too large for what is known of the path by now: as if lost.
+        socket.send_to(&sent, address).ok()?;
+        let mut buffer = vec![0; 9000];
+        let (length, _) = socket.recv_from(&mut buffer).ok()?;
+        assert_eq!(buffer[..length], sent);
+        Some(began.elapsed())
+    };
+    (0..count).map(one).collect()
+}
+
+/// The run record at the end of what was written.
+fn last_line(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_else(|| panic!("nothing: {}", stderr(output)));
+    serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}\n{}", stderr(output)))
+}
+
+#[test]
+fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
+    if cannot() {
+        return;
+    }
+    let sandbox = Sandbox::new("");
+    let file = sandbox.path("run.rec").display().to_string();
+    let echo = Echo::start();
+    let port = echo.0;
+    let mut shell = Running::start(&[
+        "shell", "--rate", "8mbit", "--delay", "20ms", "--loss", "20%", "--json", "--record",
+        &file, "--", "cat",
+    ]);
+    let node = shell.node("inside");
+    let times = inside(&node, move || exchange("outside", port, 20, 972));
+    let back: Vec<Duration> = times.into_iter().flatten().collect();
+    assert!(!back.is_empty());
+    // 1000 bytes with the headers are 1 ms at 8 Mbit/s, there and back.
+    assert!(back.iter().all(|time| *time >= Duration::from_millis(42)), "{back:?}");
+    let output = shell.end();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let live = last_line(&output);
+    let link = |name| live["links"].as_array().unwrap().iter().find(|l| l["name"] == name).unwrap();
+    let (up, down) = (link("up"), link("down"));
+    assert_eq!(up["arrived"], 20);
+    assert_eq!(up["delivered"].as_u64().unwrap() + up["corrupted"].as_u64().unwrap(), 20);
+    assert_eq!(down["arrived"], up["delivered"]);
+    assert_eq!(down["delivered"], back.len());
+    assert!(live["emulation"]["packets"].as_u64().unwrap() >= back.len() as u64);
+
+    let replay = |file: &str| command(["replay", "--json", file]).output().unwrap();
+    let output = replay(&file);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let again: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for key in ["fingerprint", "links", "flows", "events", "duration_s"] {
+        assert_eq!(again[key], live[key], "{key}");
+    }
+
+    // What is not whole is told, and where.
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    let output = replay(&file);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("was cut: it ends after"), "{}", stderr(&output));
+    let mut altered = bytes.clone();
+    let middle = bytes.len() - 100;
+    altered[middle] ^= 1;
+    fs::write(&file, altered).unwrap();
+    let output = replay(&file);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("was altered"), "{}", stderr(&output));
+    fs::write(&file, "no record").unwrap();
+    assert!(stderr(&replay(&file)).contains("no record, or one of another version"));
+}
+
+#[test]
+fn a_shell_ends_as_its_program_does() {
+    if cannot() {
+        return;
+    }
+    let run = |args: &[&str]| command(args).output().unwrap();
+    assert_eq!(run(&["shell", "--", "sh", "-c", "exit 3"]).status.code(), Some(3));
+    assert_eq!(run(&["shell", "--", "sh", "-c", "kill -9 $$"]).status.code(), Some(137));
+    let missing = run(&["shell", "--", "no-such-program"]);
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(stderr(&missing).contains("cannot start no-such-program"), "{}", stderr(&missing));
+    // What it says is its own, and what is told of the link goes elsewhere.
+    let said = run(&["shell", "--delay", "1ms", "--", "echo", "hello"]);
+    assert_eq!(said.stdout, b"hello\n");
+    assert!(stderr(&said).contains("fingerprint"));
+    let quiet = run(&["-q", "shell", "--", "true"]);
+    assert_eq!((quiet.stdout.len(), stderr(&quiet)), (0, String::new()));
+    // The length is that of the command line.
+    let began = Instant::now();
+    let timed = run(&["shell", "--duration", "300ms", "--", "sleep", "1000"]);
+    assert_eq!(timed.status.code(), Some(128 + 15));
+    assert!(began.elapsed() > Duration::from_millis(300));
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_told_and_the_program_goes_on() {
+    if cannot() {
+        return;
+    }
+    let args = ["shell", "--record", "/dev/full", "--", "echo", "done"];
+    let output = command(args).output().unwrap();
+    assert_eq!(output.stdout, b"done\n");
+    assert_eq!(output.status.code(), Some(1));
+    let error = stderr(&output);
+    assert!(error.contains("the record is not whole, it could not be written"), "{error}");
+    let output =
+        command(["shell", "--record", "/no/such/folder/x", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--record /no/such/folder/x"), "{}", stderr(&output));
+}
+
+#[test]
+fn shells_nest() {
+    if cannot() {
+        return;
+    }
+    let echo = Echo::start();
+    // To the outermost network, through both links.
+    let ask = format!(
+        "exec 3<>/dev/udp/$0/{}; echo hello >&3; timeout 5 dd bs=100 count=1 status=none <&3",
+        echo.0
+    );
+    let binary = env!("CARGO_BIN_EXE_windward");
+    let script = "exec \"$0\" shell --delay 7ms -- bash -c \"$1\" \"$WINDWARD_OUTSIDE\"";
+    let args = ["shell", "--delay", "5ms", "--", "sh", "-c", script, binary, &ask];
+    let output = command(args).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(output.stdout, b"hello\n", "{}", stderr(&output));
+    let told = stderr(&output);
+    // Each tells of its own link: one packet there, one back.
+    assert_eq!(told.matches("fingerprint").count(), 2, "{told}");
+    assert!(told.matches("2 packets went out").count() == 2, "{told}");
+}
+
+#[test]
+fn what_is_too_large_is_answered_and_comes_in_pieces() {
+    if cannot() {
+        return;
+    }
+    let echo = Echo::start();
+    let port = echo.0;
+    let mut shell = Running::start(&[
+        "shell",
+        "--json",
+        "--mtu",
+        "9000",
+        "--set",
+        "flows.outside.packet_size=1280",
+        "--",
+        "cat",
+    ]);
+    let node = shell.node("inside");
+    // The first is too large, and not to be fragmented by routers; the kernel learns and cuts the next ones itself.
+    let times = inside(&node, move || exchange("outside", port, 5, 4000));
+    assert!(times.iter().flatten().count() > 0, "{times:?}");
+    let record = last_line(&shell.end());
+    assert!(record["emulation"]["too_big"].as_u64().unwrap() >= 1, "{record}");
+}
+
+/// Two nodes over a router, with simulated flows beside.
+const NODES: &str = r#"
+duration = "60s"
+links = [
+    { from = "client", to = "router", rate = "100Mbit", delay = "5ms" },
+    { from = "router", to = "server", rate = "20Mbit", delay = "15ms", queue = "100p" },
+]
+flows = [
+    { group = "real", protocol = "outside:port", from = "server", to = "client" },
+    { group = "cross", protocol = "cubic", from = "server", to = "client", packet_size = 1500 },
+]
+"#;
+
+#[test]
+fn nodes_of_a_scenario_are_namespaces_and_programs_run_there() {
+    if cannot() {
+        return;
+    }
+    let sandbox = Sandbox::new(NODES);
+    let scenario = sandbox.scenario().display().to_string();
+    let mut one = Running::start(&["emulate", &scenario, "--json", "--every", "100ms"]);
+    let (client, server) = (one.node("client"), one.node("server"));
+    let process = one.0.id().to_string();
+    // By name, from node to node.
+    let (told, port) = std::sync::mpsc::channel();
+    let waits = thread::spawn(move || {
+        server.enter().unwrap();
+        let echo = Echo::start();
+        told.send(echo.0).unwrap();
+        thread::sleep(Duration::from_secs(5));
+    });
+    let port = port.recv().unwrap();
+    let times = inside(&client, move || exchange("server", port, 5, 100));
+    let least = times.into_iter().flatten().min().expect("one comes back");
+    assert!(least >= Duration::from_millis(40), "{least:?}");
+    let exec = |args: &[&str]| command([&["exec"], args].concat()).output().unwrap();
+    let there = exec(&["client", "--process", &process, "--", "cat", "/etc/hosts"]);
+    assert!(String::from_utf8_lossy(&there.stdout).contains(" server\n"));
+    assert_eq!(exec(&["client", "--process", &process, "--", "false"]).status.code(), Some(1));
+    let unknown = exec(&["nobody", "--process", &process, "--", "true"]);
+    assert!(stderr(&unknown).contains("has a node nobody: there are client, server"));
+    // A second emulation has such nodes too.
+    let mut two = Running::start(&["emulate", &scenario]);
+    two.node("client");
+    let which = exec(&["client", "--", "true"]);
+    assert!(stderr(&which).contains("several emulations have a node client: say which"));
+    drop(two);
+    signal(one.0.id(), "INT");
+    let output = one.end();
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(first["time_s"], 0.1);
+    assert_eq!(first["links"].as_array().unwrap().len(), 4);
+    // Simulated flows were there: more came to the server's link than what the program sent.
+    let record = last_line(&output);
+    let cross = record["groups"].as_array().unwrap().iter().find(|g| g["name"] == "cross").unwrap();
+    assert!(cross["packets_sent"].as_u64().unwrap() > 100, "{cross}");
+    waits.join().unwrap();
+}
+
+#[test]
+fn a_dumbbell_gets_a_port_and_its_flows_send_beside() {
+    if cannot() {
+        return;
+    }
+    let sandbox = Sandbox::new(crate::SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let echo = Echo::start();
+    let port = echo.0;
+    let mut shell = Running::start(&["shell", &scenario, "--json", "--", "cat"]);
+    let node = shell.node("outside-1-receiver");
+    let times = inside(&node, move || exchange("outside", port, 5, 100));
+    // Three hops of 5 ms, there and back.
+    let least = times.into_iter().flatten().min().expect("one comes back");
+    assert!(least >= Duration::from_millis(30), "{least:?}");
+    let record = last_line(&shell.end());
+    let flows: Vec<&str> =
+        record["flows"].as_array().unwrap().iter().map(|f| f["name"].as_str().unwrap()).collect();
+    assert_eq!(flows, ["clean-1", "lossy-1", "outside-1"]);
+}
+
+#[test]
+fn a_process_that_was_stopped_goes_on() {
+    if cannot() {
+        return;
+    }
+    let echo = Echo::start();
+    let port = echo.0;
+    let mut shell = Running::start(&["shell", "--delay", "1ms", "--json", "--", "cat"]);
+    let node = shell.node("inside");
+    assert!(inside(&node, move || exchange("outside", port, 3, 100)).iter().any(Option::is_some));
+    signal(shell.0.id(), "STOP");
+    thread::sleep(Duration::from_secs(1));
+    signal(shell.0.id(), "CONT");
+    assert!(inside(&node, move || exchange("outside", port, 3, 100)).iter().any(Option::is_some));
+    let output = shell.end();
+    let record = last_line(&output);
+    assert!(record["duration_s"].as_f64().unwrap() > 1.0, "time goes on meanwhile");
+}
+
+#[test]
+fn nothing_is_left_of_what_was_killed() {
+    if cannot() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // A program that leaves others behind.
+    let script = "sleep 1000 & sleep 1000 & echo started; cat";
+    let started = |shell: &mut Running| {
+        let mut line = String::new();
+        BufReader::new(shell.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "started\n");
+    };
+    // Those it left are ended with it.
+    let mut shell = Running::start(&["shell", "--", "sh", "-c", script]);
+    started(&mut shell);
+    let mine = shell.nodes();
+    let output = shell.end();
+    assert!(stderr(&output).contains("2 processes were still there and were ended"));
+    assert!(mine.iter().all(|node| !published().unwrap().contains(node)));
+
+    // The child is killed: the shell ends as one whose program was.
+    let mut shell = Running::start(&["shell", "--", "sh", "-c", script]);
+    started(&mut shell);
+    let node = shell.node("inside");
+    let first = processes(&node).into_iter().min().unwrap();
+    signal(first, "KILL");
+    assert_eq!(shell.end().status.code(), Some(137));
+
+    // The parent is killed at some moment, also before it has begun: fifty times.
+    for number in 0..50 {
+        let mut shell = Running::start(&["shell", "--", "sh", "-c", script]);
+        thread::sleep(Duration::from_micros(number * 1777 % 60_000));
+        let _ = shell.0.kill();
+        let _ = shell.0.wait();
+    }
+    // The next start removes names, and ends what ran there.
+    let next = command(["-q", "shell", "--", "true"]).output().unwrap();
+    assert!(next.status.success(), "{}", stderr(&next));
+    assert!(published().unwrap().iter().all(Published::is_alive));
+    eventually("devices are gone", || devices().is_empty() || others_run());
+    assert_eq!(orphans(), Vec::<u32>::new());
+}
+
+/// Does an emulation run that is not of this test?
+fn others_run() -> bool {
+    published().unwrap().iter().any(Published::is_alive)
+}
+
+/// Processes in a namespace.
+fn processes(node: &Published) -> Vec<u32> {
+    let network = inside(node, || fs::read_link("/proc/thread-self/ns/net").unwrap());
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|number: &u32| {
+            fs::read_link(format!("/proc/{number}/ns/net")).is_ok_and(|other| other == network)
+        })
+        .collect()
+}
+
+/// What `nothing_is_left_of_what_was_killed` started and nobody has ended.
+fn orphans() -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|number| {
+            let line = fs::read_to_string(format!("/proc/{number}/cmdline")).unwrap_or_default();
+            line.contains("sleep 1000 & sleep 1000 & echo started")
+        })
+        .collect()
+}
+
+#[test]
+fn ctrl_c_ends_the_program_and_leaves_nothing() {
+    if cannot() {
+        return;
+    }
+    let mut shell = Running::start(&["shell", "--", "sleep", "1000"]);
+    let node = shell.node("inside");
+    signal(shell.0.id(), "INT");
+    // Who was asked alone asks the program to end.
+    assert_eq!(shell.end().status.code(), Some(128 + 15));
+    assert!(!published().unwrap().contains(&node));
+}
+
+#[test]
+fn extreme_links_are_links() {
+    if cannot() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let echo = Echo::start();
+    let port = echo.0;
+    for (rate, comes_back) in [("1bit", false), ("100Gbit", true)] {
+        let mut shell = Running::start(&["shell", "--rate", rate, "--json", "--", "cat"]);
+        let node = shell.node("inside");
+        let times = inside(&node, move || exchange("outside", port, 1, 100));
+        assert_eq!(times[0].is_some(), comes_back, "{rate}");
+        let output = shell.end();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(last_line(&output)["flows"][0]["name"], "outside-1");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let sandbox = Sandbox::new(NODES);
+    let scenario = sandbox.scenario().display().to_string();
+    let refused = |args: &[&str], says: &str| {
+        let output = command(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?} {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
+    };
+    // Without the rights that comes first.
+    if !cannot() {
+        refused(&["shell", "--rate", "0", "--", "true"], "a rate needs a unit");
+        refused(
+            &["shell", "--rate", "1mbit", "--queue", "0bdp", "--", "true"],
+            "above 0 before bdp",
+        );
+        refused(&["shell", "--up", "rat=3", "--", "true"], "did you mean `rate`");
+        refused(&["shell", "--trace", "/no/trace", "--", "true"], "no such file: /no/trace");
+        let two =
+            "flows.+={ group = 'b', protocol = 'outside:port', from = 'client', to = 'router' }";
+        refused(&["shell", &scenario, "--set", two], "a shell is behind one port, and there are 2");
+        let none = Sandbox::new(crate::SMALL);
+        let none = none.scenario().display().to_string();
+        refused(&["emulate", &none], "no flow is a port for outside programs; add one with");
+    }
+    refused(&["shell", &scenario, "--rate", "1mbit"], "cannot be used with");
+    refused(&["shell", "--mtu", "100"], "100 is not in 576..=65535");
+    refused(&["shell", "--every", "1us"], "10ms at least");
+    refused(&["run", &scenario], "use windward shell or windward emulate");
+    refused(&["replay", "/no/record"], "/no/record: cannot read the record");
+}
+
+#[test]
+fn without_rights_it_says_what_to_do_or_does_it_anyway() {
+    if cannot() {
+        return;
+    }
+    // The binary where everybody may read it.
+    let folder = Path::new("/tmp").join(format!("windward-rights-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let binary = folder.join("windward");
+    fs::copy(env!("CARGO_BIN_EXE_windward"), &binary).unwrap();
+    let run = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(&binary)
+        .args(["shell", "--delay", "1ms", "--", "echo", "inside"])
+        .current_dir("/")
+        .output();
+    fs::remove_dir_all(&folder).unwrap();
+    let Ok(output) = run else {
+        println!("skipped: there is no setpriv");
+        return;
+    };
+    let error = stderr(&output);
+    match output.status.code() {
+        Some(0) => assert_eq!(output.stdout, b"inside\n"),
+        Some(1) => {
+            let advice = ["allow it: chmod 666 /dev/net/tun", "allow user namespaces"];
+            assert!(advice.iter().any(|advice| error.contains(advice)), "{error}");
+        }
+        other => panic!("{other:?}: {error}"),
+    }
+}
