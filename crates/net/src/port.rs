@@ -3,13 +3,19 @@
 //! A scenario names two ports as it names any connection: a flow whose protocol is [`NAME`], from one node to the other.
 //! What comes in at the one end leaves at the other, unless a queue drops it or a channel destroys it; both ways cross the
 //! links of the scenario as all other packets do. The engine carries a packet whole, so that what is written outside is what
-//! was read there, but for its ECN codepoint.
+//! was read there, but for what routers may change: the ECN field of its IP header, and the congestion header of datagrams of
+//! ours (docs/wire.md). Queues by flow see its addresses and ports, queues by class what its congestion header asks for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use windward_core::packet::Packet;
 use windward_core::units::Time;
-use windward_sim::stack::{Codepoint, Connection, End, Facts, Report, Setup, Stack, UDP_OVERHEAD};
+use windward_sim::stack::{
+    Codepoint, Connection, End, Facts, Report, Seen, Setup, Stack, UDP_OVERHEAD,
+};
+
+use crate::headers::{self, View};
 
 /// What scenario files call such a flow.
 pub const NAME: &str = "outside:port";
@@ -91,7 +97,8 @@ impl Ports {
             summary: "packets of outside programs",
             source: "whoever is outside",
             notes: vec![
-                "What comes in at one end goes out at the other. The engine changes the ECN codepoint, no more.",
+                "What comes in at one end goes out at the other. Links change the ECN field of the IP \
+                 header and the congestion header of datagrams of ours, no more.",
             ],
             packet_sizes: UDP_OVERHEAD + 1..=u32::from(u16::MAX),
             unrepeatable: None,
@@ -110,16 +117,45 @@ impl Stack for Ports {
         &self.facts
     }
 
-    fn connect(&self, _: &Setup) -> Box<dyn Connection> {
+    fn has_classes(&self) -> bool {
+        true
+    }
+
+    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
         let port = Port::default();
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(port.clone());
-        Box::new(Inside(port))
+        Box::new(Inside { port, salt: setup.seed })
     }
 }
 
 /// A port as the engine has it.
 #[derive(Debug)]
-struct Inside(Port);
+struct Inside {
+    port: Port,
+    /// Of labels: another with each seed, and the same in a replay.
+    salt: u64,
+}
+
+impl Inside {
+    fn put_out(
+        &self,
+        at: Time,
+        end: End,
+        payload: &[u8],
+        change: impl FnOnce(&mut [u8]),
+        ecn: Codepoint,
+    ) {
+        let mut state = self.port.state();
+        let mut bytes = state.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        change(&mut bytes);
+        if end == End::Receiver {
+            state.delivered += payload.len() as u64;
+        }
+        state.outbox.push_back(Outside { end, at, bytes, ecn });
+    }
+}
 
 impl Connection for Inside {
     fn start(&mut self, _: Time) {}
@@ -127,24 +163,36 @@ impl Connection for Inside {
     fn stop(&mut self, _: Time) {}
 
     fn receive(&mut self, now: Time, end: End, payload: &[u8], ecn: Codepoint) {
-        let mut state = self.0.state();
-        let mut bytes = state.spare.pop().unwrap_or_default();
-        bytes.clear();
-        bytes.extend_from_slice(payload);
-        if end == End::Receiver {
-            state.delivered += payload.len() as u64;
-        }
-        state.outbox.push_back(Outside { end, at: now, bytes, ecn });
+        self.put_out(now, end, payload, |_| {}, ecn);
+    }
+
+    fn receive_shown(
+        &mut self,
+        now: Time,
+        end: End,
+        payload: &[u8],
+        packet: &Packet,
+        ecn: Codepoint,
+    ) {
+        self.put_out(now, end, payload, |bytes| headers::write_back(bytes, packet, ecn), ecn);
     }
 
     fn poll_transmit(&mut self, _: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint> {
-        let mut state = self.0.state();
+        let mut state = self.port.state();
         let packet = state.inbox[end as usize].pop_front()?;
         let used = std::mem::replace(payload, packet.bytes);
         if state.spare.len() < MOST_SPARE {
             state.spare.push(used);
         }
         Some(packet.ecn)
+    }
+
+    fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
+        let View { seen, ours, .. } = headers::look(payload, self.salt)?;
+        if let Some((ours, _)) = ours {
+            *packet = ours;
+        }
+        Some(seen)
     }
 
     fn next_timer(&mut self, _: End) -> Time {
@@ -154,7 +202,8 @@ impl Connection for Inside {
     fn on_timer(&mut self, _: Time, _: End) {}
 
     fn report(&self) -> Report {
-        Report { delivered: self.0.state().delivered, connected: true, ..Report::default() }
+        let delivered = self.port.state().delivered;
+        Report { delivered, connected: true, ..Report::default() }
     }
 
     fn overhead(&self) -> u32 {

@@ -1,8 +1,9 @@
 //! What came in from outside, kept in a file, and taken through the engine again.
 //!
 //! The engine is deterministic: the same packets at the same instants do the same. So a record has what came in, by port, end,
-//! size and codepoint, when the engine took it; the first bytes of each packet are kept for whoever looks at them, the engine needs
-//! none. What went out follows from it.
+//! size and codepoint, when the engine took it. Of each packet the bytes are kept that links look at: addresses, ports and the
+//! congestion header of datagrams of ours; and as many of its first bytes as are asked for, for whoever looks at them. What
+//! went out follows from it.
 //!
 //! ```text
 //! file    = "WDREC" version, then frames
@@ -22,6 +23,7 @@ use windward_sim::Simulation;
 use windward_sim::stack::{Codepoint, End};
 
 use crate::emulate::inject;
+use crate::headers;
 use crate::port::{Outside, Port};
 
 const MAGIC: &[u8] = b"WDREC\x01";
@@ -41,7 +43,7 @@ pub struct Header {
     pub is_open: bool,
     /// Stands for what the trace files held.
     pub traces: u64,
-    /// Of each packet so many bytes are kept at most.
+    /// Of each packet so many of its first bytes are kept, and more where links look at more.
     pub kept: u32,
 }
 
@@ -153,6 +155,7 @@ impl<W: Write> Recorder<W> {
         if self.failed.is_some() {
             return;
         }
+        let looked_at = headers::look(bytes, 0).map_or(0, |view| view.looked_at);
         let taken = Taken {
             since: now.since(self.last).as_ps(),
             is_first: std::mem::take(&mut self.is_first),
@@ -160,7 +163,7 @@ impl<W: Write> Recorder<W> {
             end: end as u8,
             ecn: number(ecn),
             size: bytes.len() as u32,
-            bytes: bytes[..bytes.len().min(self.kept)].to_vec(),
+            bytes: bytes[..bytes.len().min(self.kept.max(looked_at))].to_vec(),
         };
         self.last = now;
         match write(&mut self.out, &Record::Taken(taken)) {

@@ -290,15 +290,8 @@ impl Outside for Testbed {
         Ok(())
     }
 
-    fn write(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
+    fn write(&mut self, port: usize, end: End, bytes: &[u8], _: Codepoint) -> io::Result<()> {
         let device = &mut self.devices[2 * port + end as usize];
-        let was = packet::Header::parse(bytes).map(|header| header.ecn);
-        let marked = (ecn == Codepoint::Ce && was != Ok(Ecn::Ce)).then(|| {
-            let mut marked = bytes.to_vec();
-            packet::mark(&mut marked);
-            marked
-        });
-        let bytes = marked.as_deref().unwrap_or(bytes);
         let tun = &device.of(&self.pairs).tun;
         if tun.has_offload() {
             device.to_send.push(bytes);

@@ -1,8 +1,9 @@
 //! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it would be without a clock.
 
+mod common;
+
 use std::cell::Cell;
 use std::io;
-use std::sync::Arc;
 
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
@@ -10,16 +11,11 @@ use windward_net::clock::{Clock, Monotonic};
 use windward_net::emulate::{self, Outside, Take};
 use windward_net::port::{Port, Ports};
 use windward_net::record::{Error, Header, Reader, Recorder};
-use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::stack::{Codepoint, End, Stack, Stacks};
-use windward_sim::{Scenario, Simulation, run};
+use windward_netns::packet::{Ecn, set_ecn};
+use windward_sim::stack::{Codepoint, End};
+use windward_sim::{Simulation, run};
 
-fn build(text: &str, ports: &Arc<Ports>) -> Scenario {
-    let stack: Arc<dyn Stack> = Arc::clone(ports) as _;
-    let stacks: Stacks = std::iter::once(stack).collect();
-    let file = ScenarioFile::parse("test.toml", text).unwrap().with_stacks(&stacks);
-    file.build().unwrap_or_else(|error| panic!("{error}"))
-}
+use common::{build, ours, udp, xcp};
 
 /// A clock that stands still but for [`Outside::wait`].
 #[derive(Default)]
@@ -194,8 +190,19 @@ fn flows_inside_and_packets_outside_share_a_queue() {
 
 /// Two directions, a queue that drops early, losses, and a flow inside; packets of all sizes from both sides.
 fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
+    let fill = |_: &mut Stream, size: usize| vec![size as u8; size];
+    record(BUSY, until, kept, fill)
+}
+
+/// What comes in at random times at both ends of the second flow of this scenario.
+fn record(
+    scenario: &str,
+    until: Time,
+    kept: u32,
+    mut make: impl FnMut(&mut Stream, usize) -> Vec<u8>,
+) -> (Vec<u8>, Vec<Event>, u64) {
     let ports = Ports::new();
-    let mut simulation = Simulation::new(&build(BUSY, &ports));
+    let mut simulation = Simulation::new(&build(scenario, &ports));
     let ports: Vec<(usize, Port)> = ports.take().into_iter().map(|port| (1, port)).collect();
     let mut stream = Stream::new(5, "outside", "test");
     let mut at = 0.0;
@@ -204,12 +211,15 @@ fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
         let end = if stream.uniform() < 0.7 { End::Sender } else { End::Receiver };
         let size = 40 + (1460.0 * stream.uniform()) as usize;
         let ecn = if stream.uniform() < 0.5 { Codepoint::Ect0 } else { Codepoint::NotEct };
-        Some((Time::ZERO + Duration::from_secs_f64(at), end, vec![size as u8; size], ecn))
+        let mut bytes = make(&mut stream, size);
+        let tos = if ecn == Codepoint::Ect0 { Ecn::Ect0 } else { Ecn::NotEct };
+        set_ecn(&mut bytes, tos);
+        Some((Time::ZERO + Duration::from_secs_f64(at), end, bytes, ecn))
     });
     let coming = coming.take_while(|(at, ..)| *at < until).collect();
     let clock = Hand::default();
     let mut outside = Script { clock: &clock, coming, out: Vec::new() };
-    let header = Header { kept, ..header_of(BUSY) };
+    let header = Header { kept, ..header_of(scenario) };
     let mut record = Vec::new();
     let mut recorder = Recorder::begin(&mut record, header).unwrap();
     let recorded = Some(&mut recorder);
@@ -252,6 +262,46 @@ fn a_record_does_again_what_was_done() {
         events.iter().map(|(at, end, bytes, ecn)| (*at, *end, bytes.len(), *ecn)).collect()
     };
     assert_eq!(shape(&again), shape(&out));
+}
+
+#[test]
+fn a_record_keeps_what_links_look_at() {
+    // Flow queues there, by addresses and ports; XCP back, for datagrams of ours of both versions.
+    let scenario =
+        BUSY.replace("aqm = { kind = 'codel', ecn = true }", "aqm = 'fq-codel'").replace(
+            "reverse = { rate = '2Mbit', queue = '20p' }",
+            "reverse = { rate = '6Mbit', queue = '20p', router = 'xcp' }",
+        );
+    let packet = |stream: &mut Stream, size: usize| {
+        let (host, port) = ((stream.uniform() * 3.0) as u8, (stream.uniform() * 3.0) as u16);
+        let version = if stream.uniform() < 0.5 { 4 } else { 6 };
+        let header = xcp(size as u64, 0.1, 0.001 * stream.uniform(), 1e6);
+        udp(version, host, port, 0, &ours(&header, size))
+    };
+    let (whole, out, fingerprint) = record(&scenario, ms(1000), 2000, packet);
+    let (again, same) = replayed(&whole).unwrap();
+    assert_eq!((same, again == out), (fingerprint, true));
+    let granted = |event: &&Event| event.1 == End::Sender && event.2.len() > 90;
+    let deltas: Vec<_> = out.iter().filter(granted).map(|e| common::read(&e.2).header).collect();
+    assert!(deltas.iter().filter(|header| **header != deltas[0]).count() > 50, "XCP writes");
+    // What else is in them is not needed: 20 or 40 bytes of IP, 8 of UDP, 64 of ours.
+    let (short, ..) = record(&scenario, ms(1000), 0, packet);
+    assert!(short.len() < whole.len() / 3, "{} of {}", short.len(), whole.len());
+    let (again, same) = replayed(&short).unwrap();
+    assert_eq!((same, again.len()), (fingerprint, out.len()));
+    for (again, out) in again.iter().zip(&out) {
+        assert_eq!((again.0, again.1, again.3), (out.0, out.1, out.3));
+        let looked_at = out.2.len().min(if out.2[0] >> 4 == 4 { 92 } else { 112 });
+        assert_eq!(again.2[..looked_at], out.2[..looked_at]);
+    }
+    // Other ports, another run.
+    let alone = |stream: &mut Stream, size: usize| {
+        let mut bytes = packet(stream, size);
+        let at = if bytes[0] >> 4 == 4 { 20 } else { 40 };
+        bytes[at..at + 2].fill(0);
+        bytes
+    };
+    assert_ne!(record(&scenario, ms(1000), 0, alone).2, fingerprint);
 }
 
 #[test]

@@ -143,18 +143,32 @@ impl Header {
 /// one stays wrong; IPv6 has none.
 pub fn mark(packet: &mut [u8]) -> bool {
     let Ok(header) = Header::parse(packet) else { return false };
-    match (header.ecn, header.version) {
-        (Ecn::NotEct, _) => return false,
-        (Ecn::Ce, _) => {}
-        (_, Version::V4) => {
+    if header.ecn == Ecn::NotEct {
+        return false;
+    }
+    write_ecn(packet, header, Ecn::Ce);
+    true
+}
+
+/// Gives a packet another ECN field, and says whether it is a packet. The checksum is treated as by
+/// [`mark`], which is what routers should use: RFC 3168 section 5 allows them nothing else.
+pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> bool {
+    let Ok(header) = Header::parse(packet) else { return false };
+    write_ecn(packet, header, ecn);
+    true
+}
+
+fn write_ecn(packet: &mut [u8], header: Header, ecn: Ecn) {
+    match header.version {
+        _ if header.ecn == ecn => {}
+        Version::V4 => {
             let old = word(packet, 0);
-            packet[1] |= Ecn::Ce as u8;
+            packet[1] = packet[1] & !3 | ecn as u8;
             let checksum = updated_checksum(word(packet, 10), old, word(packet, 0));
             packet[10..12].copy_from_slice(&checksum.to_be_bytes());
         }
-        (_, Version::V6) => packet[1] |= (Ecn::Ce as u8) << 4,
+        Version::V6 => packet[1] = packet[1] & !(3 << 4) | (ecn as u8) << 4,
     }
-    true
 }
 
 /// The checksum of a header in which the word `old` has become `new`: HC' = ~(~HC + ~m + m'),
@@ -483,6 +497,20 @@ mod tests {
                 packet[10..12].copy_from_slice(&before[10..12]);
             }
             prop_assert_eq!(packet, before, "nothing else changes");
+        }
+
+        #[test]
+        fn any_field_can_be_set(tos: u8, ecn in prop::sample::select(vec![Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce])) {
+            let mut packet = v4(tos, 0, 17, &[1, 2, 3]);
+            prop_assert!(set_ecn(&mut packet, ecn));
+            // But for the two ways to write zero, as if it had been sent with it.
+            prop_assert_eq!(checksum(&packet[..20]), 0);
+            let mut expected = v4(tos & !3 | ecn as u8, 0, 17, &[1, 2, 3]);
+            expected[10..12].copy_from_slice(&packet[10..12]);
+            prop_assert_eq!(packet, expected);
+            let mut packet = v6(tos, 17, &[1, 2, 3]);
+            prop_assert!(set_ecn(&mut packet, ecn));
+            prop_assert_eq!(packet, v6(tos & !3 | ecn as u8, 17, &[1, 2, 3]));
         }
 
         #[test]

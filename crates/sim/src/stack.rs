@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use windward_core::packet::{Label, Packet};
 use windward_core::part::Kind;
 use windward_core::units::{Duration, Time};
 
@@ -25,6 +26,12 @@ pub const UDP_OVERHEAD: u32 = 20 + 8;
 pub trait Stack: Debug + Send + Sync {
     /// What it is.
     fn facts(&self) -> &Facts;
+
+    /// Do its connections [show](Connection::show) packets of several classes? Then links that they
+    /// cross have a queue for every class that the scenario names, in both directions.
+    fn has_classes(&self) -> bool {
+        false
+    }
 
     /// Both ends of a connection, at time zero. Nothing is sent before [`Connection::start`].
     fn connect(&self, setup: &Setup) -> Box<dyn Connection>;
@@ -152,9 +159,10 @@ windward_core::parameters! {
 }
 
 /// One end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
     /// The client, which sends the data.
+    #[default]
     Sender = 0,
     /// The server, which acknowledges it.
     Receiver = 1,
@@ -163,6 +171,15 @@ pub enum End {
 impl End {
     /// Both.
     pub const BOTH: [End; 2] = [End::Sender, End::Receiver];
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> End {
+        match self {
+            End::Sender => End::Receiver,
+            End::Receiver => End::Sender,
+        }
+    }
 }
 
 /// The ECN field of an IP header (RFC 3168 section 5).
@@ -177,6 +194,16 @@ pub enum Codepoint {
     Ect1,
     /// 11: congestion experienced.
     Ce,
+}
+
+/// What links know of a packet that its connection [shows](Connection::show).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Whose it is to queues by flow and by class, in place of the connection's own label.
+    pub label: Label,
+    /// Where a channel damages it and a notifier stands at the end of the link, does it go on with
+    /// [`Flags::CORRUPTED`](windward_core::packet::Flags::CORRUPTED)? Else it is lost.
+    pub tells_of_damage: bool,
 }
 
 /// Both ends of a connection.
@@ -195,6 +222,28 @@ pub trait Connection: Debug + Send {
 
     /// The next packet of an end, if it may send one now: replaces what is in `payload`.
     fn poll_transmit(&mut self, now: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint>;
+
+    /// What links see of the packet that [`Connection::poll_transmit`] has just given: writes its
+    /// headers into `packet`, whose kind is that of its end. Size, time and codepoint are the
+    /// engine's. `None`, as by default, for a packet of the connection without any headers.
+    fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
+        let _ = (payload, packet);
+        None
+    }
+
+    /// As [`Connection::receive`], which it is by default, of a packet with what the links made of the
+    /// headers that were [shown](Connection::show).
+    fn receive_shown(
+        &mut self,
+        now: Time,
+        end: End,
+        payload: &[u8],
+        packet: &Packet,
+        ecn: Codepoint,
+    ) {
+        let _ = packet;
+        self.receive(now, end, payload, ecn);
+    }
 
     /// When to call [`Connection::on_timer`] for that end if nothing else comes before, or never.
     fn next_timer(&mut self, end: End) -> Time;

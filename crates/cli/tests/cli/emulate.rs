@@ -1,5 +1,6 @@
 //! Scenarios on a real clock, with packets of real programs: as root, with /dev/net/tun. Nothing is left, also when a test fails.
 #![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "round trips over the real network are timed")]
 
 use std::collections::BTreeSet;
 use std::fs;

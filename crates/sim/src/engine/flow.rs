@@ -6,7 +6,7 @@ use std::ops::Range;
 use windward_core::endpoint::feedback::{Notification, REPORT_INTERVAL};
 use windward_core::endpoint::{Receiver, Sender, SenderStats};
 use windward_core::network::Departure;
-use windward_core::packet::{Flags, Packet, PacketKind};
+use windward_core::packet::{Flags, Packet};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
@@ -29,6 +29,8 @@ pub(super) struct Flow {
     pub(super) group: u32,
     /// The class its packets belong to.
     pub(super) class: u8,
+    /// Is it of a stack, whose packets may show other labels?
+    pub(super) is_foreign: bool,
     /// The protocol of the connections that come between a pair of hosts, if it is one.
     protocol: Option<&'static str>,
     pub(super) start: Time,
@@ -103,6 +105,7 @@ impl Flow {
             route,
             group: *group as u32,
             class: traffic.router() as u8,
+            is_foreign: matches!(traffic, Traffic::Stack { .. }),
             protocol: traffic.arrivals().map(|_| traffic.protocol_name()),
             start,
             stop,
@@ -184,10 +187,10 @@ impl Flow {
         }
     }
 
-    /// A packet of this flow was dropped or corrupted.
-    pub(super) fn lose(&mut self, packet: &Packet, window: Span) {
+    /// A packet of this flow was dropped or corrupted; was it on the way back?
+    pub(super) fn lose(&mut self, packet: &Packet, is_back: bool, window: Span) {
         // What was damaged before and went on to tell of it is lost already.
-        let counts = packet.kind != PacketKind::Ack && !packet.flags.contains(Flags::CORRUPTED);
+        let counts = !is_back && !packet.flags.contains(Flags::CORRUPTED);
         self.lost += u64::from(counts);
         if let Some(source) = &mut self.source {
             source.lost += u64::from(window.counts(packet.timestamp));

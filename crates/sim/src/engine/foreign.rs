@@ -16,6 +16,7 @@ use super::flow::Flow;
 use super::hop::Span;
 use super::route::Route;
 use super::schedule::Alarm;
+use super::slab::Load;
 use crate::name::Name;
 use crate::outcome::{FlowOutcome, TransferOutcome};
 use crate::scenario::{FlowSpec, Traffic, Transfer};
@@ -166,10 +167,14 @@ impl Foreign {
         asked.flatten().unwrap_or_else(|| self.last.clone())
     }
 
-    /// A packet with this payload reaches its end. Returns that.
-    pub(super) fn receive(&mut self, now: Time, packet: &Packet, payload: &[u8]) -> End {
-        let end = if packet.kind == PacketKind::Ack { End::Sender } else { End::Receiver };
-        self.tell(|connection| connection.receive(now, end, payload, codepoint(packet.flags)));
+    /// A packet reaches its end. Returns that.
+    pub(super) fn receive(&mut self, now: Time, packet: &Packet, load: &Load) -> End {
+        let end = load.from.other();
+        let ecn = codepoint(packet.flags);
+        self.tell(|connection| match load.seen {
+            Some(_) => connection.receive_shown(now, end, &load.payload, packet, ecn),
+            None => connection.receive(now, end, &load.payload, ecn),
+        });
         end
     }
 
@@ -179,22 +184,31 @@ impl Foreign {
         now: Time,
         end: End,
         packet: &mut Packet,
-        payload: &mut Vec<u8>,
+        load: &mut Load,
     ) -> bool {
         if !self.may_act(now) {
             return false;
         }
-        let made = self.tell(|connection| connection.poll_transmit(now, end, payload)).flatten();
-        let Some(ecn) = made else { return false };
         let kind = match end {
             End::Sender => PacketKind::Data,
             End::Receiver => PacketKind::Ack,
         };
         let seq = self.sent[end as usize];
+        *packet = Packet { kind, seq, ..Packet::default() };
+        let make = |connection: &mut dyn Connection| {
+            let ecn = connection.poll_transmit(now, end, &mut load.payload)?;
+            load.seen = connection.show(&load.payload, packet);
+            Some(ecn)
+        };
+        let Some(ecn) = self.tell(make).flatten() else { return false };
+        load.from = end;
         self.sent[end as usize] += 1;
-        let size = payload.len() as u32 + self.overhead;
-        let flags = if self.setup.config.ecn { flags(ecn) } else { Flags::NONE };
-        *packet = Packet { size, kind, seq, flags, timestamp: now, ..Packet::default() };
+        packet.size = load.payload.len() as u32 + self.overhead;
+        packet.timestamp = now;
+        packet.flags.remove(flags(Codepoint::Ce).with(flags(Codepoint::Ect1)));
+        if self.setup.config.ecn {
+            packet.flags.insert(flags(ecn));
+        }
         true
     }
 

@@ -582,17 +582,22 @@ impl Simulation {
         }
         let hop = &mut self.hops[link as usize];
         hop.books.rest().arrived += 1;
-        let Slot { flow: index, packet, .. } = &mut self.slab[id];
-        let flow = &mut self.flows[*index as usize];
-        let label = Label { flow: *index, class: flow.class };
-        match hop.link.offer(at, label, packet, id) {
+        let index = self.slab[id].flow;
+        let flow = &self.flows[index as usize];
+        let mut label = Label { flow: index, class: flow.class };
+        if flow.is_foreign
+            && let Some(seen) = self.slab.load(id).seen
+        {
+            label = seen.label;
+        }
+        match hop.link.offer(at, label, &mut self.slab[id].packet, id) {
             None => {
                 self.catch_up(link, at);
                 None
             }
             Some(Fate::Dropped { .. }) => {
                 hop.books.rest().dropped += 1;
-                flow.lose(packet, self.window);
+                self.lose(id);
                 self.tell_of_loss(id, link, LossCause::Queue);
                 self.slab.give_back(id);
                 self.hops[link as usize].follow(link, &mut self.schedule);
@@ -673,8 +678,7 @@ impl Simulation {
             match fate {
                 Fate::Dropped { handle, arrived, at } => {
                     self.hops[link as usize].books.drop(self.window, arrived, at);
-                    let Slot { flow, packet, .. } = &self.slab[handle];
-                    self.flows[*flow as usize].lose(packet, self.window);
+                    self.lose(handle);
                     self.tell_of_loss(handle, link, LossCause::Queue);
                     self.slab.give_back(handle);
                 }
@@ -698,18 +702,40 @@ impl Simulation {
         }
     }
 
+    /// Counts a packet that is lost with its flow.
+    fn lose(&mut self, id: PacketId) {
+        let Slot { flow, packet, .. } = &self.slab[id];
+        let flow = &mut self.flows[*flow as usize];
+        let is_back = match flow.is_foreign {
+            true => self.slab.load(id).from == End::Receiver,
+            false => packet.kind == PacketKind::Ack,
+        };
+        flow.lose(packet, is_back, self.window);
+    }
+
     /// The channel of a link has destroyed a packet: counts it, lets the notifier tell of it, and
     /// returns whether the packet goes on, damaged, to tell of it itself.
     fn on_corruption(&mut self, link: u32, id: PacketId, departure: &Departure) -> bool {
         self.tell_of_loss(id, link, LossCause::Channel);
-        let Slot { flow, packet, .. } = &mut self.slab[id];
-        if packet.kind == PacketKind::Ack || departure.arrival > self.window.until {
+        if departure.arrival > self.window.until {
             return false;
         }
-        self.flows[*flow as usize].lose(packet, self.window);
+        self.lose(id);
+        let notifies = self.hops[link as usize].notifies();
+        let Slot { flow, packet, .. } = &mut self.slab[id];
+        if self.flows[*flow as usize].is_foreign {
+            let tells = self.slab.load(id).seen.is_some_and(|seen| seen.tells_of_damage);
+            if notifies && tells {
+                self.slab[id].packet.flags.insert(Flags::CORRUPTED);
+            }
+            return notifies && tells;
+        }
+        if packet.kind == PacketKind::Ack {
+            return false;
+        }
         let Some(transport) = &mut self.transports[*flow as usize] else { return false };
         let Some(notices) = &transport.notices else { return false };
-        if !self.hops[link as usize].notifies() {
+        if !notifies {
             return false;
         }
         match notices.notification {
@@ -808,8 +834,8 @@ impl Simulation {
             self.slab.give_back(id);
             return;
         };
-        let (packet, payload) = self.slab.with_payload(id);
-        let end = foreign.receive(self.now, packet, payload);
+        let (packet, load) = self.slab.with_load(id);
+        let end = foreign.receive(self.now, packet, load);
         self.slab.give_back(id);
         self.transmit_foreign(index, end);
     }
@@ -819,8 +845,8 @@ impl Simulation {
         loop {
             let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
             let id = self.slab.vacant();
-            let (packet, payload) = self.slab.with_payload(id);
-            if !foreign.poll_transmit(self.now, end, packet, payload) {
+            let (packet, load) = self.slab.with_load(id);
+            if !foreign.poll_transmit(self.now, end, packet, load) {
                 break;
             }
             let route = match end {

@@ -6,6 +6,8 @@ use windward_core::network::Packets;
 use windward_core::packet::Packet;
 use windward_core::units::Time;
 
+use crate::stack::{End, Seen};
+
 /// Index of a packet in the slab.
 pub(super) type PacketId = u32;
 
@@ -20,6 +22,16 @@ pub(super) struct Slot {
     pub(super) packet: Packet,
 }
 
+/// What the engine has of a packet of a stack beside its slot.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    pub(super) payload: Vec<u8>,
+    /// The end that sent it.
+    pub(super) from: End,
+    /// What its connection shows of it.
+    pub(super) seen: Option<Seen>,
+}
+
 /// All packets under way.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
@@ -30,7 +42,7 @@ pub(super) struct Slab {
     free: Vec<PacketId>,
     /// What packets of stacks carry, by slot, as far as there were any: each lies there until the
     /// slot has another.
-    payloads: Vec<Vec<u8>>,
+    loads: Vec<Load>,
 }
 
 impl Slab {
@@ -69,14 +81,20 @@ impl Slab {
         self.next[id as usize] = next;
     }
 
-    /// A slot's packet, and the payload that it carries if it is one of a stack.
+    /// A slot's packet, and what it carries if it is one of a stack.
     #[inline]
-    pub(super) fn with_payload(&mut self, id: PacketId) -> (&mut Packet, &mut Vec<u8>) {
+    pub(super) fn with_load(&mut self, id: PacketId) -> (&mut Packet, &mut Load) {
         let at = id as usize;
-        if self.payloads.len() <= at {
-            self.payloads.resize_with(at + 1, Vec::new);
+        if self.loads.len() <= at {
+            self.loads.resize_with(at + 1, Load::default);
         }
-        (&mut self.slots[at].packet, &mut self.payloads[at])
+        (&mut self.slots[at].packet, &mut self.loads[at])
+    }
+
+    /// What the packet of a stack carries.
+    #[inline]
+    pub(super) fn load(&self, id: PacketId) -> &Load {
+        &self.loads[id as usize]
     }
 
     /// Gives a slot back.

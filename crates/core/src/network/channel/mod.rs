@@ -144,13 +144,18 @@ impl Law {
                 Probability::new(loss).is_some_and(|loss| stream.chance(loss))
             }
             Law::Bursts { event, length, per_flow, left } => {
-                let left = left.entry(if *per_flow { label.flow } else { 0 }).or_insert(0);
-                if *left == 0 && stream.chance(*event) {
-                    *left = *length;
+                let flow = if *per_flow { label.flow } else { 0 };
+                let mut rest = left.get(&flow).copied().unwrap_or(0);
+                if rest == 0 && stream.chance(*event) {
+                    rest = *length;
                 }
-                let hit = *left > 0;
-                *left = left.saturating_sub(1);
-                hit
+                // Only flows within a burst are kept: there may be millions of others.
+                match rest {
+                    0 => {}
+                    1 => drop(left.remove(&flow)),
+                    more => drop(left.insert(flow, more - 1)),
+                }
+                rest > 0
             }
             Law::GilbertElliott { clock, bad, loss } => {
                 match clock {

@@ -28,6 +28,9 @@ const INITIAL_INTERVAL: f64 = 0.05;
 const MAX_INTERVAL: f64 = 1.0;
 /// Shortest control interval (ns-2: 1 ms).
 const MIN_INTERVAL: f64 = 0.001;
+/// Shortest mean RTT, seconds, by which a queue is divided: a header from outside may tell less than
+/// any path has.
+const LEAST_RTT: f64 = 1e-6;
 /// Shortest interval over which the minimum queue is taken (draft section 4.5).
 const MIN_QUEUE_INTERVAL: f64 = 0.002;
 
@@ -353,7 +356,7 @@ impl XcpRouter {
 
     fn end_control_interval(&mut self, now: Time, queue_bytes: f64) {
         self.mean_rtt = if self.sum_inter_packet > 0.0 {
-            self.sum_rtt_inter_packet / self.sum_inter_packet
+            (self.sum_rtt_inter_packet / self.sum_inter_packet).max(LEAST_RTT)
         } else {
             INITIAL_INTERVAL
         };

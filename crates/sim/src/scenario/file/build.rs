@@ -271,6 +271,12 @@ impl Links {
                 for &link in &route.reverse {
                     crossing[link].packet(group.ack_size().unwrap_or(0), index);
                 }
+                if group.has_classes() {
+                    for &link in route.forward.iter().chain(&route.reverse) {
+                        crossing[link].group_of_kind[kind].get_or_insert(index);
+                        crossing[link].any_class.get_or_insert(index);
+                    }
+                }
             }
         }
         crossing
@@ -306,6 +312,8 @@ struct Crossing {
     group_of_kind: [Option<GroupId>; RouterKind::ALL.len()],
     /// The largest packet, bytes, and the group it is from.
     largest: (u32, GroupId),
+    /// The first group whose packets may be of any class.
+    any_class: Option<GroupId>,
     /// Do flows that ask for notices of corruption send data over the link?
     asks_for_notices: bool,
 }
@@ -357,8 +365,10 @@ impl Crossing {
         };
         let mut classes = Vec::new();
         for kind in RouterKind::ALL {
-            let Some(group) = self.group_of_kind[kind as usize] else { continue };
             let said = own.iter().find(|(of, _)| *of == kind).map(|(_, class)| class.clone());
+            // Of packets that may be of any class, those that are named have a queue.
+            let named = said.as_ref().and(self.any_class);
+            let Some(group) = self.group_of_kind[kind as usize].or(named) else { continue };
             let class = said.unwrap_or_default();
             let router = self.router_of_class(kind, group, &class, link, wire, groups)?;
             let queue = QueueSpec {

@@ -102,6 +102,11 @@ impl<'a> Group<'a> {
         packet_size(&self.traffic)
     }
 
+    /// May its packets be of other classes than it is?
+    pub(super) fn has_classes(&self) -> bool {
+        matches!(&self.traffic, Traffic::Stack { stack, .. } if stack.has_classes())
+    }
+
     /// Size of the largest packets that go back, if there are any.
     pub(super) fn ack_size(&self) -> Option<u32> {
         match &self.traffic {
