@@ -236,7 +236,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     };
     sweep()?;
     let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
-    let place = Place::prepare(&mut emulation.testbed, &source, present)?;
+    let place = Place::prepare(&mut emulation.testbed, &source, rights, present)?;
     if !present && args.peer.is_none() && !quiet {
         output::note(
             "without root the program reaches only what --peer runs at the far end: be root to \
@@ -287,7 +287,12 @@ struct Place {
 }
 
 impl Place {
-    fn prepare(testbed: &mut Testbed, source: &Source, present: bool) -> Result<Self, Failure> {
+    fn prepare(
+        testbed: &mut Testbed,
+        source: &Source,
+        rights: Rights,
+        present: bool,
+    ) -> Result<Self, Failure> {
         let ends = testbed.ends();
         let [[outside, inside]] = ends else {
             return Err(Failure::Input(format!(
@@ -301,22 +306,26 @@ impl Place {
         let address = IpAddr::from(pair.outside.ipv4);
         let addresses: Vec<IpAddr> =
             [address].into_iter().chain(pair.outside.ipv6.map(IpAddr::from)).collect();
-        let masquerade = if present { Some(pair.masquerade(None)?) } else { None };
-        if let Some(namespace) = testbed.namespace(&inside) {
-            // Whatever the scenario calls the far end.
-            let names = ["outside", &outside];
-            let names = &names[..if outside == "outside" { 1 } else { 2 }];
-            let hosts = addresses.iter().flat_map(|at| names.iter().map(|name| (*at, *name)));
-            namespace.set_hosts(hosts);
-            if present {
-                namespace.use_resolver(address)?;
+        for node in [&inside, &outside] {
+            let Some(namespace) = testbed.namespace(node) else { continue };
+            if *node == inside {
+                // Whatever the scenario calls the far end.
+                let names = ["outside", &outside];
+                let names = &names[..if outside == "outside" { 1 } else { 2 }];
+                let hosts = addresses.iter().flat_map(|at| names.iter().map(|name| (*at, *name)));
+                namespace.set_hosts(hosts);
+                if present {
+                    namespace.use_resolver(address)?;
+                }
             }
-            // A name by which the next one finds what a killed one has left.
-            namespace.publish(&inside)?;
+            // Names by which the next one finds what a killed one has left; only root has a place for
+            // them.
+            if rights == Rights::OfRoot {
+                namespace.publish(node)?;
+            }
         }
-        if let Some(namespace) = testbed.namespace(&outside) {
-            namespace.publish(&outside)?;
-        }
+        let pair = testbed.pair(0).ok_or(Failure::Interrupted)?;
+        let masquerade = if present { Some(pair.masquerade(None)?) } else { None };
         Ok(Place { outside, inside, address, _masquerade: masquerade })
     }
 

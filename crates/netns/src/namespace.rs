@@ -11,11 +11,14 @@ use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{fstat, stat, statfs};
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::mount::{
+    MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
+};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{Context, Result};
+use crate::nat::sweep_forwarding;
 use crate::netlink::{Device, Netlink};
 use crate::resolver::{self, Files};
 
@@ -143,11 +146,10 @@ impl Namespace {
             });
         }
         sweep()?;
-        let process = std::process::id();
-        let began = started(process).unwrap_or(0);
-        let path = Path::new(NAMES).join(format!("{OURS}{process}-{began}-{label}"));
+        let path = Path::new(NAMES).join(own_name(label));
         let what = || format!("cannot name a network namespace {}", path.display());
         fs::create_dir_all(NAMES).context(what)?;
+        make_shared().context(what)?;
         // First what is beside it: who sees the namespace by its name must see that too.
         if !self.files.is_empty() {
             let text = serde_json::to_string(&self.files).map_err(io::Error::from).context(what)?;
@@ -184,8 +186,26 @@ const NAMES: &str = "/run/netns";
 /// How ours begin.
 const OURS: &str = "windward-";
 
+/// The name that nobody else has.
+pub(crate) fn own_name(label: &str) -> String {
+    let process = std::process::id();
+    let began = started(process).unwrap_or(0);
+    format!("{OURS}{process}-{began}-{label}")
+}
+
+/// Makes the directory of names a mount of its own that others share, as `ip netns` does: names that
+/// are bound before that one does could not be removed any more.
+fn make_shared() -> io::Result<()> {
+    let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+    if mount_change(NAMES, shared) == Err(rustix::io::Errno::INVAL) {
+        mount_bind_recursive(NAMES, NAMES)?;
+        mount_change(NAMES, shared)?;
+    }
+    Ok(())
+}
+
 /// Where there is a file for each of these names that has [`Files`] of its own.
-const BESIDE: &str = "/run/windward";
+pub(crate) const BESIDE: &str = "/run/windward";
 
 fn beside(path: &Path) -> PathBuf {
     Path::new(BESIDE).join(path.file_name().unwrap_or_default())
@@ -208,6 +228,10 @@ impl Published {
     pub fn is_alive(&self) -> bool {
         // A process number comes back; together with the time of its start it does not.
         started(self.process) == Some(self.began)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Brings the calling thread into it, for good, and before its files.
@@ -240,9 +264,13 @@ pub fn published() -> Result<Vec<Published>> {
 
 /// All names that may be of published namespaces.
 fn names() -> Result<Vec<Published>> {
-    let entries = match fs::read_dir(NAMES) {
+    names_in(NAMES)
+}
+
+pub(crate) fn names_in(directory: &str) -> Result<Vec<Published>> {
+    let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.context(|| format!("cannot read {NAMES}"))?,
+        other => other.context(|| format!("cannot read {directory}"))?,
     };
     let mut all: Vec<Published> = entries
         .flatten()
@@ -261,8 +289,9 @@ fn names() -> Result<Vec<Published>> {
     Ok(all)
 }
 
-/// Removes the names under /run/netns of processes that ended without doing so themselves, and kills
-/// what still runs in those namespaces.
+/// Removes the names under /run/netns of processes that ended without doing so themselves, kills
+/// what still runs in those namespaces, and switches off the [forwarding](crate::Pair::masquerade) that
+/// they needed.
 ///
 /// # Errors
 /// If that directory is there and cannot be read.
@@ -273,6 +302,11 @@ pub fn sweep() -> Result<()> {
             let _ = kill_inside(network.as_fd());
         }
         forget(&stale.path);
+    }
+    sweep_forwarding()?;
+    // A process may have ended between making this and the name.
+    for stale in names_in(BESIDE)?.into_iter().filter(|name| !name.is_alive()) {
+        let _ = fs::remove_file(stale.path);
     }
     Ok(())
 }

@@ -1,13 +1,16 @@
 //! Packets from inside that go on beyond the outside, in its name.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 
 use crate::error::{Context, Error, Result};
-use crate::namespace::Namespace;
+use crate::namespace::{BESIDE, Namespace, Published, names_in, own_name};
 use crate::pair::Pair;
 
 /// While this lives, packets from the inside of a [`Pair`] leave the outside with its address, and
@@ -18,6 +21,85 @@ use crate::pair::Pair;
 #[derive(Debug)]
 pub struct Masquerade {
     _socket: Socket,
+    /// Says that this needs forwarding.
+    need: PathBuf,
+}
+
+impl Drop for Masquerade {
+    fn drop(&mut self) {
+        // What cannot be done now the next sweep tries again.
+        let _ = alone().and_then(|_alone| {
+            let was_off = fs::read_to_string(&self.need).is_ok_and(|was| was == "0");
+            let _ = fs::remove_file(&self.need);
+            let here = needs()?;
+            match was_off && is_here(&self.need) && !here.iter().any(Published::is_alive) {
+                true => fs::write(FORWARD, "0").context(|| "cannot switch off forwarding"),
+                false => Ok(()),
+            }
+        });
+    }
+}
+
+const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
+
+/// How the network of the calling thread is called in the names of [`needs`].
+fn here() -> String {
+    let number = fs::metadata("/proc/thread-self/ns/net").map_or(0, |network| network.ino());
+    format!(".forward-{number}-")
+}
+
+fn is_here(need: &Path) -> bool {
+    need.to_string_lossy().contains(&here())
+}
+
+/// What needs forwarding in the network of the calling thread: files that say what it was before any
+/// of them.
+fn needs() -> Result<Vec<Published>> {
+    let mut all = names_in(BESIDE)?;
+    let here = here();
+    all.retain(|name| name.label.starts_with(&here));
+    Ok(all)
+}
+
+/// While the returned file is open no other process of ours switches forwarding on or off.
+fn alone() -> Result<File> {
+    let path = format!("{BESIDE}/lock");
+    let what = || format!("cannot lock {path}");
+    fs::create_dir_all(BESIDE).context(what)?;
+    let file = File::create(&path).context(what)?;
+    file.lock().context(what)?;
+    Ok(file)
+}
+
+/// Switches forwarding off where those that are gone have left it on.
+pub(crate) fn sweep_forwarding() -> Result<()> {
+    let all = needs()?;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let _alone = alone()?;
+    let was_off = |name: &Published| fs::read_to_string(name.path()).is_ok_and(|was| was == "0");
+    if all.iter().any(was_off) && !all.iter().any(Published::is_alive) {
+        fs::write(FORWARD, "0").context(|| format!("cannot switch off forwarding by {FORWARD}"))?;
+    }
+    Ok(())
+}
+
+/// Switches forwarding on. Returns the file that says so.
+fn forward() -> Result<PathBuf> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let what = || format!("cannot switch on forwarding by {FORWARD}");
+    let _alone = alone()?;
+    let is_off = fs::read_to_string(FORWARD).context(what)?.trim() == "0";
+    let was_off = |name: &Published| fs::read_to_string(name.path()).is_ok_and(|was| was == "0");
+    let was = if is_off || needs()?.iter().any(was_off) { "0" } else { "1" };
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let need = Path::new(BESIDE).join(own_name(&format!("{}{number}", here())));
+    fs::write(&need, was).context(what)?;
+    if is_off {
+        fs::write(FORWARD, "1").context(what)?;
+    }
+    Ok(need)
 }
 
 impl Pair {
@@ -26,8 +108,8 @@ impl Pair {
     /// of the inside in what leaves it. No program is needed for that. Firewalls may still refuse to
     /// forward.
     ///
-    /// Forwarding stays switched on in the present namespace (/proc/sys/net/ipv4/ip_forward), since
-    /// others may have come to need it.
+    /// Forwarding (/proc/sys/net/ipv4/ip_forward) is switched off again, if it was, with the last of
+    /// such rules there, or by the next [`sweep`](crate::sweep).
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN there, and if the kernel has no nftables with NAT.
@@ -39,11 +121,6 @@ impl Pair {
 }
 
 fn begin(inside: Ipv4Addr) -> Result<Masquerade> {
-    let switch = "/proc/sys/net/ipv4/ip_forward";
-    let what = || format!("cannot switch on forwarding by {switch}");
-    if fs::read_to_string(switch).context(what)?.trim() == "0" {
-        fs::write(switch, "1").context(what)?;
-    }
     let what = "cannot add a masquerading rule to nftables";
     let socket = add(inside).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Error::new(what, error),
@@ -51,7 +128,7 @@ fn begin(inside: Ipv4Addr) -> Result<Masquerade> {
             "load the modules nf_tables, nft_chain_nat and nft_masq, on Linux 5.12 or newer",
         ),
     })?;
-    Ok(Masquerade { _socket: socket })
+    Ok(Masquerade { _socket: socket, need: forward()? })
 }
 
 // Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. There is no crate for them without C code

@@ -462,6 +462,9 @@ fn nothing_is_left_of_what_was_killed() {
     assert!(published().unwrap().iter().all(Published::is_alive));
     eventually("devices are gone", || devices().is_empty() || others_run());
     assert_eq!(orphans(), Vec::<u32>::new());
+    // Nothing says any longer that forwarding is needed.
+    let left = || fs::read_dir("/run/windward").into_iter().flatten().flatten();
+    eventually("all files are gone", || left().all(|f| f.file_name() == "lock") || others_run());
 }
 
 /// Does an emulation run that is not of this test?
