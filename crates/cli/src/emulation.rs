@@ -20,6 +20,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::clock::CpuStopwatch;
+use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::live::{Live, Style};
 use crate::output::{self, seconds};
@@ -39,6 +40,10 @@ pub(crate) struct Telling {
     /// Time between two looks at links and flows
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     every: Duration,
+
+    /// Let the scenario run for this long in virtual time first, so that its flows are under way
+    #[arg(long, value_name = "TIME")]
+    lead: Option<Duration>,
 
     /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
     /// run-links.csv
@@ -187,7 +192,14 @@ impl<'a> Emulation<'a> {
             kept: if telling.payload { u32::from(u16::MAX) } else { KEPT },
         };
         let recorder = telling.record.as_ref().map(|path| record(path, header)).transpose()?;
-        let (simulation, ports) = loaded.begin();
+        let (mut simulation, ports) = loaded.begin();
+        if let Some(lead) = telling.lead {
+            if lead >= scenario.duration {
+                let length = scenario.duration;
+                return Err(Failure::Input(format!("--lead {lead}: the scenario lasts {length}")));
+            }
+            Driver::new(lead, quiet).advance(&mut simulation, Time::ZERO + lead, None)?;
+        }
         let options =
             testbed::Options { mtu: telling.mtu, offload: telling.offload, ..options.clone() };
         let progress = Progress::new(quiet);
@@ -226,7 +238,7 @@ impl<'a> Emulation<'a> {
             }
             Err(_) => {}
         }
-        self.clock = Monotonic::start();
+        self.clock = Monotonic::start_at(self.simulation.now());
         self.cpu = CpuStopwatch::start();
     }
 

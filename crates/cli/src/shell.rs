@@ -253,7 +253,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     testbed.stop_on(Some(signals::flag()));
     let length = args.changes.duration()?;
     emulation.begin(quiet);
-    let until = length.map_or(Time::NEVER, |length| Time::ZERO + length);
+    let until = length.map_or(Time::NEVER, |length| emulation.now() + length);
     let stopped = emulation.run(until)? == Until::Stopped;
     emulation.testbed.stop_on(None);
     if stopped && !emulation.testbed.has_ended() {

@@ -10,22 +10,30 @@ pub trait Clock {
     fn now(&self) -> Time;
 }
 
-/// The monotonic clock of the machine (CLOCK_MONOTONIC), zero when it was made.
+/// The monotonic clock of the machine (CLOCK_MONOTONIC).
 #[derive(Debug, Clone, Copy)]
-pub struct Monotonic(Instant);
+pub struct Monotonic {
+    began: Instant,
+    at: Time,
+}
 
 impl Monotonic {
-    /// Begins now.
-    #[expect(clippy::disallowed_methods, reason = "emulation goes by the real clock")]
+    /// Begins now, at zero.
     pub fn start() -> Self {
-        Monotonic(Instant::now())
+        Self::start_at(Time::ZERO)
+    }
+
+    /// Begins now, at that time.
+    #[expect(clippy::disallowed_methods, reason = "emulation goes by the real clock")]
+    pub fn start_at(at: Time) -> Self {
+        Monotonic { began: Instant::now(), at }
     }
 }
 
 impl Clock for Monotonic {
     fn now(&self) -> Time {
         // 2^64 ps are 213 days; a clock beyond stands still.
-        let ps = self.0.elapsed().as_nanos().saturating_mul(1000);
-        Time::ZERO + Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX - 1))
+        let ps = self.began.elapsed().as_nanos().saturating_mul(1000);
+        self.at + Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX - 1))
     }
 }

@@ -387,15 +387,24 @@ fn a_dumbbell_gets_a_port_and_its_flows_send_beside() {
     }
     let sandbox = Sandbox::new(crate::SMALL);
     let scenario = sandbox.scenario().display().to_string();
+    let file = sandbox.path("run.rec").display().to_string();
     let echo = Echo::start();
     let port = echo.0;
-    let mut shell = Running::start(&["shell", &scenario, "--json", "--", "cat"]);
+    let mut shell = Running::start(&[
+        "shell", &scenario, "--lead", "20s", "--json", "--record", &file, "--", "cat",
+    ]);
     let node = shell.node("outside-1-receiver");
     let times = inside(&node, move || exchange("outside", port, 5, 100));
     // Three hops of 5 ms, there and back.
     let least = times.into_iter().flatten().min().expect("one comes back");
     assert!(least >= Duration::from_millis(30), "{least:?}");
     let record = last_line(&shell.end());
+    // They were under way: 20 s of it were in virtual time. Again, all of it is.
+    assert!(record["duration_s"].as_f64().unwrap() > 20.0);
+    assert!(record["flows"][0]["packets_sent"].as_u64().unwrap() > 1000, "{record}");
+    let again = command(["replay", "--json", &file]).output().unwrap();
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again["fingerprint"], record["fingerprint"]);
     let flows: Vec<&str> =
         record["flows"].as_array().unwrap().iter().map(|f| f["name"].as_str().unwrap()).collect();
     assert_eq!(flows, ["clean-1", "lossy-1", "outside-1"]);
