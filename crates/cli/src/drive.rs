@@ -4,6 +4,7 @@ use std::time::Duration as WallTime;
 
 use windward_core::units::{Duration, Time};
 use windward_sim::Simulation;
+use windward_sim::pcap::PcapFile;
 use windward_sim::qlog::QlogFiles;
 
 use crate::clock::Stopwatch;
@@ -42,6 +43,7 @@ impl Driver {
         sim: &mut Simulation,
         until: Time,
         logs: Option<&QlogFiles>,
+        pcap: Option<&PcapFile>,
     ) -> Result<(), Failure> {
         while self.now < until {
             signals::check()?;
@@ -49,6 +51,7 @@ impl Driver {
             self.now = until.min(self.now + self.slice);
             sim.advance(self.now);
             logs.map_or(Ok(()), QlogFiles::check)?;
+            pcap.map_or(Ok(()), PcapFile::check)?;
             let took = slice.elapsed();
             if took > LONG {
                 self.slice = Duration::from_ps((self.slice.as_ps() / 2).max(1));

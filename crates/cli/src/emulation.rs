@@ -15,6 +15,7 @@ use windward_net::record::{Header, Recorder};
 use windward_net::testbed::{self, Testbed};
 use windward_netns::prefer_this_thread;
 use windward_sim::output::OutputDir;
+use windward_sim::pcap::PcapFile;
 use windward_sim::record::{EmulationRecord, RunRecord};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation};
@@ -24,6 +25,7 @@ use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::live::{Live, Style};
 use crate::output::{self, seconds};
+use crate::pcap::PcapArgs;
 use crate::progress::Progress;
 use crate::run::{Plot, parse_plot, summary};
 use crate::scenario_args::warn;
@@ -61,6 +63,9 @@ pub(crate) struct Telling {
     /// Keep whole packets there, not only their first bytes
     #[arg(long, requires = "record")]
     payload: bool,
+
+    #[command(flatten)]
+    pcap: PcapArgs,
 
     /// The largest packet that programs send, bytes, if not the `packet_size` of the port
     ///
@@ -139,8 +144,11 @@ impl Source {
 
 impl Loaded {
     /// The simulation, and its ports in the order of their flows.
-    pub(crate) fn begin(&self) -> (Simulation, Vec<Port>) {
-        let simulation = Simulation::changeable(&self.scenario);
+    pub(crate) fn begin(&self, pcap: Option<&PcapFile>) -> (Simulation, Vec<Port>) {
+        let simulation = match pcap {
+            Some(pcap) => Simulation::observed(&self.scenario, pcap.observer()),
+            None => Simulation::changeable(&self.scenario),
+        };
         (simulation, self.ports.take())
     }
 }
@@ -160,6 +168,7 @@ pub(crate) struct Emulation<'a> {
     plot: Option<Plot>,
     out: Option<OutputDir>,
     recorder: Option<Recorder<BufWriter<File>>>,
+    pcap: Option<PcapFile>,
     cpu: CpuStopwatch,
 }
 
@@ -192,13 +201,15 @@ impl<'a> Emulation<'a> {
             kept: if telling.payload { u32::from(u16::MAX) } else { KEPT },
         };
         let recorder = telling.record.as_ref().map(|path| record(path, header)).transpose()?;
-        let (mut simulation, ports) = loaded.begin();
+        let pcap = telling.pcap.create(scenario)?;
+        let (mut simulation, ports) = loaded.begin(pcap.as_ref());
         if let Some(lead) = telling.lead {
             if lead >= scenario.duration {
                 let length = scenario.duration;
                 return Err(Failure::Input(format!("--lead {lead}: the scenario lasts {length}")));
             }
-            Driver::new(lead, quiet).advance(&mut simulation, Time::ZERO + lead, None)?;
+            let until = Time::ZERO + lead;
+            Driver::new(lead, quiet).advance(&mut simulation, until, None, pcap.as_ref())?;
         }
         let options =
             testbed::Options { mtu: telling.mtu, offload: telling.offload, ..options.clone() };
@@ -224,6 +235,7 @@ impl<'a> Emulation<'a> {
             plot,
             out,
             recorder,
+            pcap,
             cpu: CpuStopwatch::start(),
         })
     }
@@ -301,6 +313,7 @@ impl<'a> Emulation<'a> {
             record.write_files(&mut out)?;
             out.commit()?;
         }
+        let captured = self.pcap.map(PcapFile::commit);
         if let Some(plot) = self.plot {
             plot.commit(&self.title, &outcome)?;
         }
@@ -318,6 +331,8 @@ impl<'a> Emulation<'a> {
         }
         let progress = Progress::new(quiet);
         self.testbed.close(|share| progress.set(share, "namespaces are removed"));
+        // What could not be written is said after all that there is to say.
+        captured.transpose()?;
         match recorded {
             Some(Err(error)) => Err(Failure::Failed(format!(
                 "the record is not whole, it could not be written: {error}"

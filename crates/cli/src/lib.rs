@@ -30,6 +30,7 @@ mod list;
 mod live;
 mod output;
 mod pages;
+mod pcap;
 mod progress;
 mod python;
 mod qlog;

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use windward_net::record::{Error, Reader};
 use windward_net::testbed;
 use windward_sim::output::OutputDir;
+use windward_sim::pcap::PcapFile;
 use windward_sim::record::RunRecord;
 
 use crate::clock::CpuStopwatch;
 use crate::emulation::Source;
 use crate::failure::Failure;
 use crate::output;
+use crate::pcap::PcapArgs;
 use crate::run::summary;
 
 /// Take a recorded emulation through the engine again, in virtual time
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// run-links.csv
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pcap: PcapArgs,
 }
 
 pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
@@ -56,12 +61,14 @@ pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
     }
     let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
     let cpu = CpuStopwatch::start();
-    let (mut simulation, ports) = loaded.begin();
+    let pcap = args.pcap.create(&loaded.scenario)?;
+    let (mut simulation, ports) = loaded.begin(pcap.as_ref());
     let flows = testbed::ports(&loaded.scenario).map(|(flow, _)| flow);
     let ports: Vec<_> = flows.zip(ports).collect();
     reader.replay(&mut simulation, &ports, |_, _| {}).map_err(failed)?;
     let outcome = simulation.stop();
     let cpu_s = cpu.seconds();
+    pcap.map(PcapFile::commit).transpose()?;
     if let Some(mut out) = out {
         RunRecord::new(&outcome).write_files(&mut out)?;
         out.commit()?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use windward_core::units::Time;
 use windward_lab::plot::RunChart;
 use windward_sim::output::OutputDir;
+use windward_sim::pcap::PcapFile;
 use windward_sim::qlog::QlogFiles;
 use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
 use windward_sim::trace::TraceFiles;
@@ -16,6 +17,7 @@ use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds, si};
+use crate::pcap::PcapArgs;
 use crate::qlog::QlogArgs;
 use crate::scenario_args::ScenarioArgs;
 use crate::signals;
@@ -45,6 +47,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     qlog: QlogArgs,
+
+    #[command(flatten)]
+    pcap: PcapArgs,
 }
 
 pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
@@ -94,6 +99,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
+    let pcap = args.pcap.create(&scenario)?;
     // Folders that cannot be had shall not cost minutes first.
     let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
     let mut out = None;
@@ -103,7 +109,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let cpu = CpuStopwatch::start();
     let chart = plot.as_mut().map(|plot| &mut plot.chart);
-    let observers = Observers { trace, chart, logs: logs.as_ref() };
+    let observers = Observers { trace, chart, logs: logs.as_ref(), pcap: pcap.as_ref() };
     let (outcome, trace) = simulate(&scenario, observers, quiet)?;
     let cpu_s = cpu.seconds();
     if let Some(mut out) = out {
@@ -129,6 +135,12 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("qlog: {} and {more} more", first.display()));
         }
     }
+    if let Some(pcap) = pcap {
+        let file = pcap.commit()?;
+        if !quiet {
+            output::note(&format!("pcap: {}", file.display()));
+        }
+    }
     if args.json {
         return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
     }
@@ -141,6 +153,7 @@ pub(crate) struct Observers<'a> {
     pub(crate) trace: Option<TraceFiles>,
     pub(crate) chart: Option<&'a mut RunChart>,
     pub(crate) logs: Option<&'a QlogFiles>,
+    pub(crate) pcap: Option<&'a PcapFile>,
 }
 
 /// Runs to the end; a trace and a chart are sampled on the way, logs are written.
@@ -149,19 +162,23 @@ pub(crate) fn simulate(
     observers: Observers<'_>,
     quiet: bool,
 ) -> Result<(Outcome, Option<TraceFiles>), Failure> {
-    let Observers { mut trace, mut chart, logs } = observers;
+    let Observers { mut trace, mut chart, logs, pcap } = observers;
     let end = Time::ZERO + scenario.duration;
     let mut driver = Driver::new(scenario.duration, quiet);
-    let mut sim = match logs {
-        Some(logs) => Simulation::observed(scenario, logs.observer()),
-        None if trace.is_some() || chart.is_some() => Simulation::traced(scenario),
-        None => Simulation::new(scenario),
+    let mut sim = match (logs, pcap) {
+        (Some(logs), Some(pcap)) => {
+            Simulation::observed(scenario, Box::new((logs.observer(), pcap.observer())))
+        }
+        (Some(logs), None) => Simulation::observed(scenario, logs.observer()),
+        (None, Some(pcap)) => Simulation::observed(scenario, pcap.observer()),
+        (None, None) if trace.is_some() || chart.is_some() => Simulation::traced(scenario),
+        (None, None) => Simulation::new(scenario),
     };
     loop {
         let of_trace = trace.as_ref().and_then(TraceFiles::next_sample);
         let of_chart = chart.as_ref().and_then(|chart| chart.next_sample());
         let Some(instant) = of_trace.into_iter().chain(of_chart).min() else { break };
-        driver.advance(&mut sim, instant, logs)?;
+        driver.advance(&mut sim, instant, logs, pcap)?;
         if let Some(trace) = trace.as_mut().filter(|_| of_trace == Some(instant)) {
             trace.sample(&mut sim)?;
         }
@@ -169,7 +186,7 @@ pub(crate) fn simulate(
             chart.sample(&mut sim);
         }
     }
-    driver.advance(&mut sim, end, logs)?;
+    driver.advance(&mut sim, end, logs, pcap)?;
     Ok((sim.finish(), trace))
 }
 

@@ -42,6 +42,7 @@ mod engine;
 mod name;
 mod outcome;
 pub mod output;
+pub mod pcap;
 pub mod qlog;
 pub mod record;
 pub mod scenario;
@@ -53,7 +54,8 @@ pub mod trace;
 
 pub use delays::Delays;
 pub use engine::{
-    ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer, Simulation, run,
+    ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer, OnWire,
+    Simulation, run,
 };
 pub use name::Name;
 pub use outcome::{

@@ -44,7 +44,7 @@ use self::foreign::Foreign;
 use self::group::Group;
 use self::hop::{Hop, Span, Unordered};
 use self::names::Names;
-pub use self::observer::{Loss, LossCause, Observer};
+pub use self::observer::{Loss, LossCause, Observer, OnWire};
 use self::route::{Onward, Routes, Step};
 use self::sampler::Sampler;
 use self::schedule::Schedule;
@@ -626,6 +626,9 @@ impl Simulation {
         arrived: Time,
         departure: &Departure,
     ) -> Option<Time> {
+        if self.observer.is_some() {
+            self.tell_of_departure(id, step.link(), departure);
+        }
         let hop = &mut self.hops[step.link() as usize];
         let Slot { flow, packet, .. } = &self.slab[id];
         let seen = hop.books.enter(self.window, arrived, packet.size, departure);
@@ -769,6 +772,27 @@ impl Simulation {
             let notice = Notice { at, what: News::Survival { link, probability } };
             transport.sender.on_notice(self.now, &notice);
         }
+    }
+
+    /// An observer hears that a packet is on the wire of a link.
+    #[cold]
+    fn tell_of_departure(&mut self, id: PacketId, link: u32, departure: &Departure) {
+        let Some(observer) = &mut self.observer else { return };
+        let Slot { flow, packet, .. } = &self.slab[id];
+        let load = self.flows[*flow as usize].is_foreign.then(|| self.slab.load(id));
+        let is_back = match load {
+            Some(load) => load.from == End::Receiver,
+            None => packet.kind == PacketKind::Ack,
+        };
+        observer.on_wire(&OnWire {
+            at: departure.end,
+            link: link as usize,
+            flow: *flow as usize,
+            is_back,
+            packet,
+            payload: load.map(|load| load.payload.as_slice()),
+            is_destroyed: departure.destroyed,
+        });
     }
 
     /// An observer, if there is one, hears that a link loses a packet.

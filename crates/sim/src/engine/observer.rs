@@ -30,6 +30,75 @@ pub trait Observer: Debug + Send {
     fn on_datagram(&mut self, _now: Time, _flow: usize, _packet: &Packet) {}
     /// A link loses a packet of any kind.
     fn on_loss(&mut self, _now: Time, _flow: usize, _packet: &Packet, _loss: Loss) {}
+    /// A packet of any kind has left the queue of a link.
+    fn on_wire(&mut self, _what: &OnWire<'_>) {}
+}
+
+/// A packet whose last bit is put on the wire of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct OnWire<'a> {
+    /// When that is.
+    pub at: Time,
+    /// The link.
+    pub link: usize,
+    /// The flow.
+    pub flow: usize,
+    /// Does it go back, from the receiver of the flow to its sender?
+    pub is_back: bool,
+    /// The packet.
+    pub packet: &'a Packet,
+    /// What a connection of a [stack](crate::stack) has sent; nothing of our own.
+    pub payload: Option<&'a [u8]>,
+    /// Does the channel destroy it on the way?
+    pub is_destroyed: bool,
+}
+
+/// Two that hear the same, one after the other.
+impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
+    fn on_sent(&mut self, now: Time, flow: usize, packet: &Packet, sender: &Sender) {
+        self.0.on_sent(now, flow, packet, sender);
+        self.1.on_sent(now, flow, packet, sender);
+    }
+
+    fn on_ack(&mut self, now: Time, flow: usize, ack: &Packet, sender: &Sender) {
+        self.0.on_ack(now, flow, ack, sender);
+        self.1.on_ack(now, flow, ack, sender);
+    }
+
+    fn on_timer(&mut self, now: Time, flow: usize, of_recovery: bool, sender: &Sender) {
+        self.0.on_timer(now, flow, of_recovery, sender);
+        self.1.on_timer(now, flow, of_recovery, sender);
+    }
+
+    fn on_settled(&mut self, now: Time, flow: usize, sender: &Sender) {
+        self.0.on_settled(now, flow, sender);
+        self.1.on_settled(now, flow, sender);
+    }
+
+    fn on_arrival(&mut self, now: Time, flow: usize, packet: &Packet) {
+        self.0.on_arrival(now, flow, packet);
+        self.1.on_arrival(now, flow, packet);
+    }
+
+    fn on_answer(&mut self, now: Time, flow: usize, ack: &Packet) {
+        self.0.on_answer(now, flow, ack);
+        self.1.on_answer(now, flow, ack);
+    }
+
+    fn on_datagram(&mut self, now: Time, flow: usize, packet: &Packet) {
+        self.0.on_datagram(now, flow, packet);
+        self.1.on_datagram(now, flow, packet);
+    }
+
+    fn on_loss(&mut self, now: Time, flow: usize, packet: &Packet, loss: Loss) {
+        self.0.on_loss(now, flow, packet, loss);
+        self.1.on_loss(now, flow, packet, loss);
+    }
+
+    fn on_wire(&mut self, what: &OnWire<'_>) {
+        self.0.on_wire(what);
+        self.1.on_wire(what);
+    }
 }
 
 /// Where and how a link lost a packet.
