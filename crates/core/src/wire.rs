@@ -306,16 +306,19 @@ impl Reader<'_> {
             1 if is_data => CongestionHeader::Xcp {
                 rtt: self.real(0.0, MAX_SECONDS, "XCP's RTT")?,
                 inter_packet: self.real(0.0, MAX_SECONDS, "XCP's X")?,
-                delta: self.real(-MAX_CHANGE, MAX_CHANGE, "XCP's Delta_Throughput")?,
+                // A sender that knows nothing of the path yet demands whatever there is.
+                delta: self.real(-MAX_CHANGE, f64::MAX, "XCP's Delta_Throughput")?,
                 congestion_flag: u16::from_be_bytes(self.take()?),
             },
             2 if !is_data => CongestionHeader::XcpReverse {
-                feedback: self.real(-MAX_CHANGE, MAX_CHANGE, "XCP's Reverse_Feedback")?,
+                // All that was demanded, where no router was asked.
+                feedback: self.real(-MAX_CHANGE, f64::MAX, "XCP's Reverse_Feedback")?,
             },
             3 => CongestionHeader::Estcp {
                 phase: self.seq("ESTCP's phase")?,
                 g: self.real(0.0, MAX_SECONDS, "ESTCP's g")?,
-                age: self.real(0.0, MAX_SECONDS, "ESTCP's age")?,
+                // Infinite before a controller has written.
+                age: self.real(0.0, f64::INFINITY, "ESTCP's age")?,
                 filled: {
                     let filled = f32::from_be_bytes(self.take()?);
                     if !(0.0..=1.0).contains(&filled) {

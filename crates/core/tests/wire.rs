@@ -353,3 +353,27 @@ fn forged_headers_do_nothing_that_lasts() {
         assert!(path.sender.is_done(), "{}: {:?}", protocol.name, path.now);
     }
 }
+
+#[test]
+fn what_senders_send_first_is_read_and_so_is_what_answers_it() {
+    // They know nothing of the path, and say so by numbers beyond all others.
+    for protocol in windward_core::protocols::PROTOCOLS {
+        use windward_core::endpoint::{EndpointConfig, Receiver, Sender};
+        let config = EndpointConfig::default();
+        let mut sender = Sender::new(protocol, &config, 1, "first");
+        let mut receiver = Receiver::new(&protocol.feedback, &config);
+        sender.offer_until(1);
+        let mut packet = Packet::default();
+        assert!(sender.poll_transmit(Time::ZERO, &mut packet));
+        for turn in ["data", "acknowledgment"] {
+            let mut bytes = [0; wire::MAX];
+            let length = wire::encode(&packet, &mut bytes).expect("there is room");
+            let (read, _) = wire::decode(&bytes[..length])
+                .unwrap_or_else(|error| panic!("{turn} of {}: {error}", protocol.name));
+            assert_eq!(read.header, packet.header, "{turn} of {}", protocol.name);
+            if turn == "data" {
+                assert!(receiver.on_data(Time::ZERO, &mut packet));
+            }
+        }
+    }
+}

@@ -40,6 +40,7 @@ pub(super) fn endpoint_config(test: &Test, to: SocketAddr) -> EndpointConfig {
         clock_granularity: Duration::from_micros(1),
         ecn: test.ecn,
         pacing: test.pacing,
+        delayed_acks: None,
         ..EndpointConfig::default().linux()
     }
 }
