@@ -177,7 +177,9 @@ impl From<perf::Error> for Failure {
         let words = error.to_string();
         match error {
             perf::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                Failure::Failed(format!("{words}; another server runs there: choose another --port"))
+                Failure::Failed(format!(
+                    "{words}; another server runs there: choose another --port"
+                ))
             }
             perf::Error::TooLarge { .. } => Failure::Input(words),
             _ => Failure::Failed(words),
@@ -234,8 +236,7 @@ fn words(event: &Event) -> String {
             format!("{peer}: {way} by {}", test.protocol)
         }
         Event::Ended { peer, test, server, client } => {
-            let (sender, receiver) =
-                if test.reverse { (server, client) } else { (client, server) };
+            let (sender, receiver) = if test.reverse { (server, client) } else { (client, server) };
             let bits = 8.0 * f64::from(test.datagram) * receiver.unique as f64;
             format!(
                 "{peer}: done, {} of UDP payload in {}, {} packets sent, {} again",
@@ -339,16 +340,13 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
 fn line(interval: &Interval) -> String {
     let goodput: f64 = interval.goodput_bps.iter().sum();
     let again: u64 = interval.flows.iter().map(|flow| flow.retransmissions).sum();
-    let mut text = format!(
-        "{:7.2} - {:7.2} s  {:>12}",
-        interval.start_s,
-        interval.end_s,
-        rate(goodput)
-    );
+    let mut text =
+        format!("{:7.2} - {:7.2} s  {:>12}", interval.start_s, interval.end_s, rate(goodput));
     if let [flow] = interval.flows[..]
         && flow.cwnd > 0.0
     {
-        text += &format!("  cwnd {:8.1}  srtt {:>8}  again {again}", flow.cwnd, seconds(flow.srtt_s));
+        text +=
+            &format!("  cwnd {:8.1}  srtt {:>8}  again {again}", flow.cwnd, seconds(flow.srtt_s));
     }
     text
 }
@@ -365,8 +363,16 @@ fn mean(sum: f64, count: f64) -> f64 {
 
 fn table(protocol: &str, outcome: &Outcome) -> Table {
     let mut table = Table::new([
-        "flow", "protocol", ">goodput", ">sent", ">again", ">timeouts", ">marked", ">mean rtt",
-        ">mean cwnd", ">completed",
+        "flow",
+        "protocol",
+        ">goodput",
+        ">sent",
+        ">again",
+        ">timeouts",
+        ">marked",
+        ">mean rtt",
+        ">mean cwnd",
+        ">completed",
     ]);
     for (number, flow) in outcome.flows.iter().enumerate() {
         let FlowOutcome { sender, receiver, completed_s } = flow;

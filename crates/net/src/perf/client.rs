@@ -215,10 +215,8 @@ impl Flow {
                 if config.psk.as_ref().is_some_and(|psk| !psk.knows_greeting(bytes)) {
                     return Ok(()); // Not from who has the key.
                 }
-                let keys = config
-                    .psk
-                    .as_ref()
-                    .map(|psk| SessionKeys::new(psk, &client, &nonce, false));
+                let keys =
+                    config.psk.as_ref().map(|psk| SessionKeys::new(psk, &client, &nonce, false));
                 let sends = !config.test.reverse;
                 let ids = (connection, server, keys);
                 let connection = Connection::new(now, ids, protocol, &config.test, sends);
@@ -545,7 +543,8 @@ impl Intervals {
         if self.every.is_zero() || passed < 0.1 * self.every.as_secs_f64() {
             return;
         }
-        let bits = 8.0 * f64::from(u32::from(client.config.test.datagram) + overhead(client.server));
+        let bits =
+            8.0 * f64::from(u32::from(client.config.test.datagram) + overhead(client.server));
         let flows: Vec<Sample> = client
             .flows
             .iter_mut()

@@ -30,7 +30,8 @@ pub(super) fn overhead(to: SocketAddr) -> u32 {
     }
 }
 
-/// The endpoints of a test: those of Linux as far as they have an equivalent, on a clock without ticks.
+/// The endpoints of a test: those of Linux as far as they have an equivalent, on a clock without ticks, and each packet is
+/// acknowledged: laws that go by delays would take the time that an acknowledgment is held back for a queue.
 pub(super) fn endpoint_config(test: &Test, to: SocketAddr) -> EndpointConfig {
     EndpointConfig {
         packet_size: u32::from(test.datagram) + overhead(to),
@@ -67,7 +68,9 @@ impl Envelope {
         let kind = Kind::of(bytes)?;
         let (packet, at) = match kind {
             Kind::Data | Kind::Ack => wire::decode(bytes).ok()?,
-            Kind::Start | Kind::End | Kind::Result if bytes[3] == 0 => (Packet::default(), 4),
+            Kind::Start | Kind::End | Kind::Result if bytes.get(3) == Some(&0) => {
+                (Packet::default(), 4)
+            }
             _ => return None,
         };
         let word = |at: usize| Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -164,7 +167,7 @@ pub struct Sample {
     pub delivered: u64,
     /// Data packets sent again so far.
     pub retransmissions: u64,
-    /// The congestion window, packets; 0 at a receiver, as the next.
+    /// The congestion window, packets, as far as the receiver window lets it count; 0 at a receiver, as the next.
     pub cwnd: f64,
     /// Smoothed RTT, seconds; 0 before the first sample.
     pub srtt_s: f64,
@@ -274,8 +277,7 @@ impl Connection {
             return None;
         }
         let end = envelope.header_end();
-        let is_authentic =
-            masked(bytes, end, |bytes| keys.knows(envelope.number, bytes, tag));
+        let is_authentic = masked(bytes, end, |bytes| keys.knows(envelope.number, bytes, tag));
         is_authentic.then_some(bytes.len())
     }
 
@@ -287,8 +289,7 @@ impl Connection {
             self.counts.invalid += 1;
             return;
         }
-        self.counts.marked +=
-            u64::from(packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
+        self.counts.marked += u64::from(packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
         receiving.first.get_or_insert(local);
         if receiving.receiver.on_data(local, packet) {
             receiving.next = packet.seq;
@@ -448,7 +449,7 @@ impl Connection {
                 counts.timeouts = stats.timeouts;
                 counts.rtt_samples = stats.rtt_samples;
                 counts.rtt_sum_s = stats.rtt_sum.as_secs_f64();
-                counts.cwnd_seconds = stats.cwnd_seconds;
+                counts.cwnd_seconds = stats.cwnd_seconds.min(WINDOW as f64 * counts.seconds);
             }
             Half::Receives(receiving) => {
                 let stats = receiving.receiver.stats();
@@ -466,7 +467,7 @@ impl Connection {
             Half::Sends(sending) => Sample {
                 delivered: sending.sender.sequences().una,
                 retransmissions: sending.sender.stats(local).retransmissions,
-                cwnd: sending.sender.cwnd(),
+                cwnd: sending.sender.cwnd().min(WINDOW as f64),
                 srtt_s: sending.sender.rtt().srtt().as_secs_f64(),
             },
             Half::Receives(receiving) => {

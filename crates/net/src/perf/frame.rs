@@ -129,7 +129,7 @@ pub struct Counts {
     pub rtt_samples: u64,
     /// Their sum, seconds.
     pub rtt_sum_s: f64,
-    /// Integral of cwnd over time, packets times seconds.
+    /// Integral of cwnd over time, packets times seconds, at most that of the receiver window.
     pub cwnd_seconds: f64,
     /// Data packets that a full socket gave back and that were sent later, counted each time.
     pub given_back: u64,

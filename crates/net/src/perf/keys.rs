@@ -62,7 +62,12 @@ impl Cookies {
     }
 
     /// What this address must show to have a connection.
-    pub(super) fn make(&self, now: Time, from: SocketAddr, client: &[u8; NONCE_LEN]) -> [u8; COOKIE_LEN] {
+    pub(super) fn make(
+        &self,
+        now: Time,
+        from: SocketAddr,
+        client: &[u8; NONCE_LEN],
+    ) -> [u8; COOKIE_LEN] {
         let mut cookie = [0; COOKIE_LEN];
         let time = now.as_nanos().to_be_bytes();
         cookie[..8].copy_from_slice(&time);

@@ -20,6 +20,8 @@ mod frame;
 mod keys;
 mod server;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, run};
 pub use connection::Sample;
@@ -95,7 +97,10 @@ impl fmt::Display for Error {
                 "no answer from {server}: does `windward perf server` run there, and does UDP pass?"
             ),
             Error::Silent(server) => {
-                write!(f, "{server} has sent nothing for {PATIENCE}: the server or the path is down")
+                write!(
+                    f,
+                    "{server} has sent nothing for {PATIENCE}: the server or the path is down"
+                )
             }
             Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),
             Error::WrongKey => f.write_str(

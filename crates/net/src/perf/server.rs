@@ -1,6 +1,7 @@
 //! The server: many connections, one thread, one socket.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -131,6 +132,16 @@ fn party(address: SocketAddr) -> IpAddr {
     }
 }
 
+/// An address has a connection less.
+fn leave(per_party: &mut HashMap<IpAddr, usize>, peer: SocketAddr) {
+    if let Entry::Occupied(mut count) = per_party.entry(party(peer)) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
+}
+
 /// Can anybody be at this address? An answer to others would be an error or worse.
 fn is_host(address: SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
@@ -146,6 +157,7 @@ pub(super) struct Sessions {
     sessions: HashMap<u64, Session>,
     /// Which connection an opening made: it may come again.
     opened: HashMap<(SocketAddr, [u8; NONCE_LEN]), u64>,
+    /// How many connections each address has that have not ended.
     per_party: HashMap<IpAddr, usize>,
     events: Vec<Event>,
     totals: Totals,
@@ -185,6 +197,9 @@ impl Sessions {
                         && let Some(session) = self.sessions.get_mut(&envelope.connection)
                     {
                         let event = session.receive(now, from, ecn, envelope, bytes, outbox);
+                        if matches!(event, Some(Event::Ended { .. })) {
+                            leave(&mut self.per_party, from);
+                        }
                         self.events.extend(event);
                         return;
                     }
@@ -248,12 +263,14 @@ impl Sessions {
             }
             _ => {}
         }
-        if let Some(session) =
-            self.opened.get(&(from, client)).and_then(|id| self.sessions.get(id))
+        if let Some(session) = self.opened.get(&(from, client)).and_then(|id| self.sessions.get(id))
         {
             return Ok(session.accept.clone());
         }
         let of_party = self.per_party.get(&party(from)).copied().unwrap_or(0);
+        if self.sessions.len() >= self.config.max_connections {
+            self.forget_one_that_has_ended();
+        }
         if self.sessions.len() >= self.config.max_connections
             || of_party >= self.config.max_per_address
         {
@@ -291,6 +308,20 @@ impl Sessions {
         Ok(accept)
     }
 
+    /// What has ended makes room before its time.
+    fn forget_one_that_has_ended(&mut self) {
+        let ended = |session: &Session| matches!(session.state, State::Ended(_));
+        let oldest = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| ended(session))
+            .min_by_key(|(_, session)| session.since)
+            .map(|(id, _)| *id);
+        if let Some(session) = oldest.and_then(|id| self.sessions.remove(&id)) {
+            self.opened.remove(&(session.connection.peer, session.client));
+        }
+    }
+
     /// Timers that are due, and connections that are to be given up.
     pub(super) fn on_timer(&mut self, now: Time, outbox: &mut Outbox) {
         let Sessions { sessions, opened, per_party, events, .. } = self;
@@ -304,14 +335,9 @@ impl Sessions {
                 let peer = session.connection.peer;
                 if !matches!(session.state, State::Ended(_)) {
                     events.push(Event::Lost { peer });
+                    leave(per_party, peer);
                 }
                 opened.remove(&(peer, session.client));
-                if let Some(count) = per_party.get_mut(&party(peer)) {
-                    *count -= 1;
-                    if *count == 0 {
-                        per_party.remove(&party(peer));
-                    }
-                }
             }
             stays
         });
@@ -334,7 +360,9 @@ impl Sessions {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.sessions.len(), self.opened.len());
-        debug_assert_eq!(self.sessions.len(), self.per_party.values().sum::<usize>());
+        let ended = |session: &&Session| matches!(session.state, State::Ended(_));
+        let ended = self.sessions.values().filter(ended).count();
+        debug_assert_eq!(self.sessions.len() - ended, self.per_party.values().sum::<usize>());
         self.sessions.len()
     }
 

@@ -91,6 +91,12 @@ impl Outbox {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        let of = |run: &Run| self.bytes[run.start..run.end].chunks(run.segment);
+        self.runs.iter().flat_map(move |run| of(run).map(|bytes| (run.to, bytes)))
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.runs.clear();
@@ -209,7 +215,10 @@ impl Inbox {
     const SLOTS: usize = 8;
 
     pub(super) fn new() -> Self {
-        Inbox { bytes: vec![0; Inbox::SLOT * Inbox::SLOTS], metas: [RecvMeta::default(); Inbox::SLOTS] }
+        Inbox {
+            bytes: vec![0; Inbox::SLOT * Inbox::SLOTS],
+            metas: [RecvMeta::default(); Inbox::SLOTS],
+        }
     }
 }
 
