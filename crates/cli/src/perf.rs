@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use windward_core::protocols::Protocol;
+use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_core::units::{Duration, parse_bytes};
 use windward_net::perf::{
     self, ClientConfig, DATAGRAM, Event, FlowOutcome, Interval, MAX_FLOWS, MAX_PROTOCOL_LEN,
@@ -15,6 +15,7 @@ use windward_net::perf::{
 };
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::suggest;
 
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds};
@@ -226,7 +227,7 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
             totals.accepted, totals.refusals, totals.strange
         ));
     }
-    signals::check()
+    Ok(())
 }
 
 fn words(event: &Event) -> String {
@@ -261,6 +262,14 @@ fn resolve(text: &str) -> Result<Protocol, String> {
         group = "perf"
         protocol = "newreno"
     "#;
+    if !text.trim_start().starts_with('{') {
+        return protocols::find(text).copied().ok_or_else(|| {
+            let names = PROTOCOLS.iter().map(|row| row.name);
+            let meant =
+                suggest::nearest(text, names).map(|name| format!("; did you mean `{name}`?"));
+            format!("no protocol of the table is called `{text}`{}", meant.unwrap_or_default())
+        });
+    }
     let build = || {
         let mut file = ScenarioFile::parse("--protocol", PATH)?;
         file.set("flows.perf.protocol", text)?;

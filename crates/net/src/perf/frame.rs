@@ -309,8 +309,9 @@ impl Greeting {
             Greeting::Refuse { client, refusal, reason } => {
                 bytes.extend_from_slice(client);
                 bytes.push(*refusal as u8);
-                let end = reason.floor_char_boundary(MAX_REASON_LEN);
-                bytes.extend_from_slice(reason[..end].as_bytes());
+                let is_end = |end: &usize| reason.is_char_boundary(*end);
+                let end = (0..=reason.len().min(MAX_REASON_LEN)).rfind(is_end).unwrap_or(0);
+                bytes.extend_from_slice(&reason.as_bytes()[..end]);
             }
         }
         bytes

@@ -27,7 +27,7 @@ pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, run};
 pub use connection::Sample;
 pub use frame::{Counts, DATAGRAM, MAX_PROTOCOL_LEN, MAX_SECONDS, Refusal, Test};
 pub use keys::{MIN_KEY_LEN, NoRandomness, Psk};
-pub use server::{Event, Server, ServerConfig, Totals, serve};
+pub use server::{Event, Resolve, Server, ServerConfig, Totals, serve};
 
 /// The port of the server where none is named.
 pub const PORT: u16 = 9743;

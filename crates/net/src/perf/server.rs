@@ -27,6 +27,9 @@ const RECEIVES: usize = 8;
 /// How often the server looks whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Finds the protocol of a name, or says why there is none.
+pub type Resolve = Box<dyn Fn(&str) -> Result<Protocol, String>>;
+
 /// What a server allows.
 pub struct ServerConfig {
     /// The most connections at once.
@@ -36,7 +39,7 @@ pub struct ServerConfig {
     /// If there is one, only clients that have it are served.
     pub psk: Option<Psk>,
     /// What the name of a protocol stands for, or why it stands for none.
-    pub resolve: Box<dyn Fn(&str) -> Result<Protocol, String>>,
+    pub resolve: Resolve,
 }
 
 impl std::fmt::Debug for ServerConfig {
@@ -66,9 +69,9 @@ pub enum Event {
         /// What it measured.
         test: Test,
         /// What the server has counted.
-        server: Counts,
+        server: Box<Counts>,
         /// What the client has.
-        client: Counts,
+        client: Box<Counts>,
     },
     /// It has fallen silent, or lasted longer than it said.
     Lost {
@@ -407,7 +410,8 @@ impl Session {
                 self.since = now;
                 self.ready = false;
                 let (peer, test) = (self.connection.peer, self.test.clone());
-                (server, Some(Event::Ended { peer, test, server, client }))
+                let (ours, client) = (Box::new(server), Box::new(client));
+                (server, Some(Event::Ended { peer, test, server: ours, client }))
             }
         };
         self.connection.push_control(Kind::Result, Some(&server), outbox);
