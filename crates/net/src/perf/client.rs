@@ -18,6 +18,8 @@ use crate::Clock;
 
 /// How long an answer is waited for before the question is repeated.
 const REPEAT: Duration = Duration::from_millis(250);
+/// How often the server hears from a flow that perhaps has nothing to send: it gives up what is silent.
+const KEEP: Duration = Duration::from_secs(5);
 /// How long the beginning and the end of a test may take.
 const HANDSHAKE: Duration = Duration::from_secs(6);
 /// System calls that receive, before anything else has its turn.
@@ -328,9 +330,7 @@ impl Client<'_> {
                 if flow.retry > now {
                     wake = wake.min(flow.retry);
                 }
-                if !flow.heard && self.config.test.reverse {
-                    wake = wake.min(flow.repeat);
-                }
+                wake = wake.min(flow.repeat);
                 if let Some(connection) = flow.connection() {
                     wake = wake.min(connection.next_timer());
                 }
@@ -351,13 +351,12 @@ impl Client<'_> {
     /// Timers of a flow, and what it may send.
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
         let Client { flows, data, server, config, .. } = self;
-        let Flow { state: State::Open(connection), .. } = &mut flows[at] else { return Ok(()) };
-        if connection.heard + PATIENCE <= now {
+        let flow = &mut flows[at];
+        let State::Open(connection) = &mut flow.state else { return Ok(()) };
+        if connection.heard + PATIENCE <= now && flow.completed.is_none() {
             return Err(Error::Silent(*server));
         }
         let target = packets_of(&config.test);
-        let flow = &mut flows[at];
-        let State::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.completed.is_none() {
             let is_done = match config.test.reverse {
                 true => target.is_some_and(|target| connection.sample(now).delivered >= target),
@@ -370,9 +369,9 @@ impl Client<'_> {
             flow.ready |= connection.sends();
         }
         // The server sends nothing before it hears that its answer arrived.
-        if config.test.reverse && !flow.heard && flow.repeat <= now {
+        if flow.repeat <= now {
             connection.push_control(Kind::Start, None, &mut flow.answers);
-            flow.repeat = now + REPEAT;
+            flow.repeat = now + if flow.heard { KEEP } else { REPEAT };
         }
         if !flow.answers.is_empty()
             && let Some(error) = flow.flush()

@@ -18,6 +18,9 @@ const BUFFER: usize = 8 << 20;
 /// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and UDP.
 const MAX_RUN: usize = 65_535 - 48;
 
+/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200 section 5: 1280 bytes). One that did
+/// not would make the kernel refuse the call (EINVAL), and `quinn-udp` give up GSO and ECN for all that the socket sends.
+const MAX_SEGMENT: usize = 1280 - 48;
 /// The most bytes of answers that wait for a socket.
 const MAX_WAITING: usize = 4 << 20;
 
@@ -68,6 +71,7 @@ impl Outbox {
                 if run.to == to
                     && run.ecn == ecn
                     && run.segment == length
+                    && length <= MAX_SEGMENT
                     && end - run.start <= MAX_RUN =>
             {
                 run.end = end;
