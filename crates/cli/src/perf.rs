@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -116,7 +116,7 @@ struct ClientArgs {
     json: bool,
 }
 
-fn parse_within<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+fn parse_within<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
     text: &str,
     least: T,
     most: T,
@@ -201,16 +201,8 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
     let bind = |ip| Ok(Server::bind(SocketAddr::new(ip, args.port), config()?)?);
     let server: Result<Server, Failure> = match args.bind {
         Some(ip) => bind(ip),
-        None => match Server::bind(SocketAddr::new(any, args.port), config()?) {
-            // A host without IPv6.
-            Err(perf::Error::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::Unsupported
-                    || source.raw_os_error() == Some(97) =>
-            {
-                bind(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
-            }
-            server => Ok(server?),
-        },
+        // A host without IPv6 has IPv4, and one where the port is taken has it taken there too.
+        None => bind(any).or_else(|_| bind(IpAddr::V4(Ipv4Addr::UNSPECIFIED))),
     };
     let server = server?;
     if !quiet {
