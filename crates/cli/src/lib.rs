@@ -2,7 +2,7 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare_logs`, `script`, `bench`, `pages`); what they share stands beside them: `failure` (exit
+//! `evaluate`, `compare_logs`, `script`, `bench`, `perf`, `pages`); what they share stands beside them: `failure` (exit
 //! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
 //! `progress`, `signals`.
 
@@ -24,6 +24,8 @@ mod failure;
 mod list;
 mod output;
 mod pages;
+#[cfg(target_os = "linux")]
+mod perf;
 mod progress;
 mod python;
 mod qlog;
@@ -77,6 +79,8 @@ enum Command {
     CompareLogs(compare_logs::Args),
     Script(script::Args),
     Bench(bench::Args),
+    #[cfg(target_os = "linux")]
+    Perf(perf::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
@@ -133,6 +137,8 @@ fn dispatch(cli: Cli, python: &Python<'_>) -> Result<(), Failure> {
         Some(Command::CompareLogs(args)) => compare_logs::compare_logs(&args, quiet),
         Some(Command::Script(args)) => script::script(&args),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
+        #[cfg(target_os = "linux")]
+        Some(Command::Perf(args)) => perf::perf(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
         Some(Command::Schema(args)) => pages::schema(&args),

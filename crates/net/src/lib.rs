@@ -2,8 +2,13 @@
 //!
 //! [`port`] is where a scenario's flows end and the outside begins; [`emulate`] moves a simulation on as a [`clock`] goes, and
 //! brings packets in and out. [`record`] keeps what came in, and takes it through the engine again in virtual time.
+//!
+//! On Linux, `perf` measures a path as iperf3 does for TCP, with the protocols of the table: the same senders and receivers that the
+//! simulator drives, driven by the clock and by UDP datagrams.
 
 pub mod clock;
 pub mod emulate;
+#[cfg(target_os = "linux")]
+pub mod perf;
 pub mod port;
 pub mod record;

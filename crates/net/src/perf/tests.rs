@@ -1,0 +1,437 @@
+//! A server without a socket, and both ends with some, on loopback. Nothing here depends on how fast the machine is.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use proptest::prelude::*;
+use windward_core::protocols;
+use windward_core::rng::Stream;
+use windward_core::units::{Duration, Time};
+use windward_core::wire::VERSION;
+
+use super::connection::{Connection, Envelope};
+use super::frame::{Greeting, Kind, REQUEST_LEN};
+use super::keys::{COOKIE_LEN, MAC_LEN, NONCE_LEN, SessionKeys};
+use super::server::Sessions;
+use super::socket::Outbox;
+use super::*;
+
+const CLIENT: [u8; NONCE_LEN] = [7; NONCE_LEN];
+
+fn psk(byte: u8) -> Option<Psk> {
+    Some(Psk::new(&[byte; 32]).expect("long enough"))
+}
+
+fn server_config(psk: Option<Psk>) -> ServerConfig {
+    ServerConfig {
+        max_connections: 8,
+        max_per_address: 4,
+        psk,
+        resolve: Box::new(|name| protocols::find(name).copied().ok_or("no such row".to_owned())),
+    }
+}
+
+fn test_of(protocol: &str, reverse: bool) -> Test {
+    Test {
+        protocol: protocol.to_owned(),
+        reverse,
+        ecn: true,
+        pacing: false,
+        datagram: 1200,
+        seconds: 60,
+        bytes: 400_000,
+    }
+}
+
+fn host(last: u8, port: u16) -> SocketAddr {
+    (Ipv4Addr::new(192, 0, 2, last), port).into()
+}
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+/// What a server answers to a datagram.
+fn answers(sessions: &mut Sessions, now: Time, from: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut outbox = Outbox::default();
+    sessions.receive(now, from, None, &mut bytes.to_vec(), &mut outbox);
+    outbox
+        .datagrams()
+        .map(|(to, bytes)| {
+            assert_eq!(to, from);
+            bytes.to_vec()
+        })
+        .collect()
+}
+
+/// Opens a connection as a client does; what the server answers in the end.
+fn open(
+    sessions: &mut Sessions,
+    now: Time,
+    from: SocketAddr,
+    key: Option<&Psk>,
+    test: &Test,
+) -> Greeting {
+    let challenge = answers(sessions, now, from, &Greeting::Hello { client: CLIENT }.encode());
+    let Ok(Greeting::Challenge { cookie, .. }) = Greeting::decode(&challenge[0]) else {
+        panic!("no challenge");
+    };
+    let keyed = key.is_some();
+    let mut bytes = Greeting::Open { client: CLIENT, cookie, keyed, test: test.clone() }.encode();
+    if let Some(key) = key {
+        key.seal_greeting(&mut bytes);
+    }
+    let answer = answers(sessions, now, from, &bytes);
+    assert_eq!(answer.len(), 1);
+    assert_eq!(answers(sessions, now, from, &bytes), answer, "said again");
+    Greeting::decode(&answer[0]).expect("a greeting")
+}
+
+/// The client's end of a connection that the server has accepted.
+fn client_end(from: SocketAddr, key: Option<&Psk>, test: &Test, accept: &Greeting) -> Connection {
+    let Greeting::Accept { server, connection, .. } = accept else { panic!("{accept:?}") };
+    let keys = key.map(|key| SessionKeys::new(key, &CLIENT, server, false));
+    let protocol = protocols::find(&test.protocol).expect("a row");
+    Connection::new(Time::ZERO, (*connection, from, keys), protocol, test, !test.reverse)
+}
+
+fn sessions(psk: Option<Psk>) -> Sessions {
+    Sessions::new(server_config(psk)).expect("random bytes")
+}
+
+/// The first datagrams of data of an upload.
+fn first_data(connection: &mut Connection) -> Vec<Vec<u8>> {
+    let mut outbox = Outbox::default();
+    connection.transmit(Time::ZERO, &mut outbox);
+    let data = outbox.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
+    connection.sent(outbox.len());
+    data
+}
+
+#[test]
+fn replayed_datagrams_change_nothing() {
+    for key in [None, psk(1)] {
+        let mut sessions = sessions(key.as_ref().and(psk(1)));
+        let (from, test) = (host(1, 1000), test_of("newreno", false));
+        let accept = open(&mut sessions, Time::ZERO, from, key.as_ref(), &test);
+        let mut client = client_end(from, key.as_ref(), &test, &accept);
+        let data = first_data(&mut client);
+        assert!(data.len() >= 2);
+        for bytes in &data {
+            assert_eq!(answers(&mut sessions, at(1), from, bytes).len(), 1, "an acknowledgment");
+        }
+        for bytes in &data {
+            assert!(answers(&mut sessions, at(1), from, bytes).is_empty());
+            assert!(answers(&mut sessions, at(1), host(2, 1000), bytes).is_empty());
+        }
+    }
+}
+
+#[test]
+fn with_a_key_no_bit_that_only_endpoints_write_can_be_changed() {
+    let key = psk(1);
+    let mut sessions = sessions(psk(1));
+    let (from, test) = (host(1, 1000), test_of("xcp", false));
+    let accept = open(&mut sessions, Time::ZERO, from, key.as_ref(), &test);
+    let mut client = client_end(from, key.as_ref(), &test, &accept);
+    let data = first_data(&mut client).remove(0);
+    let xcp = 32..58;
+    for byte in (0..data.len()).filter(|byte| !xcp.contains(byte) && *byte != 5) {
+        let mut forged = data.clone();
+        forged[byte] ^= 1;
+        assert!(answers(&mut sessions, at(1), from, &forged).is_empty(), "byte {byte}");
+    }
+    // What a router may change it may: XCP's demand to nothing.
+    let mut routed = data.clone();
+    routed[48..56].fill(0);
+    assert_eq!(answers(&mut sessions, at(1), from, &routed).len(), 1);
+}
+
+#[test]
+fn only_who_has_the_key_is_served() {
+    let test = test_of("cubic", false);
+    for (server, client) in [(psk(1), psk(2)), (psk(1), None), (None, psk(1))] {
+        let mut sessions = sessions(server);
+        let answer = open(&mut sessions, Time::ZERO, host(1, 9), client.as_ref(), &test);
+        assert!(matches!(answer, Greeting::Refuse { refusal: Refusal::Key, .. }), "{answer:?}");
+        assert_eq!(sessions.len(), 0);
+    }
+}
+
+#[test]
+fn connections_are_bounded_and_forgotten() {
+    let mut sessions = sessions(None);
+    let test = test_of("cubic", true);
+    let mut accepted = 0;
+    for last in 0..20 {
+        for port in 1..=20 {
+            let answer = open(&mut sessions, Time::ZERO, host(last, port), None, &test);
+            match answer {
+                Greeting::Accept { .. } => accepted += 1,
+                Greeting::Refuse { refusal, .. } => assert_eq!(refusal, Refusal::Busy),
+                _ => panic!("{answer:?}"),
+            }
+        }
+    }
+    assert_eq!((accepted, sessions.len()), (8, 8));
+    // None of them started, and nothing is sent to any.
+    let mut outbox = Outbox::default();
+    sessions.on_timer(at(9), &mut outbox);
+    assert_eq!(sessions.len(), 8);
+    sessions.on_timer(at(10), &mut outbox);
+    assert_eq!((sessions.len(), outbox.len()), (0, 0));
+    assert_eq!(sessions.next_timer(), Time::NEVER);
+}
+
+#[test]
+fn tests_that_make_no_sense_are_refused() {
+    let mut sessions = sessions(None);
+    let test = test_of("no such protocol", false);
+    let answer = open(&mut sessions, Time::ZERO, host(1, 9), None, &test);
+    assert!(matches!(answer, Greeting::Refuse { refusal: Refusal::Test, .. }), "{answer:?}");
+    let stale = Greeting::Open {
+        client: CLIENT,
+        cookie: [0; COOKIE_LEN],
+        keyed: false,
+        test: test_of("cubic", true),
+    };
+    let answer = answers(&mut sessions, Time::ZERO, host(1, 9), &stale.encode());
+    let answer = Greeting::decode(&answer[0]);
+    assert!(matches!(answer, Ok(Greeting::Refuse { refusal: Refusal::Cookie, .. })), "{answer:?}");
+    assert_eq!(sessions.len(), 0);
+}
+
+/// Bytes that have something of a datagram of the protocol, or nothing.
+fn noise(stream: &mut Stream, seen: &[Vec<u8>]) -> Vec<u8> {
+    let seen = seen.get((stream.bits() % 24) as usize).cloned();
+    let length = [3, 20, 44, 60, 124, 1199, REQUEST_LEN, 1400][(stream.bits() % 8) as usize];
+    let mut bytes = seen.unwrap_or_else(|| {
+        let mut bytes: Vec<u8> = (0..length).map(|_| stream.bits() as u8).collect();
+        if bytes[0] & 1 == 0 {
+            let kind = bytes[2] & 15;
+            bytes[..3].copy_from_slice(&[b'W', b'D', VERSION << 4 | kind]);
+        }
+        bytes
+    });
+    for _ in 0..stream.bits() % 4 {
+        let at = stream.bits() as usize % bytes.len();
+        bytes[at] ^= 1 << (stream.bits() % 8);
+    }
+    if stream.bits().is_multiple_of(4) {
+        bytes.truncate(stream.bits() as usize % bytes.len() + 1);
+    }
+    bytes
+}
+
+#[test]
+fn a_flood_of_garbage_makes_no_state_and_no_panic() {
+    for key in [None, psk(1)] {
+        let mut sessions = sessions(key.as_ref().and(psk(1)));
+        let mut stream = Stream::new(1, "test", "garbage");
+        let (from, test) = (host(1, 1000), test_of("upwind", false));
+        let accept = open(&mut sessions, Time::ZERO, from, key.as_ref(), &test);
+        let mut client = client_end(from, key.as_ref(), &test, &accept);
+        let mut data = first_data(&mut client);
+        data.push(Greeting::Hello { client: CLIENT }.encode());
+        for number in 0..50_000u64 {
+            let bytes = noise(&mut stream, &data);
+            // Also from the address of somebody who has a connection.
+            let from = if number % 2 == 0 { from } else { host(9, 1 + (number % 999) as u16) };
+            let now = Time::from_nanos(1000 * number);
+            answers(&mut sessions, now, from, &bytes);
+            // The client, too, has to bear what comes.
+            let mut outbox = Outbox::default();
+            let mut bytes = bytes;
+            if let Some(envelope) = Envelope::read(&bytes) {
+                client.receive(now, from, None, envelope, &mut bytes, &mut outbox);
+            }
+            assert!(outbox.is_empty());
+        }
+        assert_eq!(sessions.len(), 1);
+        assert!(sessions.totals().strange > 10_000);
+    }
+}
+
+#[test]
+fn a_sender_that_ignores_the_window_fills_nothing() {
+    // Anybody may be a client, and its data may have any number.
+    let mut sessions = sessions(None);
+    let (from, test) = (host(1, 1000), test_of("newreno", false));
+    let accept = open(&mut sessions, Time::ZERO, from, None, &test);
+    let mut client = client_end(from, None, &test, &accept);
+    let mut data = first_data(&mut client).remove(0);
+    let end = 40; // The connection and the datagram's number follow 32 bytes.
+    for (number, seq) in [1u64 << 62, 1 << 40, 65_536].into_iter().enumerate() {
+        data[16..24].copy_from_slice(&seq.to_be_bytes());
+        data[end..end + 8].copy_from_slice(&(100 + number as u64).to_be_bytes());
+        assert!(answers(&mut sessions, at(1), from, &data).is_empty(), "{seq}");
+    }
+    data[16..24].copy_from_slice(&65_535u64.to_be_bytes());
+    data[end..end + 8].copy_from_slice(&200u64.to_be_bytes());
+    assert_eq!(answers(&mut sessions, at(1), from, &data).len(), 1);
+}
+
+#[test]
+fn what_a_socket_does_not_take_is_sent_before_anything_else() {
+    let test = test_of("cubic", false);
+    let protocol = protocols::find("cubic").expect("a row");
+    let mut connection = Connection::new(Time::ZERO, (1, host(1, 1), None), protocol, &test, true);
+    let seq = |bytes: &[u8]| u64::from_be_bytes(*bytes[16..].first_chunk().expect("a header"));
+    let number = |bytes: &[u8]| u64::from_be_bytes(*bytes[40..].first_chunk().expect("a number"));
+    let mut outbox = Outbox::default();
+    connection.transmit(Time::ZERO, &mut outbox);
+    assert_eq!(outbox.len(), 10);
+    connection.sent(4);
+    outbox.clear();
+    connection.transmit(at(1), &mut outbox);
+    let again: Vec<(u64, u64)> =
+        outbox.datagrams().map(|(_, bytes)| (seq(bytes), number(bytes))).collect();
+    // The same packets, under numbers of their own.
+    assert_eq!(again, (4..10).zip(10..16).collect::<Vec<_>>());
+    connection.sent(6);
+    let counts = connection.counts(at(1));
+    assert_eq!((counts.sent, counts.retransmissions, counts.given_back), (10, 0, 6));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Nobody who has not shown a cookie gets more than he sent, and it is at most one datagram.
+    #[test]
+    fn no_answer_is_longer_than_its_question(
+        kind in 0u8..16, length in 0usize..1500, seed in any::<u64>(), zeros in any::<bool>(), keyed in any::<bool>(),
+    ) {
+        let mut sessions = sessions(if keyed { psk(1) } else { None });
+        let mut stream = Stream::new(seed, "test", "question");
+        let length = if length % 3 == 0 { REQUEST_LEN } else { length };
+        let mut bytes: Vec<u8> =
+            (0..length).map(|_| if zeros { 0 } else { stream.bits() as u8 }).collect();
+        if let Some(prefix) = bytes.get_mut(..4) {
+            prefix.copy_from_slice(&[b'W', b'D', VERSION << 4 | kind, 0]);
+        }
+        let answers = answers(&mut sessions, at(1), host(1, 1), &bytes);
+        prop_assert!(answers.len() <= 1);
+        prop_assert!(answers.iter().all(|answer| answer.len() < bytes.len()));
+        prop_assert_eq!(sessions.len(), 0);
+    }
+}
+
+/// A server on loopback for as long as this lives.
+struct Running {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<Totals>>,
+}
+
+impl Running {
+    fn start(key: Option<u8>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (tell, told) = std::sync::mpsc::channel();
+        let flag = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let config = server_config(key.and_then(psk));
+            let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), config).expect("a port");
+            tell.send(server.local_addr().expect("an address")).expect("a test");
+            serve(server, &flag, |_| {}).expect("a server")
+        });
+        Running { address: told.recv().expect("a server"), stop, thread: Some(thread) }
+    }
+
+    fn measure(
+        &self,
+        protocol: &str,
+        reverse: bool,
+        flows: usize,
+        key: Option<u8>,
+    ) -> Result<Outcome, Error> {
+        let config = ClientConfig {
+            test: test_of(protocol, reverse),
+            flows,
+            psk: key.and_then(psk),
+            interval: Duration::from_millis(10),
+        };
+        let protocol = protocols::find(protocol).expect("a row");
+        run(self.address, protocol, &config, &AtomicBool::new(false), |interval| {
+            assert_eq!((interval.flows.len(), interval.goodput_bps.len()), (flows, flows));
+            assert!(interval.end_s > interval.start_s);
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(thread::JoinHandle::join);
+        assert!(thread::panicking() || ended.is_some_and(|ended| ended.is_ok()));
+    }
+}
+
+#[test]
+fn every_kind_of_protocol_delivers_all_of_a_transfer_both_ways() {
+    let server = Running::start(None);
+    for protocol in
+        ["newreno", "cubic", "bbr", "bbr1", "upwind", "lr-lmxtcp", "xcp", "estcp", "dctcp"]
+    {
+        for reverse in [false, true] {
+            let outcome = server.measure(protocol, reverse, 1, None).expect(protocol);
+            let flow = &outcome.flows[0];
+            assert!(flow.completed_s.is_some(), "{protocol}: {flow:?}");
+            assert_eq!(flow.receiver.unique, 334, "{protocol}: {flow:?}");
+            assert!(flow.sender.sent >= 334, "{protocol}: {flow:?}");
+            assert_eq!(flow.sender.invalid + flow.receiver.invalid, 0, "{protocol}: {flow:?}");
+        }
+    }
+}
+
+#[test]
+fn flows_in_parallel_with_a_key() {
+    let server = Running::start(Some(1));
+    for reverse in [false, true] {
+        let outcome = server.measure("cubic", reverse, 3, Some(1)).expect("a measurement");
+        assert!(outcome.flows.iter().all(|flow| flow.receiver.unique == 334), "{outcome:?}");
+    }
+    for key in [None, Some(2)] {
+        let error = server.measure("cubic", false, 1, key).expect_err("another key");
+        assert!(matches!(error, Error::Refused { refusal: Refusal::Key, .. }), "{error}");
+    }
+}
+
+#[test]
+fn ports_that_are_taken_or_closed_are_named() {
+    let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = taken.local_addr().expect("an address");
+    let error = Server::bind(address, server_config(None)).expect_err("it is taken").to_string();
+    assert!(error.contains(&address.to_string()) && error.contains("in use"), "{error}");
+    drop(taken);
+    let nobody =
+        Running { address, stop: Arc::default(), thread: Some(thread::spawn(Totals::default)) };
+    let error = nobody.measure("cubic", false, 1, None).expect_err("nobody is there");
+    assert!(matches!(error, Error::NothingListens(there) if there == address), "{error}");
+}
+
+#[test]
+fn a_server_bears_garbage_while_it_serves() {
+    let server = Running::start(None);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let mut stream = Stream::new(2, "test", "garbage");
+    for round in 0..20 {
+        for _ in 0..500 {
+            let _ = socket.send_to(&noise(&mut stream, &[]), server.address);
+        }
+        if round % 10 == 0 {
+            let outcome = server.measure("newreno", false, 1, None).expect("a measurement");
+            assert_eq!(outcome.flows[0].receiver.unique, 334);
+        }
+    }
+}
+
+#[test]
+fn a_greeting_is_no_datagram_of_a_connection() {
+    for kind in [Kind::Hello, Kind::Challenge, Kind::Open, Kind::Accept, Kind::Refuse] {
+        let mut bytes = vec![0; REQUEST_LEN + MAC_LEN];
+        bytes[..4].copy_from_slice(&kind.prefix());
+        assert!(Envelope::read(&bytes).is_none());
+    }
+}
