@@ -6,20 +6,26 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde::Serialize;
-use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_core::units::{Duration, parse_bytes};
 use windward_net::perf::{
-    self, ClientConfig, DATAGRAM, Event, FlowOutcome, Interval, MAX_FLOWS, MAX_PROTOCOL_LEN,
-    MAX_SECONDS, MIN_KEY_LEN, Outcome, PORT, Psk, Server, ServerConfig, Test,
+    self, ClientConfig, DATAGRAM, Event, FlowOutcome, GROUPS, Interval, MAX_FLOWS, MAX_SECONDS,
+    MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig, Test, overhead,
 };
-use windward_sim::scenario::Traffic;
-use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::suggest;
+use windward_sim::output::OutputDir;
+use windward_sim::qlog::QlogFiles;
+use windward_sim::stack::End;
 
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds};
-use crate::signals;
+use crate::qlog::QlogArgs;
+use crate::scenario_args::parse_change;
+use crate::{signals, trace};
+
+mod record;
+mod series;
+
+use record::Record;
+use series::Series;
 
 /// Measure between two hosts, with the senders and receivers of the simulator
 ///
@@ -33,7 +39,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Server(ServerArgs),
-    Client(ClientArgs),
+    Client(Box<ClientArgs>),
 }
 
 /// Answer clients until Ctrl-C
@@ -43,7 +49,7 @@ struct ServerArgs {
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
 
-    /// Listen at this UDP port
+    /// Listen at this UDP port; 0 takes one that is free
     #[arg(long, short, value_name = "N", default_value_t = PORT)]
     port: u16,
 
@@ -75,37 +81,41 @@ struct ClientArgs {
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     protocol: String,
 
+    /// Set a parameter of the endpoints or of the protocol's parts; may be given again
+    ///
+    /// The keys are those of [endpoint] in scenario files, with the same defaults: packet_size, preset, initial_window, delayed_acks, ecn,
+    /// pacing, cubic.reno_alpha. Sizes are those of IP packets.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
+    set: Vec<(String, String)>,
+
+    /// UDP payload of a data packet, bytes: packet_size without the headers of UDP and IP
+    #[arg(long, value_name = "N", value_parser = parse_datagram)]
+    datagram: Option<u32>,
+
     /// How long, in whole seconds, such as 10s
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: u32,
 
-    /// End when each flow has delivered this much, such as 1GB, if that is before the time is over
+    /// End when each flow has delivered this much, in bytes on the wire or in packets, such as 1GB or 5000p, if that is before the time is
+    /// over
     #[arg(long, short = 'n', value_name = "SIZE", value_parser = parse_size)]
-    bytes: Option<u64>,
+    bytes: Option<Size>,
 
     /// The server sends, the client receives
     #[arg(long, short = 'R')]
     reverse: bool,
 
-    /// Flows at once
+    /// Both send, over flows of their own
+    #[arg(long, conflicts_with = "reverse")]
+    bidir: bool,
+
+    /// Flows at once, in each direction
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = parse_flows)]
     parallel: usize,
 
-    /// A line each time this has passed; 0 for none
+    /// A line each time this has passed; 0s for none
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
-
-    /// UDP payload of a data packet, bytes
-    #[arg(long, value_name = "N", default_value_t = 1200, value_parser = parse_datagram)]
-    datagram: u16,
-
-    /// Negotiate ECN where the protocol answers marks
-    #[arg(long)]
-    ecn: bool,
-
-    /// Pace packets where the protocol sets no rate itself
-    #[arg(long)]
-    pacing: bool,
 
     /// The key of the server: a file with the same bytes
     #[arg(long, value_name = "FILE")]
@@ -114,6 +124,48 @@ struct ClientArgs {
     /// One JSON object instead of tables
     #[arg(long)]
     json: bool,
+
+    /// Write what was measured into this folder: run.json, run-flows.csv, run-groups.csv and run-intervals.csv
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Write time series of every flow into this folder: its windows and rates
+    #[arg(id = "trace", long = "trace", value_name = "DIR")]
+    trace: Option<PathBuf>,
+
+    /// Time between two samples, at least 1ms; of what the server sends there is one each 10ms at most
+    #[arg(id = "trace-interval", long = "trace-interval", value_name = "TIME", default_value = "100ms",
+          value_parser = parse_trace_interval, requires = "trace")]
+    trace_interval: Duration,
+
+    /// How the time series are written
+    #[arg(
+        id = "trace-format",
+        long = "trace-format",
+        value_name = "FORMAT",
+        default_value = "csv",
+        requires = "trace"
+    )]
+    trace_format: trace::Format,
+
+    #[command(flatten)]
+    qlog: QlogArgs,
+}
+
+/// How much is to be transferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Bytes(u64),
+    Packets(u64),
+}
+
+impl Size {
+    fn packets(self, packet_size: u32) -> u64 {
+        match self {
+            Size::Bytes(bytes) => bytes.div_ceil(packet_size.into()),
+            Size::Packets(packets) => packets,
+        }
+    }
 }
 
 fn parse_within<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
@@ -135,15 +187,19 @@ fn parse_flows(text: &str) -> Result<usize, String> {
     parse_within(text, 1, MAX_FLOWS)
 }
 
-fn parse_datagram(text: &str) -> Result<u16, String> {
+fn parse_datagram(text: &str) -> Result<u32, String> {
     parse_within(text, *DATAGRAM.start(), *DATAGRAM.end())
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
-    match parse_bytes(text) {
-        Ok(0) => Err("it is at least one byte".to_owned()),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
+fn parse_size(text: &str) -> Result<Size, String> {
+    let packets = text.strip_suffix('p').and_then(|number| number.parse().ok());
+    let size = match packets {
+        Some(packets) => Size::Packets(packets),
+        None => Size::Bytes(parse_bytes(text).map_err(|error| error.to_string())?),
+    };
+    match size {
+        Size::Bytes(0) | Size::Packets(0) => Err("it is more than nothing".to_owned()),
+        size => Ok(size),
     }
 }
 
@@ -166,6 +222,13 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn parse_trace_interval(text: &str) -> Result<Duration, String> {
+    trace::parse_interval(text).and_then(|time| match time >= Duration::from_millis(1) {
+        true => Ok(time),
+        false => Err("it is at least 1ms".to_owned()),
+    })
+}
+
 pub(crate) fn perf(args: &Args, quiet: bool) -> Result<(), Failure> {
     match &args.command {
         Command::Server(args) => server(args, quiet),
@@ -182,7 +245,7 @@ impl From<perf::Error> for Failure {
                     "{words}; another server runs there: choose another --port"
                 ))
             }
-            perf::Error::TooLarge { .. } => Failure::Input(words),
+            perf::Error::TooLarge { .. } | perf::Error::Test(_) => Failure::Input(words),
             _ => Failure::Failed(words),
         }
     }
@@ -194,7 +257,6 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
             max_connections: args.max_connections,
             max_per_address: args.max_per_address,
             psk: read_key(args.psk.as_deref())?,
-            resolve: Box::new(resolve),
         })
     };
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -230,47 +292,15 @@ fn words(event: &Event) -> String {
         }
         Event::Ended { peer, test, server, client } => {
             let (sender, receiver) = if test.reverse { (server, client) } else { (client, server) };
-            let bits = 8.0 * f64::from(test.datagram) * receiver.unique as f64;
             format!(
-                "{peer}: done, {} of UDP payload in {}, {} packets sent, {} again",
-                rate(if receiver.seconds > 0.0 { bits / receiver.seconds } else { 0.0 }),
+                "{peer}: done, {} packets delivered in {}, {} sent, {} of them again",
+                receiver.unique,
                 seconds(receiver.seconds),
                 sender.sent,
                 sender.retransmissions,
             )
         }
         Event::Lost { peer } => format!("{peer}: fell silent"),
-    }
-}
-
-/// What `--protocol` names: a row of the table, or a table of parts as scenario files have it.
-fn resolve(text: &str) -> Result<Protocol, String> {
-    const PATH: &str = r#"
-        duration = "1s"
-        [dumbbell]
-        bottleneck = { rate = "5Mbit", delay = "5ms", queue = "50p" }
-        access = { rate = "5Mbit", delay = "5ms", queue = "50p" }
-        [[flows]]
-        group = "perf"
-        protocol = "newreno"
-    "#;
-    if !text.trim_start().starts_with('{') {
-        return protocols::find(text).copied().ok_or_else(|| {
-            let names = PROTOCOLS.iter().map(|row| row.name);
-            let meant =
-                suggest::nearest(text, names).map(|name| format!("; did you mean `{name}`?"));
-            format!("no protocol of the table is called `{text}`{}", meant.unwrap_or_default())
-        });
-    }
-    let build = || {
-        let mut file = ScenarioFile::parse("--protocol", PATH)?;
-        file.set("flows.perf.protocol", text)?;
-        file.build()
-    };
-    let scenario = build().map_err(|error| error.to_string())?;
-    match scenario.flows.first().map(|flow| &flow.kind.traffic) {
-        Some(Traffic::Transport { protocol, .. }) => Ok(**protocol),
-        _ => Err(format!("`{text}` is no protocol of the table and no composition")),
     }
 }
 
@@ -297,72 +327,148 @@ fn address_of(host: &str, port: u16) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
-fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
-    if args.protocol.len() > MAX_PROTOCOL_LEN {
-        return Err(Failure::Input(format!("--protocol: longer than {MAX_PROTOCOL_LEN} bytes")));
-    }
-    let protocol =
-        resolve(&args.protocol).map_err(|e| Failure::Input(format!("--protocol: {e}")))?;
-    let config = ClientConfig {
-        test: Test {
-            protocol: args.protocol.clone(),
-            reverse: args.reverse,
-            ecn: args.ecn,
-            pacing: args.pacing,
-            datagram: args.datagram,
-            seconds: args.time,
-            bytes: args.bytes.unwrap_or(0),
-        },
-        flows: args.parallel,
-        psk: read_key(args.psk.as_deref())?,
-        interval: args.interval,
-    };
-    let server = address_of(&args.host, args.port)?;
-    signals::check()?;
-    let mut intervals = Vec::new();
-    let shows = !quiet && !args.json;
-    let outcome = perf::run(server, &protocol, &config, signals::flag(), |interval| {
-        if shows {
-            output::note(&line(interval));
+/// What the client is to measure with a server at this address.
+fn test_of(args: &ClientArgs, server: SocketAddr) -> Result<Test, Failure> {
+    let mut test = Test::of(args.protocol.as_str());
+    test.seconds = args.time;
+    test.reverse = args.reverse;
+    // Of a protocol that does not exist no parameter is worth a word.
+    test.plan().map_err(|wrong| Failure::Input(format!("--protocol: {wrong}")))?;
+    if let Some(datagram) = args.datagram {
+        if args.set.iter().any(|(key, _)| key == "packet_size") {
+            return Err(Failure::Input(
+                "--datagram and --set packet_size=N say the same: leave one out".to_owned(),
+            ));
         }
-        if args.json {
-            intervals.push(interval.clone());
+        let size = datagram + overhead(server);
+        test.parameters.push(("packet_size".to_owned(), size.to_string()));
+    }
+    test.parameters.extend(args.set.iter().cloned());
+    let plan = test.plan().map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
+    plan.datagram(server).map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
+    test.packets = args.bytes.map_or(0, |size| size.packets(plan.config.packet_size));
+    Ok(test)
+}
+
+/// The flows of each direction.
+fn counts(args: &ClientArgs) -> [usize; 2] {
+    let up = if args.reverse { 0 } else { args.parallel };
+    let down = if args.reverse || args.bidir { args.parallel } else { 0 };
+    [up, down]
+}
+
+/// The name of each flow and its group, in order.
+fn names(args: &ClientArgs) -> Vec<(String, &'static str)> {
+    let of = |(group, count): (&'static str, usize)| {
+        (1..=count).map(move |number| (format!("{group}-{number}"), group))
+    };
+    GROUPS.into_iter().zip(counts(args)).flat_map(of).collect()
+}
+
+/// The logs, if there are to be some.
+fn logs(args: &ClientArgs, test: &Test) -> Result<Option<QlogFiles>, Failure> {
+    let scenario = test.scenario(counts(args)).map_err(Failure::Input)?;
+    let [up, down] = counts(args);
+    let ends = [vec![End::Sender; up], vec![End::Receiver; down]].concat();
+    args.qlog.create_measured(&scenario, &ends)
+}
+
+fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
+    let server = address_of(&args.host, args.port)?;
+    let mut config = ClientConfig::new(test_of(args, server)?);
+    config.flows = args.parallel;
+    config.both = args.bidir;
+    config.psk = read_key(args.psk.as_deref())?;
+    config.interval = args.interval;
+    signals::check()?;
+    let names = names(args);
+    // Folders that cannot be had shall not cost a measurement first.
+    let out = args.out.as_deref().map(OutputDir::create).transpose()?;
+    let mut series = None;
+    if let Some(dir) = &args.trace {
+        config.sample = args.trace_interval;
+        series = Some(Series::create(dir, args.trace_format.of_table())?);
+    }
+    let logs = logs(args, &config.test)?.map(std::rc::Rc::new);
+    if let Some(logs) = &logs {
+        let logs = std::rc::Rc::clone(logs);
+        config.watch = Some(Box::new(move |_| logs.observer()));
+    }
+    let mut intervals = Vec::new();
+    let mut written = Ok(());
+    let shows = !quiet && !args.json;
+    let outcome = perf::run(server, &config, signals::flag(), |progress| match progress {
+        Progress::Interval(interval) => {
+            if shows {
+                output::note(&lines(interval, &names));
+            }
+            if args.json || out.is_some() {
+                intervals.push(interval.clone());
+            }
+        }
+        Progress::Sample(sample) => {
+            if let (Some(series), Ok(())) = (&mut series, &written) {
+                written = series.sample(sample, &names);
+            }
         }
     })?;
+    written?;
+    if outcome.interrupted && outcome.seconds == 0.0 {
+        return Err(Failure::Interrupted);
+    }
+    let record = Record::new(server, config.psk.is_some(), &names, &outcome, &intervals);
+    if let Some(mut out) = out {
+        record.write_files(&mut out)?;
+        out.commit()?;
+    }
+    if let Some(series) = series {
+        let path = series.commit()?;
+        if !quiet {
+            output::note(&format!("trace: {}", path.display()));
+        }
+    }
+    // What makes observers holds the other one.
+    config.watch = None;
+    if let Some(logs) = logs.and_then(std::rc::Rc::into_inner) {
+        let files = logs.commit()?;
+        if let (false, Some(first)) = (quiet, files.first()) {
+            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
+        }
+    }
     if args.json {
-        output::print_json(&Record::new(server, protocol.name, args, &outcome, &intervals))?;
+        output::print_json(&record)?;
     } else {
-        output::print(&table(protocol.name, &outcome).text())?;
+        output::print(&table(&names, &outcome).text())?;
     }
     if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// An interval for people.
-fn line(interval: &Interval) -> String {
-    let goodput: f64 = interval.goodput_bps.iter().sum();
-    let again: u64 = interval.flows.iter().map(|flow| flow.retransmissions).sum();
-    let mut text =
-        format!("{:7.2} - {:7.2} s  {:>12}", interval.start_s, interval.end_s, rate(goodput));
-    if let [flow] = interval.flows[..]
-        && flow.cwnd > 0.0
-    {
-        text +=
-            &format!("  cwnd {:8.1}  srtt {:>8}  again {again}", flow.cwnd, seconds(flow.srtt_s));
-    }
-    text
-}
-
-fn goodput(outcome: &Outcome, flow: &FlowOutcome) -> f64 {
-    let bits = 8.0 * f64::from(outcome.packet_bytes) * flow.receiver.unique as f64;
-    let time = flow.completed_s.unwrap_or(outcome.seconds);
-    if time > 0.0 { bits / time } else { 0.0 }
+/// An interval for people: a line for each direction.
+fn lines(interval: &Interval, names: &[(String, &'static str)]) -> String {
+    let of = |group: &str| -> Option<String> {
+        let flows = || (0..names.len()).filter(|at| names[*at].1 == group);
+        flows().next()?;
+        let sum = |values: &[f64]| flows().map(|at| values[at]).sum::<f64>();
+        let samples: Vec<&Sample> = flows().map(|at| &interval.flows[at]).collect();
+        let again: u64 = flows().map(|at| interval.retransmissions[at]).sum();
+        let cwnd: f64 = samples.iter().map(|sample| sample.cwnd).sum();
+        let srtt = samples.iter().map(|sample| sample.srtt_s).sum::<f64>() / samples.len() as f64;
+        Some(format!(
+            "{group:4} {:7.2} - {:7.2} s  {:>12}  cwnd {cwnd:8.1}  srtt {:>8}  again {again}",
+            interval.start_s,
+            interval.end_s,
+            rate(sum(&interval.goodput_bps)),
+            seconds(srtt),
+        ))
+    };
+    GROUPS.into_iter().filter_map(of).collect::<Vec<_>>().join("\n")
 }
 
 fn mean(sum: f64, count: f64) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-fn table(protocol: &str, outcome: &Outcome) -> Table {
+fn table(names: &[(String, &'static str)], outcome: &Outcome) -> Table {
     let mut table = Table::new([
         "flow",
         "protocol",
@@ -375,12 +481,12 @@ fn table(protocol: &str, outcome: &Outcome) -> Table {
         ">mean cwnd",
         ">completed",
     ]);
-    for (number, flow) in outcome.flows.iter().enumerate() {
-        let FlowOutcome { sender, receiver, completed_s } = flow;
+    for ((name, _), flow) in names.iter().zip(&outcome.flows) {
+        let FlowOutcome { sender, receiver, completed_s, .. } = flow;
         table.row([
-            format!("perf-{}", number + 1),
-            protocol.to_owned(),
-            rate(goodput(outcome, flow)),
+            name.clone(),
+            outcome.protocol.to_owned(),
+            rate(flow.goodput_bps(outcome.packet_size)),
             sender.sent.to_string(),
             sender.retransmissions.to_string(),
             sender.timeouts.to_string(),
@@ -390,137 +496,15 @@ fn table(protocol: &str, outcome: &Outcome) -> Table {
             completed_s.map_or_else(|| "-".to_owned(), seconds),
         ]);
     }
-    if outcome.flows.len() > 1 {
-        let sum: f64 = outcome.flows.iter().map(|flow| goodput(outcome, flow)).sum();
-        let mut cells = vec![String::new(); 10];
-        cells[0] = "all".to_owned();
-        cells[2] = rate(sum);
-        table.row(cells);
+    for group in GROUPS {
+        let of_group = || names.iter().zip(&outcome.flows).filter(|((_, of), _)| *of == group);
+        if of_group().count() > 1 {
+            let sum = of_group().map(|(_, flow)| flow.goodput_bps(outcome.packet_size)).sum();
+            let mut cells = vec![String::new(); 10];
+            cells[0] = format!("all {group}");
+            cells[2] = rate(sum);
+            table.row(cells);
+        }
     }
     table
-}
-
-/// A test as JSON: fields have the names and units of `windward run --json` where they mean the same.
-#[derive(Debug, Serialize)]
-struct Record<'a> {
-    windward: &'static str,
-    server: String,
-    duration_s: f64,
-    interrupted: bool,
-    reverse: bool,
-    datagram_bytes: u16,
-    packet_bytes: u32,
-    flows: Vec<FlowRecord<'a>>,
-    intervals: Vec<IntervalRecord>,
-    jain: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct FlowRecord<'a> {
-    name: String,
-    group: &'static str,
-    protocol: &'a str,
-    goodput_bps: f64,
-    packets_sent: u64,
-    packets_delivered: u64,
-    retransmissions: u64,
-    duplicates: u64,
-    timeouts: u64,
-    mean_rtt_s: f64,
-    mean_cwnd_packets: f64,
-    packets_marked: u64,
-    given_back: u64,
-    datagrams_invalid: u64,
-    datagrams_replayed: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    completed_s: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-struct IntervalRecord {
-    start_s: f64,
-    end_s: f64,
-    goodput_bps: f64,
-    flows: Vec<SampleRecord>,
-}
-
-#[derive(Debug, Serialize)]
-struct SampleRecord {
-    goodput_bps: f64,
-    /// Absent where the server sends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cwnd_packets: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    srtt_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retransmissions: Option<u64>,
-}
-
-impl<'a> Record<'a> {
-    fn new(
-        server: SocketAddr,
-        protocol: &'a str,
-        args: &ClientArgs,
-        outcome: &Outcome,
-        intervals: &[Interval],
-    ) -> Self {
-        let rates: Vec<f64> = outcome.flows.iter().map(|flow| goodput(outcome, flow)).collect();
-        let (sum, squares): (f64, f64) =
-            (rates.iter().sum(), rates.iter().map(|rate| rate * rate).sum());
-        Record {
-            windward: env!("CARGO_PKG_VERSION"),
-            server: server.to_string(),
-            duration_s: outcome.seconds,
-            interrupted: outcome.interrupted,
-            reverse: args.reverse,
-            datagram_bytes: args.datagram,
-            packet_bytes: outcome.packet_bytes,
-            flows: outcome
-                .flows
-                .iter()
-                .enumerate()
-                .map(|(number, flow)| FlowRecord {
-                    name: format!("perf-{}", number + 1),
-                    group: "perf",
-                    protocol,
-                    goodput_bps: goodput(outcome, flow),
-                    packets_sent: flow.sender.sent,
-                    packets_delivered: flow.receiver.unique,
-                    retransmissions: flow.sender.retransmissions,
-                    duplicates: flow.receiver.duplicates,
-                    timeouts: flow.sender.timeouts,
-                    mean_rtt_s: mean(flow.sender.rtt_sum_s, flow.sender.rtt_samples as f64),
-                    mean_cwnd_packets: mean(flow.sender.cwnd_seconds, flow.sender.seconds),
-                    packets_marked: flow.receiver.marked,
-                    given_back: flow.sender.given_back,
-                    datagrams_invalid: flow.sender.invalid + flow.receiver.invalid,
-                    datagrams_replayed: flow.sender.replayed + flow.receiver.replayed,
-                    completed_s: flow.completed_s,
-                })
-                .collect(),
-            intervals: intervals.iter().map(|i| IntervalRecord::new(i, !args.reverse)).collect(),
-            jain: if squares > 0.0 { sum * sum / (rates.len() as f64 * squares) } else { 0.0 },
-        }
-    }
-}
-
-impl IntervalRecord {
-    fn new(interval: &Interval, sends: bool) -> Self {
-        IntervalRecord {
-            start_s: interval.start_s,
-            end_s: interval.end_s,
-            goodput_bps: interval.goodput_bps.iter().sum(),
-            flows: interval
-                .flows
-                .iter()
-                .zip(&interval.goodput_bps)
-                .map(|(flow, goodput_bps)| SampleRecord {
-                    goodput_bps: *goodput_bps,
-                    cwnd_packets: sends.then_some(flow.cwnd),
-                    srtt_s: sends.then_some(flow.srtt_s),
-                    retransmissions: sends.then_some(flow.retransmissions),
-                })
-                .collect(),
-        }
-    }
 }

@@ -4,14 +4,15 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Time};
 
 use rustix::io::Errno;
+use windward_sim::Observer;
 
-use super::connection::{Connection, Envelope, Received, Sample, overhead, packets_of};
-use super::frame::{Counts, Greeting, Kind, Refusal, Test};
+use super::connection::{Connection, Envelope, Received};
+use super::frame::{Counts, Greeting, Kind, Refusal, Sample};
 use super::keys::{COOKIE_LEN, NONCE_LEN, Psk, SessionKeys, random};
+use super::plan::{MIN_REPORT, Plan, Test, overhead};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use super::{Error, PATIENCE};
 use crate::clock::{Clock as _, Monotonic};
@@ -27,17 +28,60 @@ const RECEIVES: usize = 8;
 /// How often the client looks whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Makes who hears of each packet of a flow at this end, by the number of the flow. Times are since the start of the flow.
+pub type Watch = Box<dyn Fn(usize) -> Box<dyn Observer>>;
+
 /// What a client measures.
-#[derive(Debug)]
 pub struct ClientConfig {
-    /// What each of its connections does.
+    /// What each of its connections does; [`Test::report`] is set by [`run`].
     pub test: Test,
     /// How many connections there are, 1 to [`super::MAX_FLOWS`].
     pub flows: usize,
+    /// As many more, the other way.
+    pub both: bool,
     /// The key that the server has too, if it wants one.
     pub psk: Option<Psk>,
-    /// How often the observer hears of the test; zero is never.
+    /// How often the observer hears of an interval of the test; zero is never.
     pub interval: Duration,
+    /// How often it hears of a sample; zero is never.
+    pub sample: Duration,
+    /// Who hears of each packet.
+    pub watch: Option<Watch>,
+}
+
+impl ClientConfig {
+    /// One flow, unobserved.
+    pub fn new(test: Test) -> Self {
+        ClientConfig {
+            test,
+            flows: 1,
+            both: false,
+            psk: None,
+            interval: Duration::ZERO,
+            sample: Duration::ZERO,
+            watch: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientConfig")
+            .field("test", &self.test)
+            .field("flows", &self.flows)
+            .field("both", &self.both)
+            .field("psk", &self.psk)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an observer hears while a test goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress<'a> {
+    /// An interval is over.
+    Interval(&'a Interval),
+    /// A sample was due: what happened since the last.
+    Sample(&'a Interval),
 }
 
 /// What happened in a part of a test.
@@ -47,21 +91,43 @@ pub struct Interval {
     pub start_s: f64,
     /// When it ended.
     pub end_s: f64,
-    /// Of each flow, in order, from the start of the test until then.
+    /// How each flow is, in order, at the end of it.
     pub flows: Vec<Sample>,
-    /// Of each flow, bits per second delivered in the interval, with the headers of UDP and IP.
+    /// Of each flow, bits per second delivered in it, with the headers of UDP and IP.
     pub goodput_bps: Vec<f64>,
+    /// Of each flow, bits per second sent in it, likewise.
+    pub sent_bps: Vec<f64>,
+    /// Of each flow, data packets sent again in it.
+    pub retransmissions: Vec<u64>,
 }
 
 /// What became of one flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowOutcome {
+    /// Did the server send?
+    pub reverse: bool,
     /// What its sender counted.
     pub sender: Counts,
     /// What its receiver counted.
     pub receiver: Counts,
     /// When the transfer was complete, seconds, if its size was limited and it was.
     pub completed_s: Option<f64>,
+}
+
+impl FlowOutcome {
+    /// Unique packets delivered, at this size on the wire (bytes), bits per second: over the time that the transfer took, or that the
+    /// receiver was at it.
+    pub fn goodput_bps(&self, packet_size: u32) -> f64 {
+        let bits = 8.0 * f64::from(packet_size) * self.receiver.unique as f64;
+        let time = self.completed_s.unwrap_or(self.receiver.seconds);
+        if time > 0.0 { bits / time } else { 0.0 }
+    }
+
+    /// Share of the data packets sent that did not arrive; those under way in the end count among them.
+    pub fn loss(&self) -> f64 {
+        let (sent, arrived) = (self.sender.sent as f64, self.receiver.arrived as f64);
+        if sent > arrived { 1.0 - arrived / sent } else { 0.0 }
+    }
 }
 
 /// What a test measured.
@@ -71,9 +137,13 @@ pub struct Outcome {
     pub seconds: f64,
     /// Was it ended before its time?
     pub interrupted: bool,
-    /// Bytes of a packet with the headers of UDP and IP.
-    pub packet_bytes: u32,
-    /// One by one.
+    /// Name of the protocol.
+    pub protocol: &'static str,
+    /// Bytes of a data packet with the headers of UDP and IP.
+    pub packet_size: u32,
+    /// Bytes of UDP payload of a data packet.
+    pub datagram: usize,
+    /// One by one: those of [`ClientConfig::test`], then those the other way.
     pub flows: Vec<FlowOutcome>,
 }
 
@@ -87,6 +157,8 @@ enum State {
 
 #[derive(Debug)]
 struct Flow {
+    number: usize,
+    test: Test,
     socket: Socket,
     client: [u8; NONCE_LEN],
     state: State,
@@ -106,7 +178,9 @@ struct Flow {
 /// Everything a client has.
 struct Client<'a> {
     server: SocketAddr,
-    protocol: &'a Protocol,
+    plan: Plan,
+    /// UDP payload of data, bytes.
+    datagram: usize,
     config: &'a ClientConfig,
     clock: Monotonic,
     flows: Vec<Flow>,
@@ -115,27 +189,27 @@ struct Client<'a> {
 }
 
 /// Measures: opens the connections, sends or receives for as long as the test says, and asks the server what it has counted. The
-/// observer hears of every interval.
+/// observer hears of every interval and sample.
 ///
 /// # Errors
 ///
-/// If there is nothing to measure with: no server, another key, a path that is down.
+/// If there is nothing to measure with: an impossible test, no server, another key, a path that is down.
 pub fn run(
     server: SocketAddr,
-    protocol: &Protocol,
     config: &ClientConfig,
     stop: &AtomicBool,
-    mut observe: impl FnMut(&Interval),
+    mut observe: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, Error> {
+    let plan = config.test.plan().map_err(Error::Test)?;
+    let datagram = plan.datagram(server).map_err(Error::Test)?;
     be_punctual();
     let mut client = Client {
         server,
-        protocol,
+        plan,
+        datagram,
         config,
         clock: Monotonic::start(),
-        flows: (0..config.flows.clamp(1, super::MAX_FLOWS))
-            .map(|_| Flow::new(server))
-            .collect::<Result<_, _>>()?,
+        flows: flows(server, config)?,
         inbox: Inbox::new(),
         data: Outbox::default(),
     };
@@ -145,8 +219,21 @@ pub fn run(
     client.finish(start, end, stopped())
 }
 
+/// The flows, of which the server reports as often as anybody asks.
+fn flows(server: SocketAddr, config: &ClientConfig) -> Result<Vec<Flow>, Error> {
+    let asked = [config.interval, config.sample].into_iter().filter(|time| !time.is_zero());
+    let report = asked.min().map_or(Duration::ZERO, |time| time.max(MIN_REPORT));
+    let count = config.flows.clamp(1, super::MAX_FLOWS);
+    let ways = if config.both { 2 } else { 1 };
+    let flow = |number: usize| {
+        let reverse = config.test.reverse != (number >= count);
+        Flow::new(server, number, Test { reverse, report, ..config.test.clone() })
+    };
+    (0..ways * count).map(flow).collect()
+}
+
 impl Flow {
-    fn new(server: SocketAddr) -> Result<Self, Error> {
+    fn new(server: SocketAddr, number: usize, test: Test) -> Result<Self, Error> {
         let any: SocketAddr = match server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -158,6 +245,8 @@ impl Flow {
             Socket::new(socket)
         };
         Ok(Flow {
+            number,
+            test,
             socket: open().map_err(Error::io(format!("reach {server}")))?,
             client: random()?,
             state: State::Greeting { cookie: None },
@@ -186,7 +275,7 @@ impl Flow {
         let bytes = match *cookie {
             None => Greeting::Hello { client }.encode(),
             Some(cookie) => {
-                let (keyed, test) = (config.psk.is_some(), config.test.clone());
+                let (keyed, test) = (config.psk.is_some(), self.test.clone());
                 let mut bytes = Greeting::Open { client, cookie, keyed, test }.encode();
                 if let Some(psk) = &config.psk {
                     psk.seal_greeting(&mut bytes);
@@ -202,7 +291,7 @@ impl Flow {
         &mut self,
         now: Time,
         server: SocketAddr,
-        (protocol, config): (&Protocol, &ClientConfig),
+        (plan, config): (&Plan, &ClientConfig),
         bytes: &[u8],
     ) -> Result<(), Error> {
         let State::Greeting { cookie } = &mut self.state else { return Ok(()) };
@@ -219,9 +308,12 @@ impl Flow {
                 }
                 let keys =
                     config.psk.as_ref().map(|psk| SessionKeys::new(psk, &client, &nonce, false));
-                let sends = !config.test.reverse;
-                let ids = (connection, server, keys);
-                let connection = Connection::new(now, ids, protocol, &config.test, sends);
+                let (ids, sends) = ((connection, server, keys), !self.test.reverse);
+                let mut connection =
+                    Connection::new(now, ids, plan, &self.test, sends).map_err(Error::Test)?;
+                if let Some(watch) = &config.watch {
+                    connection.observe(self.number, watch(self.number));
+                }
                 self.state = State::Open(Box::new(connection));
             }
             // A cookie that has become too old is asked for again.
@@ -276,7 +368,7 @@ impl Client<'_> {
                     flow.ask(self.server, self.config);
                     flow.repeat = now + REPEAT;
                     if let Some(error) = flow.flush() {
-                        check(error, self.server, self.config)?;
+                        check(error, self.server, self.datagram)?;
                     }
                 }
                 wake = wake.min(flow.repeat);
@@ -298,13 +390,14 @@ impl Client<'_> {
     fn measure(
         &mut self,
         stopped: &dyn Fn() -> bool,
-        observe: &mut dyn FnMut(&Interval),
+        observe: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(Time, Time), Error> {
         let start = self.clock.now();
         let end = start + Duration::from_secs(u64::from(self.config.test.seconds));
-        let mut intervals = Intervals::new(start, self);
+        let mut intervals = Intervals::new(start, self.config.interval, self.flows.len());
+        let mut samples = Intervals::new(start, self.config.sample, self.flows.len());
         for flow in &mut self.flows {
-            flow.ready = !self.config.test.reverse;
+            flow.ready = !flow.test.reverse;
             flow.repeat = start;
             if let Some(connection) = flow.connection() {
                 connection.restart(start);
@@ -316,7 +409,7 @@ impl Client<'_> {
             }
             let now = self.clock.now();
             let mut busy = false;
-            let mut wake = end.min(intervals.next);
+            let mut wake = end.min(intervals.next).min(samples.next);
             let mut running = 0;
             for at in 0..self.flows.len() {
                 self.serve(at, now)?;
@@ -337,8 +430,15 @@ impl Client<'_> {
             }
             let now = self.clock.now();
             let over = now >= end || running == 0 || stopped();
-            if now >= intervals.next || over {
-                intervals.tell(now, self, observe);
+            if (now >= samples.next || over)
+                && let Some(sample) = samples.end(now, self)
+            {
+                observe(Progress::Sample(&sample));
+            }
+            if (now >= intervals.next || over)
+                && let Some(interval) = intervals.end(now, self)
+            {
+                observe(Progress::Interval(&interval));
             }
             if over {
                 return Ok((start, now));
@@ -350,16 +450,16 @@ impl Client<'_> {
 
     /// Timers of a flow, and what it may send.
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
-        let Client { flows, data, server, config, .. } = self;
+        let Client { flows, data, server, datagram, .. } = self;
         let flow = &mut flows[at];
         let State::Open(connection) = &mut flow.state else { return Ok(()) };
         if connection.heard + PATIENCE <= now && flow.completed.is_none() {
             return Err(Error::Silent(*server));
         }
-        let target = packets_of(&config.test);
         if flow.completed.is_none() {
-            let is_done = match config.test.reverse {
-                true => target.is_some_and(|target| connection.sample(now).delivered >= target),
+            let target = flow.test.packets;
+            let is_done = match flow.test.reverse {
+                true => target > 0 && connection.sample(now).delivered >= target,
                 false => connection.is_done(),
             };
             flow.completed = is_done.then_some(now);
@@ -370,24 +470,24 @@ impl Client<'_> {
         }
         // The server sends nothing before it hears that its answer arrived.
         if flow.repeat <= now {
-            connection.push_control(Kind::Start, None, &mut flow.answers);
+            connection.push_control(Kind::Start, &[], &mut flow.answers);
             flow.repeat = now + if flow.heard { KEEP } else { REPEAT };
         }
         if !flow.answers.is_empty()
             && let Some(error) = flow.flush()
         {
-            check(error, *server, config)?;
+            check(error, *server, *datagram)?;
         }
         let State::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.ready && flow.retry <= now {
             flow.ready = connection.transmit(now, data);
             let count = data.len();
             let obstacle = flow.socket.flush(data);
-            connection.sent(count - data.len());
+            connection.sent(now, count - data.len());
             flow.ready |= !data.is_empty();
             data.clear();
             if let Some(error) = flow.note(now, obstacle) {
-                check(error, *server, config)?;
+                check(error, *server, *datagram)?;
             }
         }
         Ok(())
@@ -395,7 +495,7 @@ impl Client<'_> {
 
     /// What has arrived for a flow.
     fn receive(&mut self, at: usize) -> Result<(), Error> {
-        let Client { server, protocol, config, clock, flows, inbox, .. } = self;
+        let Client { server, plan, datagram, config, clock, flows, inbox, .. } = self;
         let flow = &mut flows[at];
         for _ in 0..RECEIVES {
             let now = clock.now();
@@ -415,20 +515,20 @@ impl Client<'_> {
                             *heard = true;
                             *ready |= connection.sends();
                         }
-                        Received::Control(Kind::Result, Some(counts)) => *result = Some(counts),
+                        Received::Control(Kind::Result, Some(counts)) => *result = Some(*counts),
                         Received::Control(..) => {}
                     }
                 }
             });
             for bytes in greetings {
-                let opened = flow.on_greeting(now, *server, (protocol, config), &bytes);
+                let opened = flow.on_greeting(now, *server, (plan, config), &bytes);
                 failure = failure.or(opened.err());
             }
             if let Some(failure) = failure {
                 return Err(failure);
             }
             if let Some(error) = flow.flush() {
-                check(error, *server, config)?;
+                check(error, *server, *datagram)?;
             }
             match received {
                 Ok(true) => {}
@@ -436,7 +536,7 @@ impl Client<'_> {
                 Err(error) => {
                     let in_greeting = matches!(flow.state, State::Greeting { .. });
                     if in_greeting || error.kind() != io::ErrorKind::ConnectionRefused {
-                        check(error, *server, config)?;
+                        check(error, *server, *datagram)?;
                     }
                 }
             }
@@ -472,7 +572,7 @@ impl Client<'_> {
                 }
                 open += 1;
                 if flow.repeat <= now {
-                    connection.push_control(Kind::End, Some(own), &mut flow.answers);
+                    connection.push_control(Kind::End, &own.encode(), &mut flow.answers);
                     flow.repeat = now + REPEAT;
                     let _ = flow.flush();
                 }
@@ -489,29 +589,30 @@ impl Client<'_> {
                 self.receive(at)?;
             }
         }
-        let reverse = self.config.test.reverse;
         let flows = self.flows.iter().zip(own).map(|(flow, own)| {
-            let theirs = flow.result.unwrap_or_default();
+            let (reverse, theirs) = (flow.test.reverse, flow.result.unwrap_or_default());
             let (sender, receiver) = if reverse { (theirs, own) } else { (own, theirs) };
             let completed_s = flow.completed.map(|time| time.since(start).as_secs_f64());
-            FlowOutcome { sender, receiver, completed_s }
+            FlowOutcome { reverse, sender, receiver, completed_s }
         });
         Ok(Outcome {
             seconds: end.since(start).as_secs_f64(),
             interrupted,
-            packet_bytes: u32::from(self.config.test.datagram) + overhead(self.server),
+            protocol: self.plan.protocol.name,
+            packet_size: self.datagram as u32 + overhead(self.server),
+            datagram: self.datagram,
             flows: flows.collect(),
         })
     }
 }
 
 /// Is it an error that ends the test? Others pass, or the path is given up in time.
-fn check(error: io::Error, server: SocketAddr, config: &ClientConfig) -> Result<(), Error> {
+fn check(error: io::Error, server: SocketAddr, datagram: usize) -> Result<(), Error> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Err(Error::NothingListens(server));
     }
     if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
-        return Err(Error::TooLarge { datagram: config.test.datagram });
+        return Err(Error::TooLarge { datagram });
     }
     let passes = [Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::NETDOWN];
     if passes.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) {
@@ -520,46 +621,54 @@ fn check(error: io::Error, server: SocketAddr, config: &ClientConfig) -> Result<
     Err(Error::Io { doing: format!("send to {server}"), source: error })
 }
 
-/// Tells the observer, at its times.
+/// Cuts a test into intervals.
 struct Intervals {
     start: Time,
     every: Duration,
     next: Time,
     last: Time,
-    before: Vec<u64>,
+    before: Vec<Sample>,
 }
 
 impl Intervals {
-    fn new(start: Time, client: &Client<'_>) -> Self {
-        let every = client.config.interval;
+    fn new(start: Time, every: Duration, flows: usize) -> Self {
         let next = if every.is_zero() { Time::NEVER } else { start + every };
-        Intervals { start, every, next, last: start, before: vec![0; client.flows.len()] }
+        Intervals { start, every, next, last: start, before: vec![Sample::default(); flows] }
     }
 
-    fn tell(&mut self, now: Time, client: &mut Client<'_>, observe: &mut dyn FnMut(&Interval)) {
+    /// Ends the interval now.
+    fn end(&mut self, now: Time, client: &mut Client<'_>) -> Option<Interval> {
         let passed = now.since(self.last).as_secs_f64();
         // What is left at the end is told too, if it is long enough to mean something.
         if self.every.is_zero() || passed < 0.1 * self.every.as_secs_f64() {
-            return;
+            return None;
         }
-        let bits =
-            8.0 * f64::from(u32::from(client.config.test.datagram) + overhead(client.server));
+        let bits = 8.0 * f64::from(client.datagram as u32 + overhead(client.server));
         let flows: Vec<Sample> = client
             .flows
             .iter_mut()
             .map(|flow| flow.connection().map(|c| c.sample(now)).unwrap_or_default())
             .collect();
-        let rate = |(sample, before): (&Sample, &u64)| {
-            sample.delivered.saturating_sub(*before) as f64 * bits / passed
+        let pairs = || flows.iter().zip(&self.before);
+        let rate = |after: u64, before: u64| after.saturating_sub(before) as f64 * bits / passed;
+        let again = |(now, before): (&Sample, &Sample)| {
+            now.retransmissions.saturating_sub(before.retransmissions)
         };
-        let goodput_bps = flows.iter().zip(&self.before).map(rate).collect();
         let seconds = |time: Time| time.since(self.start).as_secs_f64();
-        self.before = flows.iter().map(|sample| sample.delivered).collect();
-        observe(&Interval { start_s: seconds(self.last), end_s: seconds(now), flows, goodput_bps });
+        let interval = Interval {
+            start_s: seconds(self.last),
+            end_s: seconds(now),
+            goodput_bps: pairs().map(|(now, then)| rate(now.delivered, then.delivered)).collect(),
+            sent_bps: pairs().map(|(now, then)| rate(now.sent, then.sent)).collect(),
+            retransmissions: pairs().map(again).collect(),
+            flows,
+        };
+        self.before.clone_from(&interval.flows);
         self.last = now;
         // One that was slept through is not made up for.
         while self.next <= now {
             self.next += self.every;
         }
+        Some(interval)
     }
 }

@@ -1,55 +1,27 @@
 //! One connection of a test, at either end: a sender or a receiver of the core, and what makes its packets datagrams.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use quinn_udp::EcnCodepoint;
-use windward_core::endpoint::{EndpointConfig, Receiver, Sender};
+use windward_core::endpoint::{Receiver, Sender};
 use windward_core::packet::{Flags, Packet, PacketKind};
-use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Time};
 use windward_core::wire;
+use windward_sim::Observer;
 
-use super::frame::{Counts, Kind, SESSION_LEN, Test};
+use super::frame::{Counts, Kind, SESSION_LEN, Sample};
 use super::keys::{MAC_LEN, ReplayWindow, SessionKeys};
+use super::plan::{MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
 
-/// Receiver window, packets: 75 MB of 1200 bytes, or 1 Gbit/s over 600 ms. It bounds what a peer makes either side remember.
-const WINDOW: u64 = 1 << 16;
 /// The most datagrams of data that are made ready at once: as many as the kernel segments by one call.
 const BURST: usize = 54;
 /// Numbers of datagrams end here, long before they could repeat.
 const MAX_NUMBER: u64 = 1 << 62;
 /// The flags that routers change, which are not authenticated.
 const MUTABLE_FLAGS: Flags = Flags::CONGESTION.with(Flags::CORRUPTED);
-
-/// Bytes of the headers of IP and UDP before a datagram to this address.
-pub(super) fn overhead(to: SocketAddr) -> u32 {
-    match to.ip().to_canonical() {
-        IpAddr::V4(_) => 20 + 8,
-        IpAddr::V6(_) => 40 + 8,
-    }
-}
-
-/// The endpoints of a test: those of Linux as far as they have an equivalent, on a clock without ticks, and each packet is
-/// acknowledged: laws that go by delays would take the time that an acknowledgment is held back for a queue.
-pub(super) fn endpoint_config(test: &Test, to: SocketAddr) -> EndpointConfig {
-    EndpointConfig {
-        packet_size: u32::from(test.datagram) + overhead(to),
-        // Without a congestion header and SACK blocks.
-        ack_size: (wire::FIXED + 8 + SESSION_LEN) as u32 + overhead(to),
-        rwnd: WINDOW,
-        clock_granularity: Duration::from_micros(1),
-        ecn: test.ecn,
-        pacing: test.pacing,
-        delayed_acks: None,
-        ..EndpointConfig::default().linux()
-    }
-}
-
-/// Packets of a test that is limited by bytes.
-pub(super) fn packets_of(test: &Test) -> Option<u64> {
-    (test.bytes > 0).then(|| test.bytes.div_ceil(u64::from(test.datagram)))
-}
+/// The longest authenticated part of a datagram, bytes: of a packet, or of counts.
+const MAX_AUTHENTIC: usize = if wire::MAX > 4 + Counts::LEN { wire::MAX } else { 4 + Counts::LEN };
 
 /// What can be read of a datagram of a connection before it is known to be authentic.
 #[derive(Debug)]
@@ -68,7 +40,7 @@ impl Envelope {
         let kind = Kind::of(bytes)?;
         let (packet, at) = match kind {
             Kind::Data | Kind::Ack => wire::decode(bytes).ok()?,
-            Kind::Start | Kind::End | Kind::Result if bytes.get(3) == Some(&0) => {
+            Kind::Start | Kind::End | Kind::Result | Kind::Report if bytes.get(3) == Some(&0) => {
                 (Packet::default(), 4)
             }
             _ => return None,
@@ -91,21 +63,25 @@ fn header_end(packet: &Packet, length: usize) -> usize {
     }
 }
 
-/// Does something with the bytes of a packet as they are authenticated: with zeros where routers write.
-fn masked<T>(bytes: &mut [u8], header_end: usize, with: impl FnOnce(&[u8]) -> T) -> T {
-    if header_end <= 4 {
-        return with(bytes); // No packet.
+/// What is authenticated of a datagram of `length` bytes: all of `head`, with zeros where routers write, and the length. What follows the
+/// head must be zeros.
+fn authentic<T>(
+    head: &[u8],
+    header_end: usize,
+    length: usize,
+    with: impl FnOnce(&[u8]) -> T,
+) -> Option<T> {
+    let mut bytes = [0; MAX_AUTHENTIC + SESSION_LEN + 2];
+    let end = head.len();
+    bytes.get_mut(..end)?.copy_from_slice(head);
+    if header_end > 4 {
+        let mask = MUTABLE_FLAGS.bits().to_be_bytes();
+        bytes[4] &= !mask[0];
+        bytes[5] &= !mask[1];
+        bytes[wire::FIXED..header_end].fill(0);
     }
-    let mut saved = [0; wire::FIXED + wire::MAX_HEADER];
-    let saved = &mut saved[..header_end];
-    saved.copy_from_slice(&bytes[..header_end]);
-    let mask = MUTABLE_FLAGS.bits().to_be_bytes();
-    bytes[4] &= !mask[0];
-    bytes[5] &= !mask[1];
-    bytes[wire::FIXED..header_end].fill(0);
-    let result = with(bytes);
-    bytes[..header_end].copy_from_slice(saved);
-    result
+    bytes.get_mut(end..end + 2)?.copy_from_slice(&u16::try_from(length).ok()?.to_be_bytes());
+    Some(with(&bytes[..end + 2]))
 }
 
 /// What a connection does.
@@ -122,6 +98,23 @@ struct Sending {
     newest: u64,
     /// Those in the outbox.
     leaving: Vec<Packet>,
+    /// Those that the sender has taken back and not given out again: they have not been sent.
+    unsent: u64,
+}
+
+impl Sending {
+    fn sample(&mut self, local: Time) -> Sample {
+        let stats = self.sender.stats(local);
+        Sample {
+            delivered: self.sender.sequences().una,
+            sent: stats.sent - self.unsent,
+            retransmissions: stats.retransmissions,
+            in_flight: self.sender.in_flight(),
+            cwnd: self.sender.cwnd().min(MAX_RWND as f64),
+            ssthresh: self.sender.ssthresh(),
+            srtt_s: self.sender.rtt().srtt().as_secs_f64(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -131,17 +124,23 @@ struct Receiving {
     next: u64,
     /// When the first data arrived.
     first: Option<Time>,
+    /// How long what arrives counts after that.
+    length: Duration,
+    /// What had arrived by then.
+    counted: Option<u64>,
+    /// What the sender has told last.
+    told: Sample,
 }
 
 /// What a datagram was to a connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Received {
     /// Not one of its datagrams.
     Nothing,
     /// Data or an acknowledgment.
     Packet,
     /// A datagram of this kind, with counts if the kind has some.
-    Control(Kind, Option<Counts>),
+    Control(Kind, Option<Box<Counts>>),
 }
 
 /// One end of a connection.
@@ -155,43 +154,45 @@ pub(super) struct Connection {
     start: Time,
     /// When something authentic arrived last.
     pub(super) heard: Time,
+    /// UDP payload of data, and the least of acknowledgments, bytes.
     datagram: usize,
+    ack: usize,
+    /// Receiver window, packets.
+    rwnd: u64,
     half: Half,
     counts: Counts,
-}
-
-/// What an observer sees of a connection at an instant.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sample {
-    /// Packets delivered so far: acknowledged in order, or arrived for the first time.
-    pub delivered: u64,
-    /// Data packets sent again so far.
-    pub retransmissions: u64,
-    /// The congestion window, packets, as far as the receiver window lets it count; 0 at a receiver, as the next.
-    pub cwnd: f64,
-    /// Smoothed RTT, seconds; 0 before the first sample.
-    pub srtt_s: f64,
+    /// Who hears of each packet, and as what flow.
+    observer: Option<(usize, Box<dyn Observer>)>,
 }
 
 impl Connection {
     /// A connection whose clock starts now, of which this end sends the data or receives it.
+    ///
+    /// # Errors
+    /// If packets of that size cannot go to the peer.
     pub(super) fn new(
         now: Time,
         (id, peer, keys): (u64, SocketAddr, Option<SessionKeys>),
-        protocol: &Protocol,
+        plan: &Plan,
         test: &Test,
         sends: bool,
-    ) -> Self {
-        let config = endpoint_config(test, peer);
+    ) -> Result<Self, String> {
+        let (protocol, config) = (&*plan.protocol, &*plan.config);
         let half = if sends {
-            let mut sender = Sender::new(protocol, &config, id, "perf");
-            sender.offer_until(packets_of(test).unwrap_or(u64::MAX));
-            Half::Sends(Box::new(Sending { sender, newest: 0, leaving: Vec::new() }))
+            let mut sender = Sender::new(protocol, config, id, "perf");
+            sender.offer_until(if test.packets > 0 { test.packets } else { u64::MAX });
+            Half::Sends(Box::new(Sending { sender, newest: 0, leaving: Vec::new(), unsent: 0 }))
         } else {
-            let receiver = Receiver::new(&protocol.feedback, &config);
-            Half::Receives(Box::new(Receiving { receiver, next: 0, first: None }))
+            Half::Receives(Box::new(Receiving {
+                receiver: Receiver::new(&protocol.feedback, config),
+                next: 0,
+                first: None,
+                length: Duration::from_secs(test.seconds.into()),
+                counted: None,
+                told: Sample::default(),
+            }))
         };
-        Connection {
+        Ok(Connection {
             id,
             peer,
             keys,
@@ -199,10 +200,18 @@ impl Connection {
             replay: ReplayWindow::default(),
             start: now,
             heard: now,
-            datagram: usize::from(test.datagram),
+            datagram: plan.datagram(peer)?,
+            ack: config.ack_size.saturating_sub(overhead(peer)) as usize,
+            rwnd: config.rwnd,
             half,
             counts: Counts::default(),
-        }
+            observer: None,
+        })
+    }
+
+    /// From now on, somebody hears of each packet, as those of this flow.
+    pub(super) fn observe(&mut self, flow: usize, observer: Box<dyn Observer>) {
+        self.observer = Some((flow, observer));
     }
 
     /// The clock of the connection starts again: nothing has been sent yet.
@@ -226,7 +235,7 @@ impl Connection {
         from: SocketAddr,
         ecn: Option<EcnCodepoint>,
         envelope: Envelope,
-        bytes: &mut [u8],
+        bytes: &[u8],
         outbox: &mut Outbox,
     ) -> Received {
         let Some(body_end) = self.authenticate(&envelope, from, bytes) else {
@@ -239,7 +248,8 @@ impl Connection {
         }
         self.heard = now;
         let Envelope { kind, mut packet, at, .. } = envelope;
-        match (kind, &self.half) {
+        let body = &bytes[at + SESSION_LEN..body_end];
+        match (kind, &mut self.half) {
             (Kind::Data, Half::Receives(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
                 packet.flags.insert(flags_of(ecn));
@@ -247,53 +257,79 @@ impl Connection {
                 Received::Packet
             }
             (Kind::Ack, Half::Sends(_)) => {
+                packet.size = bytes.len() as u32 + overhead(self.peer);
                 self.on_ack(now, &packet);
                 Received::Packet
             }
-            (Kind::Data | Kind::Ack, _) => {
-                self.counts.invalid += 1;
-                Received::Nothing
-            }
-            (kind, _) => {
-                let counts = Counts::decode(&bytes[at + SESSION_LEN..body_end]);
-                Received::Control(kind, counts)
-            }
+            (Kind::Report, Half::Receives(receiving)) => match Sample::decode(body) {
+                Some(sample) => {
+                    receiving.told = sample;
+                    Received::Packet
+                }
+                None => self.invalid(),
+            },
+            (Kind::Data | Kind::Ack | Kind::Report, _) => self.invalid(),
+            (kind, _) => Received::Control(kind, Counts::decode(body).map(Box::new)),
         }
     }
 
+    fn invalid(&mut self) -> Received {
+        self.counts.invalid += 1;
+        Received::Nothing
+    }
+
     /// Where the body of a datagram ends that is from the peer.
-    fn authenticate(
-        &self,
-        envelope: &Envelope,
-        from: SocketAddr,
-        bytes: &mut [u8],
-    ) -> Option<usize> {
+    fn authenticate(&self, envelope: &Envelope, from: SocketAddr, bytes: &[u8]) -> Option<usize> {
         if envelope.connection != self.id || from != self.peer {
             return None;
         }
         let Some(keys) = &self.keys else { return Some(bytes.len()) };
-        let (bytes, tag) = bytes.split_last_chunk_mut::<MAC_LEN>()?;
-        if bytes.len() < envelope.at + SESSION_LEN {
+        let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
+        // Of what is no packet all is authenticated; of packets what follows the head is nothing.
+        let end = match envelope.kind {
+            Kind::Data | Kind::Ack => envelope.at + SESSION_LEN,
+            _ => body.len(),
+        };
+        let (head, rest) = body.split_at_checked(end)?;
+        if head.len() < envelope.at + SESSION_LEN || rest.iter().any(|byte| *byte != 0) {
             return None;
         }
-        let end = envelope.header_end();
-        let is_authentic = masked(bytes, end, |bytes| keys.knows(envelope.number, bytes, tag));
-        is_authentic.then_some(bytes.len())
+        let number = envelope.number;
+        let is_authentic = authentic(head, envelope.header_end(), bytes.len(), |bytes| {
+            keys.knows(number, bytes, tag)
+        });
+        (is_authentic == Some(true)).then_some(body.len())
     }
 
     fn on_data(&mut self, now: Time, packet: &mut Packet, outbox: &mut Outbox) {
         let local = self.local(now);
         let Half::Receives(receiving) = &mut self.half else { return };
         // A sender that keeps to the window sends nothing beyond: what does would only fill memory.
-        if packet.seq >= receiving.next + WINDOW {
+        if packet.seq >= receiving.next + self.rwnd {
             self.counts.invalid += 1;
             return;
         }
         self.counts.marked += u64::from(packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
-        receiving.first.get_or_insert(local);
+        let first = *receiving.first.get_or_insert(local);
+        if local.since(first) > receiving.length {
+            receiving.counted.get_or_insert(receiving.receiver.stats().unique);
+        }
+        if let Some((flow, observer)) = &mut self.observer {
+            observer.on_arrival(local, *flow, packet);
+        }
         if receiving.receiver.on_data(local, packet) {
-            receiving.next = packet.seq;
-            self.push_packet(packet, 0, outbox);
+            self.answer(local, packet, outbox);
+        }
+    }
+
+    /// An acknowledgment leaves.
+    fn answer(&mut self, local: Time, ack: &mut Packet, outbox: &mut Outbox) {
+        if let Half::Receives(receiving) = &mut self.half {
+            receiving.next = ack.seq;
+        }
+        ack.size = self.push_packet(ack, self.ack, outbox) as u32 + overhead(self.peer);
+        if let Some((flow, observer)) = &mut self.observer {
+            observer.on_answer(local, *flow, ack);
         }
     }
 
@@ -306,43 +342,49 @@ impl Connection {
             && ack.trigger_seq < high
             && (1..=sending.newest).contains(&ack.packet_seq)
             && ack.timestamp <= local
-            && ack.sack_blocks().iter().all(|b| b.end <= high && b.end - b.start <= WINDOW);
+            && ack.sack_blocks().iter().all(|b| b.end <= high && b.end - b.start <= self.rwnd);
         if !is_sane {
             self.counts.invalid += 1;
             return;
         }
+        if self.observer.is_some() {
+            sending.sender.forget_report();
+        }
         sending.sender.on_ack(local, ack);
+        if let Some((flow, observer)) = &mut self.observer {
+            observer.on_ack(local, *flow, ack, &sending.sender);
+        }
     }
 
-    /// Appends a packet as a datagram of at least `length` bytes.
-    fn push_packet(&mut self, packet: &Packet, length: usize, outbox: &mut Outbox) {
+    /// Appends a packet as a datagram of at least `length` bytes; returns its length.
+    fn push_packet(&mut self, packet: &Packet, length: usize, outbox: &mut Outbox) -> usize {
         let mut head = [0; wire::MAX + SESSION_LEN];
         // There is room for every packet, and neither half has a datagram.
-        let Some(at) = wire::encode(packet, &mut head) else { return };
+        let Some(at) = wire::encode(packet, &mut head) else { return 0 };
         head[at..at + 8].copy_from_slice(&self.id.to_be_bytes());
         head[at + 8..at + 16].copy_from_slice(&self.number.to_be_bytes());
         let head = &head[..at + SESSION_LEN];
         let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
         let (end, length) = (header_end(packet, at), length.max(head.len() + tag));
         self.push(ecn_of(packet.flags), length, head, end, outbox);
+        length
     }
 
     /// Appends a datagram that is no packet.
-    pub(super) fn push_control(
-        &mut self,
-        kind: Kind,
-        counts: Option<&Counts>,
-        outbox: &mut Outbox,
-    ) {
-        let mut head = Vec::with_capacity(4 + SESSION_LEN + Counts::LEN);
+    pub(super) fn push_control(&mut self, kind: Kind, body: &[u8], outbox: &mut Outbox) {
+        let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
         head.extend_from_slice(&kind.prefix());
         head.extend_from_slice(&self.id.to_be_bytes());
         head.extend_from_slice(&self.number.to_be_bytes());
-        if let Some(counts) = counts {
-            counts.encode(&mut head);
-        }
+        head.extend_from_slice(body);
         let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
         self.push(None, head.len() + tag, &head, 0, outbox);
+    }
+
+    /// Appends how this end is now.
+    pub(super) fn push_report(&mut self, now: Time, outbox: &mut Outbox) {
+        let sample = self.sample(now);
+        self.push_control(Kind::Report, &sample.encode(), outbox);
     }
 
     fn push(
@@ -358,8 +400,9 @@ impl Connection {
         outbox.push(self.peer, ecn, length, |bytes| {
             bytes[..head.len()].copy_from_slice(head);
             if let Some(keys) = keys
-                && let Some((bytes, tag)) = bytes.split_last_chunk_mut::<MAC_LEN>()
-                && let Some(made) = masked(bytes, header_end, |bytes| keys.tag(number, bytes))
+                && let Some(Some(made)) =
+                    authentic(head, header_end, length, |bytes| keys.tag(number, bytes))
+                && let Some(tag) = bytes.last_chunk_mut::<MAC_LEN>()
             {
                 *tag = made;
             }
@@ -380,6 +423,8 @@ impl Connection {
                 break;
             }
             sending.newest = sending.newest.max(packet.packet_seq);
+            // What was taken back comes before anything else.
+            sending.unsent = sending.unsent.saturating_sub(1);
             self.push_packet(&packet, self.datagram, outbox);
             leaving.push(packet.clone());
         }
@@ -391,11 +436,20 @@ impl Connection {
     }
 
     /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent before anything else.
-    pub(super) fn sent(&mut self, count: usize) {
+    pub(super) fn sent(&mut self, now: Time, count: usize) {
+        let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return };
-        for packet in sending.leaving.drain(..).skip(count) {
+        let Sending { sender, leaving, unsent, .. } = &mut **sending;
+        if let Some((flow, observer)) = &mut self.observer {
+            for packet in leaving.iter().take(count) {
+                observer.on_sent(local, *flow, packet, sender);
+            }
+            observer.on_settled(local, *flow, sender);
+        }
+        for packet in leaving.drain(..).skip(count) {
             self.counts.given_back += 1;
-            sending.sender.unsent(&packet);
+            *unsent += 1;
+            sender.unsent(&packet);
         }
     }
 
@@ -412,8 +466,16 @@ impl Connection {
         let local = self.local(now);
         match &mut self.half {
             Half::Sends(sending) => {
-                if sending.sender.next_timer() <= local {
-                    sending.sender.on_timer(local);
+                if sending.sender.next_timer() > local {
+                    return;
+                }
+                let of_recovery = sending.sender.recovery_timer() <= local;
+                if self.observer.is_some() {
+                    sending.sender.forget_report();
+                }
+                sending.sender.on_timer(local);
+                if let Some((flow, observer)) = &mut self.observer {
+                    observer.on_timer(local, *flow, of_recovery, &sending.sender);
                 }
             }
             Half::Receives(receiving) => {
@@ -421,8 +483,7 @@ impl Connection {
                 if receiving.receiver.next_timer() <= local
                     && receiving.receiver.on_timer(local, &mut ack)
                 {
-                    receiving.next = ack.seq;
-                    self.push_packet(&ack, 0, outbox);
+                    self.answer(local, &mut ack, outbox);
                 }
             }
         }
@@ -444,17 +505,20 @@ impl Connection {
         match &mut self.half {
             Half::Sends(sending) => {
                 let stats = sending.sender.stats(local);
-                counts.sent = stats.sent;
+                counts.sent = stats.sent - sending.unsent;
                 counts.retransmissions = stats.retransmissions;
                 counts.timeouts = stats.timeouts;
                 counts.rtt_samples = stats.rtt_samples;
                 counts.rtt_sum_s = stats.rtt_sum.as_secs_f64();
-                counts.cwnd_seconds = stats.cwnd_seconds.min(WINDOW as f64 * counts.seconds);
+                counts.cwnd_seconds = stats.cwnd_seconds.min(MAX_RWND as f64 * counts.seconds);
+                counts.loss_estimate = sending.sender.loss_rate().estimate();
             }
             Half::Receives(receiving) => {
                 let stats = receiving.receiver.stats();
-                counts.seconds = local.since(receiving.first.unwrap_or(local)).as_secs_f64();
-                counts.unique = stats.unique;
+                let passed = local.since(receiving.first.unwrap_or(local));
+                counts.seconds = passed.min(receiving.length).as_secs_f64();
+                counts.unique = receiving.counted.unwrap_or(stats.unique);
+                counts.arrived = stats.unique + stats.duplicates;
                 counts.duplicates = stats.duplicates;
             }
         }
@@ -464,14 +528,9 @@ impl Connection {
     pub(super) fn sample(&mut self, now: Time) -> Sample {
         let local = self.local(now);
         match &mut self.half {
-            Half::Sends(sending) => Sample {
-                delivered: sending.sender.sequences().una,
-                retransmissions: sending.sender.stats(local).retransmissions,
-                cwnd: sending.sender.cwnd().min(WINDOW as f64),
-                srtt_s: sending.sender.rtt().srtt().as_secs_f64(),
-            },
+            Half::Sends(sending) => sending.sample(local),
             Half::Receives(receiving) => {
-                Sample { delivered: receiving.receiver.stats().unique, ..Sample::default() }
+                Sample { delivered: receiving.receiver.stats().unique, ..receiving.told }
             }
         }
     }

@@ -5,22 +5,18 @@
 
 use std::fmt;
 
+use windward_core::units::Duration;
 use windward_core::wire::{MAGIC, VERSION};
 
 use super::keys::{COOKIE_LEN, MAC_LEN, NONCE_LEN};
+use super::plan::{MAX_SECONDS, MAX_WORDS, Test};
 
 /// Bytes of a hello and of an open: all that the server answers them with is shorter.
 pub(super) const REQUEST_LEN: usize = 1200;
 /// Bytes of the connection and of the datagram's number.
 pub(super) const SESSION_LEN: usize = 16;
-/// The longest name or composition of a protocol, bytes.
-pub const MAX_PROTOCOL_LEN: usize = 512;
 /// The longest reason of a refusal, bytes.
 pub(super) const MAX_REASON_LEN: usize = 400;
-/// The smallest and the largest datagram of data, bytes of UDP payload.
-pub const DATAGRAM: std::ops::RangeInclusive<u16> = 128..=9000;
-/// The longest test, seconds: a day.
-pub const MAX_SECONDS: u32 = 86_400;
 
 /// What a datagram is, by the low nibble of its third byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +41,8 @@ pub(super) enum Kind {
     End = 8,
     /// What the server has counted.
     Result = 9,
+    /// How the server's end is now.
+    Report = 10,
 }
 
 impl Kind {
@@ -65,6 +63,7 @@ impl Kind {
             7 => Kind::Start,
             8 => Kind::End,
             9 => Kind::Result,
+            10 => Kind::Report,
             _ => return None,
         })
     }
@@ -97,25 +96,6 @@ impl Refusal {
     }
 }
 
-/// What one connection measures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Test {
-    /// A row of the protocol table, or a composition as scenario files have it.
-    pub protocol: String,
-    /// The server sends and the client receives.
-    pub reverse: bool,
-    /// ECN is negotiated (RFC 3168) where the protocol reads marks.
-    pub ecn: bool,
-    /// Packets are paced also where the protocol sets no rate (RFC 9002 section 7.7).
-    pub pacing: bool,
-    /// UDP payload of a datagram of data, bytes, within [`DATAGRAM`].
-    pub datagram: u16,
-    /// How long, whole seconds, 1 to [`MAX_SECONDS`]; the server goes on a little longer.
-    pub seconds: u32,
-    /// How much, bytes of UDP payload; 0 is without limit.
-    pub bytes: u64,
-}
-
 /// What either side has counted of a connection; what it does not do, or does not know, is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
@@ -133,8 +113,12 @@ pub struct Counts {
     pub cwnd_seconds: f64,
     /// Data packets that a full socket gave back and that were sent later, counted each time.
     pub given_back: u64,
-    /// Of the receiver of data: packets that arrived for the first time.
+    /// Share of the packets sent that was lost, as the sender estimates it.
+    pub loss_estimate: f64,
+    /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
     pub unique: u64,
+    /// Packets that arrived, also again, and after that.
+    pub arrived: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,
     /// Data packets that arrived with CE (RFC 3168).
@@ -143,16 +127,18 @@ pub struct Counts {
     pub invalid: u64,
     /// Datagrams that had been received before, or came too late to tell.
     pub replayed: u64,
-    /// How long the connection has lasted, seconds.
+    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
     pub seconds: f64,
 }
 
 impl Counts {
+    const WORDS: usize = 15;
     /// Bytes of the counts in a datagram.
-    pub(super) const LEN: usize = 13 * 8;
+    pub(super) const LEN: usize = 8 * Counts::WORDS;
 
-    fn words(&self) -> [u64; 13] {
-        [
+    /// The counts as bytes.
+    pub(super) fn encode(&self) -> [u8; Counts::LEN] {
+        write_words([
             self.sent,
             self.retransmissions,
             self.timeouts,
@@ -160,48 +146,111 @@ impl Counts {
             self.rtt_sum_s.to_bits(),
             self.cwnd_seconds.to_bits(),
             self.given_back,
+            self.loss_estimate.to_bits(),
             self.unique,
+            self.arrived,
             self.duplicates,
             self.marked,
             self.invalid,
             self.replayed,
             self.seconds.to_bits(),
-        ]
-    }
-
-    /// The counts as bytes.
-    pub(super) fn encode(&self, bytes: &mut Vec<u8>) {
-        for word in self.words() {
-            bytes.extend_from_slice(&word.to_be_bytes());
-        }
+        ])
     }
 
     /// Reads counts; real numbers must be finite and not negative.
     pub(super) fn decode(bytes: &[u8]) -> Option<Counts> {
-        if bytes.len() != Counts::LEN {
-            return None;
-        }
-        let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_be_bytes(*word));
-        let mut word = || words.next();
-        let real = |word: u64| {
-            Some(f64::from_bits(word)).filter(|value| value.is_finite() && *value >= 0.0)
-        };
+        let w: [u64; Counts::WORDS] = read_words(bytes)?;
         Some(Counts {
-            sent: word()?,
-            retransmissions: word()?,
-            timeouts: word()?,
-            rtt_samples: word()?,
-            rtt_sum_s: real(word()?)?,
-            cwnd_seconds: real(word()?)?,
-            given_back: word()?,
-            unique: word()?,
-            duplicates: word()?,
-            marked: word()?,
-            invalid: word()?,
-            replayed: word()?,
-            seconds: real(word()?)?,
+            sent: w[0],
+            retransmissions: w[1],
+            timeouts: w[2],
+            rtt_samples: w[3],
+            rtt_sum_s: real(w[4])?,
+            cwnd_seconds: real(w[5])?,
+            given_back: w[6],
+            loss_estimate: real(w[7])?,
+            unique: w[8],
+            arrived: w[9],
+            duplicates: w[10],
+            marked: w[11],
+            invalid: w[12],
+            replayed: w[13],
+            seconds: real(w[14])?,
         })
     }
+}
+
+/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sample {
+    /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
+    pub delivered: u64,
+    /// Data packets sent so far, retransmissions included.
+    pub sent: u64,
+    /// Data packets sent again so far.
+    pub retransmissions: u64,
+    /// Packets sent and not yet acknowledged or deemed lost.
+    pub in_flight: u64,
+    /// The congestion window, packets, as far as the receiver window lets it count.
+    pub cwnd: f64,
+    /// The slow start threshold, packets; infinite where there is none.
+    pub ssthresh: f64,
+    /// Smoothed RTT, seconds; 0 before the first sample.
+    pub srtt_s: f64,
+}
+
+impl Sample {
+    /// Bytes of a sample in a datagram.
+    pub(super) const LEN: usize = 7 * 8;
+
+    pub(super) fn encode(&self) -> [u8; Sample::LEN] {
+        write_words([
+            self.delivered,
+            self.sent,
+            self.retransmissions,
+            self.in_flight,
+            self.cwnd.to_bits(),
+            self.ssthresh.to_bits(),
+            self.srtt_s.to_bits(),
+        ])
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Sample> {
+        let w: [u64; 7] = read_words(bytes)?;
+        let ssthresh = f64::from_bits(w[5]);
+        Some(Sample {
+            delivered: w[0],
+            sent: w[1],
+            retransmissions: w[2],
+            in_flight: w[3],
+            cwnd: real(w[4])?,
+            ssthresh: (ssthresh >= 0.0).then_some(ssthresh)?,
+            srtt_s: real(w[6])?,
+        })
+    }
+}
+
+fn write_words<const N: usize, const LEN: usize>(words: [u64; N]) -> [u8; LEN] {
+    debug_assert_eq!(8 * N, LEN);
+    let mut bytes = [0; LEN];
+    for (room, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *room = word.to_be_bytes();
+    }
+    bytes
+}
+
+fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let words: &[[u8; 8]; N] = words.try_into().ok()?;
+    Some(words.map(u64::from_be_bytes))
+}
+
+/// A real number that is finite and not negative.
+fn real(word: u64) -> Option<f64> {
+    Some(f64::from_bits(word)).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// A datagram that belongs to no connection yet.
@@ -289,15 +338,17 @@ impl Greeting {
             Greeting::Open { client, cookie, keyed, test } => {
                 bytes.extend_from_slice(client);
                 bytes.extend_from_slice(cookie);
-                let flags = [(test.reverse, 1), (test.ecn, 2), (test.pacing, 4), (*keyed, 8)];
-                let flags: u8 = flags.iter().map(|(set, bit)| u8::from(*set) * bit).sum();
+                let words = test.words();
+                let words = &words.as_bytes()[..words.len().min(MAX_WORDS)];
+                let flags = u8::from(test.reverse) | u8::from(*keyed) << 3;
                 bytes.extend_from_slice(&[flags, 0]);
-                bytes.extend_from_slice(&test.datagram.to_be_bytes());
+                bytes.extend_from_slice(&(words.len() as u16).to_be_bytes());
                 bytes.extend_from_slice(&test.seconds.to_be_bytes());
-                bytes.extend_from_slice(&test.bytes.to_be_bytes());
-                let name = &test.protocol.as_bytes()[..test.protocol.len().min(MAX_PROTOCOL_LEN)];
-                bytes.extend_from_slice(&(name.len() as u16).to_be_bytes());
-                bytes.extend_from_slice(name);
+                bytes.extend_from_slice(&test.packets.to_be_bytes());
+                let report = test.report.as_ps() / Duration::from_millis(1).as_ps();
+                let report = u32::try_from(report).unwrap_or(u32::MAX);
+                bytes.extend_from_slice(&report.to_be_bytes());
+                bytes.extend_from_slice(words);
                 bytes.resize(REQUEST_LEN, 0);
             }
             Greeting::Accept { client, server, connection } => {
@@ -343,28 +394,22 @@ impl Greeting {
             Kind::Open if bytes.len() == REQUEST_LEN => {
                 let cookie = take(from)?;
                 let [flags, 0] = take(from)? else { return None };
-                let test = Test {
+                let length = usize::from(u16::from_be_bytes(take(from)?));
+                let mut test = Test {
                     reverse: flags & 1 != 0,
-                    ecn: flags & 2 != 0,
-                    pacing: flags & 4 != 0,
-                    datagram: u16::from_be_bytes(take(from)?),
                     seconds: u32::from_be_bytes(take(from)?),
-                    bytes: u64::from_be_bytes(take(from)?),
-                    protocol: {
-                        let length = usize::from(u16::from_be_bytes(take(from)?));
-                        if length > MAX_PROTOCOL_LEN {
-                            return None;
-                        }
-                        let (name, after) = from.split_at_checked(length)?;
-                        *from = after;
-                        std::str::from_utf8(name).ok()?.to_owned()
-                    },
+                    packets: u64::from_be_bytes(take(from)?),
+                    report: Duration::from_millis(u32::from_be_bytes(take(from)?).into()),
+                    ..Test::of("")
                 };
-                let padding = from.len().checked_sub(MAC_LEN)?;
-                let fits = DATAGRAM.contains(&test.datagram)
-                    && (1..=MAX_SECONDS).contains(&test.seconds)
-                    && flags < 16;
-                if !fits || !is_zero(&from[..padding]) {
+                if length > MAX_WORDS {
+                    return None;
+                }
+                let (words, padding) = from.split_at_checked(length)?;
+                test.read_words(std::str::from_utf8(words).ok()?)?;
+                let padding = padding.get(..padding.len().checked_sub(MAC_LEN)?)?;
+                let fits = (1..=MAX_SECONDS).contains(&test.seconds) && flags & !9 == 0;
+                if !fits || !is_zero(padding) {
                     return None;
                 }
                 return Some(Greeting::Open { client, cookie, keyed: flags & 8 != 0, test });
@@ -402,13 +447,11 @@ mod tests {
 
     fn test() -> Test {
         Test {
-            protocol: "lr-lmxtcp".to_owned(),
+            parameters: vec![("packet_size".to_owned(), "1228".to_owned())],
             reverse: true,
-            ecn: false,
-            pacing: true,
-            datagram: 1200,
-            seconds: 10,
-            bytes: 1 << 40,
+            packets: 1 << 40,
+            report: Duration::from_millis(100),
+            ..Test::of("lr-lmxtcp")
         }
     }
 
@@ -437,12 +480,14 @@ mod tests {
     #[test]
     fn counts_are_read_as_they_were_written() {
         let counts = Counts { sent: 7, rtt_sum_s: 0.25, seconds: 1.5, ..Counts::default() };
-        let mut bytes = Vec::new();
-        counts.encode(&mut bytes);
-        assert_eq!(bytes.len(), Counts::LEN);
-        assert_eq!(Counts::decode(&bytes), Some(counts));
-        Counts { seconds: f64::NAN, ..counts }.encode(&mut bytes);
-        assert_eq!(Counts::decode(&bytes[Counts::LEN..]), None);
+        assert_eq!(Counts::decode(&counts.encode()), Some(counts));
+        let nan = Counts { seconds: f64::NAN, ..counts };
+        assert_eq!(Counts::decode(&nan.encode()), None);
+        let sample = Sample { sent: 9, ssthresh: f64::INFINITY, cwnd: 2.5, ..Sample::default() };
+        assert_eq!(Sample::decode(&sample.encode()), Some(sample));
+        assert_eq!(Sample::decode(&counts.encode()), None);
+        let nan = Sample { ssthresh: f64::NAN, ..sample };
+        assert_eq!(Sample::decode(&nan.encode()), None);
     }
 
     proptest! {

@@ -7,10 +7,11 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use ring::hkdf::{self, HKDF_SHA256, Salt};
-use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use chacha20poly1305::{ChaCha20Poly1305, Nonce, Tag};
+use hkdf::Hkdf;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 use windward_core::units::{Duration, Time};
 
 /// Bytes of a nonce of either side.
@@ -43,13 +44,34 @@ impl std::error::Error for NoRandomness {}
 /// If the system has none.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
+    getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(bytes)
 }
 
+/// HMAC-SHA-256 (RFC 2104), of which the first [`MAC_LEN`] bytes are used.
+type HmacSha256 = Hmac<Sha256>;
+
+/// A MAC under this key, of nothing so far.
+fn hmac(key: &[u8; 32]) -> HmacSha256 {
+    // A key of 32 bytes is one block or less, and `new` takes a block.
+    let mut block = [0; 64];
+    block[..32].copy_from_slice(key);
+    HmacSha256::new(&block.into())
+}
+
+fn finish(mac: HmacSha256) -> [u8; MAC_LEN] {
+    let bytes = mac.finalize().into_bytes();
+    std::array::from_fn(|at| bytes[at])
+}
+
 /// Makes cookies and knows them again, with no memory of whom it gave one to.
-#[derive(Debug)]
-pub(super) struct Cookies(hmac::Key);
+pub(super) struct Cookies(HmacSha256);
+
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cookies")
+    }
+}
 
 impl Cookies {
     /// Cookies that nobody else can make.
@@ -58,7 +80,7 @@ impl Cookies {
     ///
     /// If the system has no random bytes.
     pub(super) fn new() -> Result<Self, NoRandomness> {
-        Ok(Cookies(hmac::Key::new(hmac::HMAC_SHA256, &random::<32>()?)))
+        Ok(Cookies(hmac(&random()?)))
     }
 
     /// What this address must show to have a connection.
@@ -71,7 +93,7 @@ impl Cookies {
         let mut cookie = [0; COOKIE_LEN];
         let time = now.as_nanos().to_be_bytes();
         cookie[..8].copy_from_slice(&time);
-        cookie[8..].copy_from_slice(&self.mac(time, from, client).as_ref()[..MAC_LEN]);
+        cookie[8..].copy_from_slice(&finish(self.mac(time, from, client)));
         cookie
     }
 
@@ -86,34 +108,28 @@ impl Cookies {
         let Some((time, mac)) = cookie.split_first_chunk::<8>() else { return false };
         let made = u64::from_be_bytes(*time);
         let is_fresh = made <= now.as_nanos() && now.as_nanos() - made <= COOKIE_LIFE.as_nanos();
-        let ours = self.mac(*time, from, client);
-        is_fresh && is_equal(&ours.as_ref()[..MAC_LEN], mac)
+        is_fresh && self.mac(*time, from, client).verify_truncated_left(mac).is_ok()
     }
 
-    fn mac(&self, time: [u8; 8], from: SocketAddr, client: &[u8; NONCE_LEN]) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.0);
-        context.update(&time);
+    fn mac(&self, time: [u8; 8], from: SocketAddr, client: &[u8; NONCE_LEN]) -> HmacSha256 {
+        let mut mac = self.0.clone();
+        mac.update(&time);
         match from.ip() {
-            IpAddr::V4(ip) => context.update(&ip.to_ipv6_mapped().octets()),
-            IpAddr::V6(ip) => context.update(&ip.octets()),
+            IpAddr::V4(ip) => mac.update(&ip.to_ipv6_mapped().octets()),
+            IpAddr::V6(ip) => mac.update(&ip.octets()),
         }
-        context.update(&from.port().to_be_bytes());
-        context.update(client);
-        context.sign()
+        mac.update(&from.port().to_be_bytes());
+        mac.update(client);
+        mac
     }
-}
-
-/// Are they equal? In a time that does not tell where they differ.
-fn is_equal(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 /// A pre-shared key.
 pub struct Psk {
     /// From which those of connections are derived.
-    secret: hkdf::Prk,
+    secret: Hkdf<Sha256>,
     /// Of the greetings.
-    greetings: hmac::Key,
+    greetings: HmacSha256,
 }
 
 impl fmt::Debug for Psk {
@@ -122,18 +138,9 @@ impl fmt::Debug for Psk {
     }
 }
 
-/// A length for ring.
-struct Length(usize);
-
-impl hkdf::KeyType for Length {
-    fn len(&self) -> usize {
-        self.0
-    }
-}
-
-fn derive(secret: &hkdf::Prk, label: &[&[u8]]) -> [u8; 32] {
+fn derive(secret: &Hkdf<Sha256>, label: &[&[u8]]) -> [u8; 32] {
     let mut key = [0; 32];
-    let filled = secret.expand(label, Length(32)).and_then(|derived| derived.fill(&mut key));
+    let filled = secret.expand_multi_info(label, &mut key);
     // HKDF with SHA-256 gives up to 255 times 32 bytes (RFC 5869 section 2.3).
     debug_assert!(filled.is_ok());
     key
@@ -146,55 +153,49 @@ impl Psk {
         if bytes.len() < MIN_KEY_LEN {
             return None;
         }
-        let secret = Salt::new(HKDF_SHA256, b"windward perf 1").extract(bytes);
-        let greetings = hmac::Key::new(hmac::HMAC_SHA256, &derive(&secret, &[b"greetings"]));
+        let secret = Hkdf::new(Some(b"windward perf 1"), bytes);
+        let greetings = hmac(&derive(&secret, &[b"greetings"]));
         Some(Psk { secret, greetings })
     }
 
     /// Writes the MAC of a greeting over its last bytes.
     pub(super) fn seal_greeting(&self, bytes: &mut [u8]) {
         if let Some((body, mac)) = bytes.split_last_chunk_mut::<MAC_LEN>() {
-            mac.copy_from_slice(&hmac::sign(&self.greetings, body).as_ref()[..MAC_LEN]);
+            *mac = finish(self.greetings.clone().chain_update(body));
         }
     }
 
     /// Does the greeting come from somebody who has the key?
     pub(super) fn knows_greeting(&self, bytes: &[u8]) -> bool {
         bytes.split_last_chunk::<MAC_LEN>().is_some_and(|(body, mac)| {
-            is_equal(&hmac::sign(&self.greetings, body).as_ref()[..MAC_LEN], mac)
+            self.greetings.clone().chain_update(body).verify_truncated_left(mac).is_ok()
         })
     }
 
     /// The keys of a connection, of what the client sends and of what the server sends. Both nonces are in them, so that no two
     /// connections have the same.
-    fn connection(&self, client: &[u8; NONCE_LEN], server: &[u8; NONCE_LEN]) -> [Tagger; 2] {
-        [b"to server" as &[u8], b"to client"]
-            .map(|label| Tagger::new(&derive(&self.secret, &[label, client, server])))
+    fn connection(
+        &self,
+        client: &[u8; NONCE_LEN],
+        server: &[u8; NONCE_LEN],
+    ) -> [ChaCha20Poly1305; 2] {
+        [b"to server" as &[u8], b"to client"].map(|label| {
+            ChaCha20Poly1305::new(&derive(&self.secret, &[label, client, server]).into())
+        })
     }
 }
 
-/// Authenticates the datagrams of one direction of a connection.
-struct Tagger(Option<LessSafeKey>);
-
-impl Tagger {
-    fn new(key: &[u8; 32]) -> Self {
-        // The key has the length of the algorithm's; without one nothing would be accepted.
-        Tagger(UnboundKey::new(&CHACHA20_POLY1305, key).ok().map(LessSafeKey::new))
-    }
-
-    fn tag(&self, number: u64, bytes: &[u8]) -> Option<[u8; MAC_LEN]> {
-        let mut nonce = [0; 12];
-        nonce[4..].copy_from_slice(&number.to_be_bytes());
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let tag = self.0.as_ref()?.seal_in_place_separate_tag(nonce, Aad::from(bytes), &mut []);
-        tag.ok()?.as_ref().try_into().ok()
-    }
+/// The nonce of a datagram: its number, which is given once under a key.
+fn nonce(number: u64) -> Nonce {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce.into()
 }
 
 /// What authenticates the datagrams of a connection.
 pub(super) struct SessionKeys {
-    own: Tagger,
-    peer: Tagger,
+    own: ChaCha20Poly1305,
+    peer: ChaCha20Poly1305,
 }
 
 impl fmt::Debug for SessionKeys {
@@ -221,12 +222,14 @@ impl SessionKeys {
 
     /// The tag of a datagram that is sent. A number must be given once only.
     pub(super) fn tag(&self, number: u64, bytes: &[u8]) -> Option<[u8; MAC_LEN]> {
-        self.own.tag(number, bytes)
+        let tag = self.own.encrypt_inout_detached(&nonce(number), bytes, (&mut [][..]).into());
+        tag.ok().map(Into::into)
     }
 
     /// Did the peer send these bytes under this number?
     pub(super) fn knows(&self, number: u64, bytes: &[u8], tag: &[u8; MAC_LEN]) -> bool {
-        self.peer.tag(number, bytes).is_some_and(|ours| is_equal(&ours, tag))
+        let (nothing, tag) = ((&mut [][..]).into(), Tag::from(*tag));
+        self.peer.decrypt_inout_detached(&nonce(number), bytes, nothing, &tag).is_ok()
     }
 }
 

@@ -18,20 +18,23 @@ mod client;
 mod connection;
 mod frame;
 mod keys;
+mod plan;
 mod server;
 mod socket;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, run};
-pub use connection::Sample;
-pub use frame::{Counts, DATAGRAM, MAX_PROTOCOL_LEN, MAX_SECONDS, Refusal, Test};
+pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, Progress, Watch, run};
+pub use frame::{Counts, Refusal, Sample};
 pub use keys::{MIN_KEY_LEN, NoRandomness, Psk};
-pub use server::{Event, Resolve, Server, ServerConfig, Totals, serve};
+pub use plan::{
+    DATAGRAM, GROUPS, MAX_RWND, MAX_SECONDS, MAX_WORDS, MIN_REPORT, Plan, Test, overhead,
+};
+pub use server::{Event, Server, ServerConfig, Totals, serve};
 
 /// The port of the server where none is named.
 pub const PORT: u16 = 9743;
-/// The most connections in parallel of one client.
+/// The most connections in parallel of one client, in each direction.
 pub const MAX_FLOWS: usize = 128;
 /// How long a silent peer is waited for: longer than a process is likely to be stopped.
 pub const PATIENCE: Duration = Duration::from_secs(15);
@@ -64,10 +67,12 @@ pub enum Error {
     },
     /// The server does not have our key: its answer is not authentic.
     WrongKey,
+    /// The protocol or a parameter is impossible, in words.
+    Test(String),
     /// Datagrams of that many bytes do not pass the interface.
     TooLarge {
         /// Bytes of UDP payload.
-        datagram: u16,
+        datagram: usize,
     },
 }
 
@@ -106,9 +111,10 @@ impl fmt::Display for Error {
             Error::WrongKey => f.write_str(
                 "the server's answer is not authentic: both sides need the same key (--psk)",
             ),
+            Error::Test(wrong) => f.write_str(wrong),
             Error::TooLarge { datagram } => write!(
                 f,
-                "datagrams of {datagram} bytes do not fit into the interface's MTU: choose a smaller --datagram"
+                "datagrams of {datagram} bytes do not fit into the interface's MTU: choose a smaller packet_size"
             ),
         }
     }

@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quinn_udp::EcnCodepoint;
-use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Time};
 
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{Counts, Greeting, Kind, Refusal, Test};
+use super::frame::{Counts, Greeting, Kind, Refusal};
 use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
+use super::plan::{MIN_REPORT, Test};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use super::{Error, PATIENCE};
 use crate::clock::{Clock as _, Monotonic};
@@ -27,10 +27,8 @@ const RECEIVES: usize = 8;
 /// How often the server looks whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Finds the protocol of a name, or says why there is none.
-pub type Resolve = Box<dyn Fn(&str) -> Result<Protocol, String>>;
-
 /// What a server allows.
+#[derive(Debug)]
 pub struct ServerConfig {
     /// The most connections at once.
     pub max_connections: usize,
@@ -38,17 +36,11 @@ pub struct ServerConfig {
     pub max_per_address: usize,
     /// If there is one, only clients that have it are served.
     pub psk: Option<Psk>,
-    /// What the name of a protocol stands for, or why it stands for none.
-    pub resolve: Resolve,
 }
 
-impl std::fmt::Debug for ServerConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerConfig")
-            .field("max_connections", &self.max_connections)
-            .field("max_per_address", &self.max_per_address)
-            .field("psk", &self.psk)
-            .finish_non_exhaustive()
+impl Default for ServerConfig {
+    fn default() -> Self {
+        ServerConfig { max_connections: 256, max_per_address: 128, psk: None }
     }
 }
 
@@ -111,6 +103,8 @@ struct Session {
     since: Time,
     /// May it have something to send?
     ready: bool,
+    /// When the client is told how this end is.
+    report: Time,
 }
 
 impl Session {
@@ -185,7 +179,7 @@ impl Sessions {
         now: Time,
         from: SocketAddr,
         ecn: Option<EcnCodepoint>,
-        bytes: &mut [u8],
+        bytes: &[u8],
         outbox: &mut Outbox,
     ) {
         if is_host(from) {
@@ -279,8 +273,7 @@ impl Sessions {
         {
             return refuse(Refusal::Busy, "it has as many connections as it may: try again later");
         }
-        let protocol =
-            (self.config.resolve)(&test.protocol).map_err(|reason| (Refusal::Test, reason))?;
+        let plan = test.plan().map_err(|reason| (Refusal::Test, reason))?;
         let no_randomness = |_| (Refusal::Busy, "it has no random bytes".to_owned());
         let server = random::<NONCE_LEN>().map_err(no_randomness)?;
         let id = u64::from_be_bytes(random().map_err(no_randomness)?);
@@ -293,7 +286,8 @@ impl Sessions {
             psk.seal_greeting(&mut accept);
         }
         let keys = psk.map(|psk| SessionKeys::new(psk, &client, &server, true));
-        let connection = Connection::new(now, (id, from, keys), &protocol, &test, test.reverse);
+        let connection = Connection::new(now, (id, from, keys), &plan, &test, test.reverse)
+            .map_err(|reason| (Refusal::Test, reason))?;
         self.totals.accepted += 1;
         self.events.push(Event::Opened { peer: from, test: test.clone() });
         self.opened.insert((from, client), id);
@@ -306,6 +300,7 @@ impl Sessions {
             state: State::Opened,
             since: now,
             ready: false,
+            report: Time::NEVER,
         };
         self.sessions.insert(id, session);
         Ok(accept)
@@ -333,6 +328,10 @@ impl Sessions {
                 session.connection.on_timer(now, outbox);
                 session.ready = session.connection.sends();
             }
+            if session.state == State::Running && session.report <= now {
+                session.connection.push_report(now, outbox);
+                session.report = now + session.test.report.max(MIN_REPORT);
+            }
             let stays = now < session.end();
             if !stays {
                 let peer = session.connection.peer;
@@ -349,7 +348,9 @@ impl Sessions {
     /// When [`Sessions::on_timer`] must be called next.
     pub(super) fn next_timer(&self) -> Time {
         let of = |session: &Session| match session.state {
-            State::Running => session.connection.next_timer().min(session.end()),
+            State::Running => {
+                session.connection.next_timer().min(session.end()).min(session.report)
+            }
             _ => session.end(),
         };
         self.sessions.values().map(of).min().unwrap_or(Time::NEVER)
@@ -382,7 +383,7 @@ impl Session {
         from: SocketAddr,
         ecn: Option<EcnCodepoint>,
         envelope: Envelope,
-        bytes: &mut [u8],
+        bytes: &[u8],
         outbox: &mut Outbox,
     ) -> Option<Event> {
         if matches!(self.state, State::Ended(_)) && envelope.kind != Kind::End {
@@ -398,6 +399,9 @@ impl Session {
             self.since = now;
             if self.connection.sends() {
                 self.connection.restart(now);
+                if !self.test.report.is_zero() {
+                    self.report = now + self.test.report.max(MIN_REPORT);
+                }
             }
         }
         self.ready |= self.connection.sends();
@@ -410,11 +414,10 @@ impl Session {
                 self.since = now;
                 self.ready = false;
                 let (peer, test) = (self.connection.peer, self.test.clone());
-                let (ours, client) = (Box::new(server), Box::new(client));
-                (server, Some(Event::Ended { peer, test, server: ours, client }))
+                (server, Some(Event::Ended { peer, test, server: Box::new(server), client }))
             }
         };
-        self.connection.push_control(Kind::Result, Some(&server), outbox);
+        self.connection.push_control(Kind::Result, &server.encode(), outbox);
         event
     }
 }
@@ -479,7 +482,7 @@ pub fn serve(
         wait([(&socket, blocked)], time).map_err(Error::io("wait for datagrams"))?;
         for _ in 0..RECEIVES {
             let now = clock.now();
-            let each = |from, ecn, bytes: &mut [u8]| {
+            let each = |from, ecn, bytes: &[u8]| {
                 sessions.receive(now, from, ecn, bytes, &mut answers);
             };
             // Errors that ICMP brought concern some peer, and not the server.
@@ -498,7 +501,7 @@ pub fn serve(
                 session.ready = session.connection.transmit(now, &mut data);
                 let count = data.len();
                 let obstacle = socket.flush(&mut data);
-                session.connection.sent(count - data.len());
+                session.connection.sent(now, count - data.len());
                 session.ready |= !data.is_empty();
                 busy |= session.ready;
                 data.clear();

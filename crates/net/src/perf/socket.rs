@@ -181,7 +181,7 @@ impl Socket {
     pub(super) fn receive(
         &self,
         inbox: &mut Inbox,
-        mut each: impl FnMut(SocketAddr, Option<EcnCodepoint>, &mut [u8]),
+        mut each: impl FnMut(SocketAddr, Option<EcnCodepoint>, &[u8]),
     ) -> io::Result<bool> {
         let Inbox { bytes, metas } = inbox;
         let count = {
@@ -195,9 +195,9 @@ impl Socket {
                 Err(error) => return Err(error),
             }
         };
-        for (slot, meta) in bytes.chunks_exact_mut(Inbox::SLOT).zip(metas).take(count) {
+        for (slot, meta) in bytes.chunks_exact(Inbox::SLOT).zip(metas).take(count) {
             let stride = meta.stride.max(1);
-            for datagram in slot[..meta.len.min(Inbox::SLOT)].chunks_mut(stride) {
+            for datagram in slot[..meta.len.min(Inbox::SLOT)].chunks(stride) {
                 each(meta.addr, meta.ecn, datagram);
             }
         }

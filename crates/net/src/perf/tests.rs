@@ -25,24 +25,14 @@ fn psk(byte: u8) -> Option<Psk> {
 }
 
 fn server_config(psk: Option<Psk>) -> ServerConfig {
-    ServerConfig {
-        max_connections: 8,
-        max_per_address: 4,
-        psk,
-        resolve: Box::new(|name| protocols::find(name).copied().ok_or("no such row".to_owned())),
-    }
+    ServerConfig { max_connections: 8, max_per_address: 4, psk }
 }
 
 fn test_of(protocol: &str, reverse: bool) -> Test {
-    Test {
-        protocol: protocol.to_owned(),
-        reverse,
-        ecn: true,
-        pacing: false,
-        datagram: 1200,
-        seconds: 60,
-        bytes: 400_000,
-    }
+    let parameters = [("packet_size", "1228"), ("ecn", "true")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let parameters = parameters.to_vec();
+    Test { parameters, reverse, seconds: 60, packets: 334, ..Test::of(protocol) }
 }
 
 fn host(last: u8, port: u16) -> SocketAddr {
@@ -56,7 +46,7 @@ fn at(seconds: u64) -> Time {
 /// What a server answers to a datagram.
 fn answers(sessions: &mut Sessions, now: Time, from: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut outbox = Outbox::default();
-    sessions.receive(now, from, None, &mut bytes.to_vec(), &mut outbox);
+    sessions.receive(now, from, None, bytes, &mut outbox);
     outbox
         .datagrams()
         .map(|(to, bytes)| {
@@ -93,8 +83,8 @@ fn open(
 fn client_end(from: SocketAddr, key: Option<&Psk>, test: &Test, accept: &Greeting) -> Connection {
     let Greeting::Accept { server, connection, .. } = accept else { panic!("{accept:?}") };
     let keys = key.map(|key| SessionKeys::new(key, &CLIENT, server, false));
-    let protocol = protocols::find(&test.protocol).expect("a row");
-    Connection::new(Time::ZERO, (*connection, from, keys), protocol, test, !test.reverse)
+    let (ids, plan) = ((*connection, from, keys), test.plan().expect("a plan"));
+    Connection::new(Time::ZERO, ids, &plan, test, !test.reverse).expect("a connection")
 }
 
 fn sessions(psk: Option<Psk>) -> Sessions {
@@ -106,7 +96,7 @@ fn first_data(connection: &mut Connection) -> Vec<Vec<u8>> {
     let mut outbox = Outbox::default();
     connection.transmit(Time::ZERO, &mut outbox);
     let data = outbox.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
-    connection.sent(outbox.len());
+    connection.sent(Time::ZERO, outbox.len());
     data
 }
 
@@ -243,9 +233,8 @@ fn a_flood_of_garbage_makes_no_state_and_no_panic() {
             answers(&mut sessions, now, from, &bytes);
             // The client, too, has to bear what comes.
             let mut outbox = Outbox::default();
-            let mut bytes = bytes;
             if let Some(envelope) = Envelope::read(&bytes) {
-                client.receive(now, from, None, envelope, &mut bytes, &mut outbox);
+                client.receive(now, from, None, envelope, &bytes, &mut outbox);
             }
             assert!(outbox.is_empty());
         }
@@ -276,23 +265,26 @@ fn a_sender_that_ignores_the_window_fills_nothing() {
 #[test]
 fn what_a_socket_does_not_take_is_sent_before_anything_else() {
     let test = test_of("cubic", false);
-    let protocol = protocols::find("cubic").expect("a row");
-    let mut connection = Connection::new(Time::ZERO, (1, host(1, 1), None), protocol, &test, true);
+    let plan = test.plan().expect("a plan");
+    let ids = (1, host(1, 1), None);
+    let mut connection =
+        Connection::new(Time::ZERO, ids, &plan, &test, true).expect("a connection");
     let seq = |bytes: &[u8]| u64::from_be_bytes(*bytes[16..].first_chunk().expect("a header"));
     let number = |bytes: &[u8]| u64::from_be_bytes(*bytes[40..].first_chunk().expect("a number"));
     let mut outbox = Outbox::default();
     connection.transmit(Time::ZERO, &mut outbox);
-    assert_eq!(outbox.len(), 10);
-    connection.sent(4);
+    assert_eq!(outbox.len(), 2, "the initial window");
+    connection.sent(at(0), 1);
+    assert_eq!(connection.counts(at(0)).sent, 1, "the other has not been sent");
     outbox.clear();
     connection.transmit(at(1), &mut outbox);
     let again: Vec<(u64, u64)> =
         outbox.datagrams().map(|(_, bytes)| (seq(bytes), number(bytes))).collect();
     // The same packets, under numbers of their own.
-    assert_eq!(again, (4..10).zip(10..16).collect::<Vec<_>>());
-    connection.sent(6);
+    assert_eq!(again, [(1, 2)]);
+    connection.sent(at(1), 1);
     let counts = connection.counts(at(1));
-    assert_eq!((counts.sent, counts.retransmissions, counts.given_back), (10, 0, 6));
+    assert_eq!((counts.sent, counts.retransmissions, counts.given_back), (2, 0, 1));
 }
 
 proptest! {
@@ -347,15 +339,20 @@ impl Running {
         key: Option<u8>,
     ) -> Result<Outcome, Error> {
         let config = ClientConfig {
-            test: test_of(protocol, reverse),
             flows,
             psk: key.and_then(psk),
             interval: Duration::from_millis(10),
+            ..ClientConfig::new(test_of(protocol, reverse))
         };
-        let protocol = protocols::find(protocol).expect("a row");
-        run(self.address, protocol, &config, &AtomicBool::new(false), |interval| {
-            assert_eq!((interval.flows.len(), interval.goodput_bps.len()), (flows, flows));
-            assert!(interval.end_s > interval.start_s);
+        self.run(&config)
+    }
+
+    fn run(&self, config: &ClientConfig) -> Result<Outcome, Error> {
+        let flows = config.flows * if config.both { 2 } else { 1 };
+        run(self.address, config, &AtomicBool::new(false), |progress| {
+            let (Progress::Interval(part) | Progress::Sample(part)) = progress;
+            assert_eq!((part.flows.len(), part.goodput_bps.len()), (flows, flows));
+            assert!(part.end_s > part.start_s);
         })
     }
 }
@@ -369,11 +366,10 @@ impl Drop for Running {
 }
 
 #[test]
-fn every_kind_of_protocol_delivers_all_of_a_transfer_both_ways() {
+fn every_row_delivers_all_of_a_transfer_both_ways() {
     let server = Running::start(None);
-    for protocol in
-        ["newreno", "cubic", "bbr", "bbr1", "upwind", "lr-lmxtcp", "xcp", "estcp", "dctcp"]
-    {
+    for row in protocols::PROTOCOLS {
+        let protocol = row.name;
         for reverse in [false, true] {
             let outcome = server.measure(protocol, reverse, 1, None).expect(protocol);
             let flow = &outcome.flows[0];
