@@ -215,32 +215,170 @@ fn noise(stream: &mut Stream, seen: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn a_flood_of_garbage_makes_no_state_and_no_panic() {
-    for key in [None, psk(1)] {
-        let mut sessions = sessions(key.as_ref().and(psk(1)));
-        let mut stream = Stream::new(1, "test", "garbage");
-        let (from, test) = (host(1, 1000), test_of("upwind", false));
-        let accept = open(&mut sessions, Time::ZERO, from, key.as_ref(), &test);
-        let mut client = client_end(from, key.as_ref(), &test, &accept);
-        let mut data = first_data(&mut client);
-        data.push(Greeting::Hello { client: CLIENT }.encode());
-        for number in 0..50_000u64 {
-            let bytes = noise(&mut stream, &data);
-            // Also from the address of somebody who has a connection.
-            let from = if number % 2 == 0 { from } else { host(9, 1 + (number % 999) as u16) };
-            let now = Time::from_nanos(1000 * number);
-            answers(&mut sessions, now, from, &bytes);
-            // The client, too, has to bear what comes.
-            let mut outbox = Outbox::default();
-            if let Some(envelope) = Envelope::read(&bytes) {
-                client.receive(now, from, None, envelope, &bytes, &mut outbox);
-            }
-            assert!(outbox.is_empty());
-        }
-        assert_eq!(sessions.len(), 1);
-        assert!(sessions.totals().strange > 10_000);
+/// A datagram that whoever is on the path could make of those that have passed, or of nothing.
+fn noise_of(stream: &mut Stream, seen: &[Vec<u8>], can_rewrite: bool) -> Vec<u8> {
+    if seen.is_empty() || stream.bits().is_multiple_of(4) {
+        return noise(stream, &[]);
     }
+    let mut bytes = seen[stream.bits() as usize % seen.len()].clone();
+    match stream.bits() % 3 {
+        0 => {} // A replay.
+        1 => bytes.truncate(stream.bits() as usize % bytes.len()),
+        // Without a key, whoever knows the number of the connection is one of its ends.
+        _ if !can_rewrite => {
+            let (data, control) = (32..40, 4..12);
+            let connection = if bytes[2] & 15 < 2 { data } else { control };
+            for byte in &mut bytes[connection] {
+                *byte ^= stream.bits() as u8;
+            }
+        }
+        _ => {
+            for _ in 0..=stream.bits() % 3 {
+                let at = stream.bits() as usize % bytes.len();
+                bytes[at] ^= 1 << (stream.bits() % 8);
+            }
+        }
+    }
+    bytes
+}
+
+/// Takes a transfer through a server and a client, with `flood` datagrams of noise at each of them for each datagram of theirs. Returns
+/// the counts of both, and how many datagrams of noise each of them was given.
+fn flooded_transfer(key: Option<u8>, flood: usize, packets: u64) -> (Counts, Counts, u64) {
+    let psk = || key.and_then(psk);
+    let mut sessions = sessions(psk());
+    let mut stream = Stream::new(1, "test", "flood");
+    let from = host(1, 1000);
+    let test = Test { packets, ..test_of("newreno", false) };
+    let accept = open(&mut sessions, Time::ZERO, from, psk().as_ref(), &test);
+    let mut client = client_end(from, psk().as_ref(), &test, &accept);
+    // What passed in each direction: old ones give way.
+    let mut seen: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
+    let remember = |seen: &mut Vec<Vec<u8>>, bytes: &[u8]| {
+        if seen.len() == 64 {
+            seen.remove(0);
+        }
+        seen.push(bytes.to_vec());
+    };
+    let (mut noises, mut now) = (0, Time::ZERO);
+    let (mut data, mut nothing) = (Outbox::default(), Outbox::default());
+    let (mut is_data, mut numbers) = (true, std::collections::HashSet::new());
+    while !client.is_done() {
+        now += Duration::from_millis(10);
+        data.clear();
+        client.on_timer(now, &mut nothing);
+        client.transmit(now, &mut data);
+        client.sent(now, data.len());
+        let sent: Vec<Vec<u8>> = data.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
+        for bytes in sent {
+            let number: [u8; 8] = *bytes[40..].first_chunk().expect("a number");
+            is_data &= numbers.insert(number);
+            for ack in answers(&mut sessions, now, from, &bytes) {
+                let envelope = Envelope::read(&ack).expect("an acknowledgment");
+                client.receive(now, from, None, envelope, &ack, &mut nothing);
+                remember(&mut seen[1], &ack);
+            }
+            remember(&mut seen[0], &bytes);
+            for at in 0..flood {
+                noises += 1;
+                // Half of it comes from the address of the client.
+                let source = if at % 2 == 0 { from } else { host(9, 1 + (at % 999) as u16) };
+                let bytes = noise_of(&mut stream, &seen[0], key.is_some());
+                let answers = answers(&mut sessions, now, source, &bytes);
+                assert!(answers.iter().map(Vec::len).sum::<usize>() <= bytes.len());
+                let bytes = noise_of(&mut stream, &seen[1], key.is_some());
+                if let Some(envelope) = Envelope::read(&bytes) {
+                    client.receive(now, from, None, envelope, &bytes, &mut nothing);
+                }
+            }
+            sessions.len();
+        }
+        assert!(nothing.is_empty(), "nothing answers noise");
+        assert!(now < at(3000), "it does not come to an end");
+    }
+    assert!(is_data, "no number of a datagram is used twice");
+    assert_eq!(sessions.len(), 1);
+    let ours = client.counts(now);
+    client.push_control(Kind::End, &ours.encode(), &mut nothing);
+    let end = nothing.datagrams().next().expect("an end").1.to_vec();
+    let result = answers(&mut sessions, now, from, &end).remove(0);
+    let body = 20..20 + Counts::LEN;
+    (ours, Counts::decode(&result[body]).expect("counts"), noises)
+}
+
+#[test]
+fn with_a_key_half_a_million_forged_datagrams_at_each_end_change_nothing() {
+    let (client, server, noises) = flooded_transfer(Some(1), 500, 1000);
+    assert_eq!((client.sent, client.retransmissions), (1000, 0));
+    assert_eq!((server.unique, server.duplicates, server.arrived), (1000, 0, 1000));
+    assert!(noises >= 500_000);
+    assert!(client.replayed > 10_000 && server.replayed > 10_000, "{client:?} {server:?}");
+    assert!(client.invalid > 10_000 && server.invalid > 10_000, "{client:?} {server:?}");
+}
+
+#[test]
+fn without_a_key_half_a_million_strange_and_replayed_datagrams_at_each_end_change_nothing() {
+    let (client, server, noises) = flooded_transfer(None, 500, 1000);
+    assert_eq!((client.sent, client.retransmissions), (1000, 0));
+    assert_eq!((server.unique, server.duplicates, server.arrived), (1000, 0, 1000));
+    assert!(noises >= 500_000);
+    assert!(client.replayed > 10_000 && server.replayed > 10_000, "{client:?} {server:?}");
+}
+
+#[test]
+fn without_a_key_what_an_end_forges_makes_no_state_and_no_panic() {
+    // A peer, or whoever is on the path, may say anything: it spoils the test, and no more.
+    let mut sessions = sessions(None);
+    let mut stream = Stream::new(1, "test", "garbage");
+    let (from, test) = (host(1, 1000), test_of("upwind", false));
+    let accept = open(&mut sessions, Time::ZERO, from, None, &test);
+    let mut client = client_end(from, None, &test, &accept);
+    let mut data = first_data(&mut client);
+    data.push(Greeting::Hello { client: CLIENT }.encode());
+    for number in 0..100_000u64 {
+        let bytes = noise_of(&mut stream, &data, true);
+        let now = Time::from_nanos(1000 * number);
+        answers(&mut sessions, now, from, &bytes);
+        let mut outbox = Outbox::default();
+        if let Some(envelope) = Envelope::read(&bytes) {
+            client.receive(now, from, None, envelope, &bytes, &mut outbox);
+        }
+        assert!(outbox.is_empty());
+    }
+    assert_eq!(sessions.len(), 1);
+    assert!(sessions.totals().strange > 10_000);
+}
+
+#[test]
+fn forged_congestion_headers_pass_and_cost_nothing_that_lasts() {
+    // Routers write there, so that no key protects it. XCP's window follows what it is told; the transfer is whole.
+    let key = psk(1);
+    let mut sessions = sessions(psk(1));
+    let (from, test) = (host(1, 1000), test_of("xcp", false));
+    let accept = open(&mut sessions, Time::ZERO, from, key.as_ref(), &test);
+    let mut client = client_end(from, key.as_ref(), &test, &accept);
+    let mut stream = Stream::new(3, "test", "headers");
+    let (mut data, mut nothing, mut now) = (Outbox::default(), Outbox::default(), Time::ZERO);
+    while !client.is_done() {
+        now += Duration::from_millis(10);
+        data.clear();
+        client.on_timer(now, &mut nothing);
+        client.transmit(now, &mut data);
+        client.sent(now, data.len());
+        let sent: Vec<Vec<u8>> = data.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
+        for mut bytes in sent {
+            let forged = 1e9 * (stream.bits() % 2000) as f64 - 1e12;
+            bytes[48..56].copy_from_slice(&forged.to_be_bytes()); // Delta_Throughput.
+            for ack in answers(&mut sessions, now, from, &bytes) {
+                let envelope = Envelope::read(&ack).expect("an acknowledgment");
+                client.receive(now, from, None, envelope, &ack, &mut nothing);
+            }
+        }
+        assert!(now < at(3000), "it does not come to an end");
+    }
+    let counts = client.counts(now);
+    assert_eq!(counts.invalid, 0);
+    assert!(client.sample(now).cwnd <= MAX_RWND as f64);
 }
 
 #[test]
@@ -420,6 +558,103 @@ fn a_server_bears_garbage_while_it_serves() {
             let outcome = server.measure("newreno", false, 1, None).expect("a measurement");
             assert_eq!(outcome.flows[0].receiver.unique, 334);
         }
+    }
+}
+
+#[test]
+fn both_ends_bear_somebody_on_the_path_while_they_measure() {
+    // Between client and server stands one who sends, for each datagram that passes, ten that are garbage, cut, replayed or forged.
+    let server = Running::start(Some(1));
+    let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let (to_client, to_server) = (bind(), bind());
+    let address = to_client.local_addr().expect("an address");
+    to_server.connect(server.address).expect("loopback");
+    let stop = Arc::new(AtomicBool::new(false));
+    let (flag, noises) = (Arc::clone(&stop), Arc::new(std::sync::atomic::AtomicU64::new(0)));
+    let counter = Arc::clone(&noises);
+    let between = thread::spawn(move || {
+        for socket in [&to_client, &to_server] {
+            socket.set_nonblocking(true).expect("a socket");
+        }
+        let mut stream = Stream::new(5, "test", "between");
+        let (mut client, mut buffer) = (None, [0; 1 << 16]);
+        let mut seen: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
+        while !flag.load(Ordering::Relaxed) {
+            let mut is_idle = true;
+            for (way, seen) in seen.iter_mut().enumerate() {
+                let from = if way == 0 { &to_client } else { &to_server };
+                let Ok((length, source)) = from.recv_from(&mut buffer) else { continue };
+                is_idle = false;
+                if way == 0 {
+                    client = Some(source);
+                }
+                let send = |bytes: &[u8]| match (way, client) {
+                    (0, _) => to_server.send(bytes).map(drop),
+                    (_, Some(client)) => to_client.send_to(bytes, client).map(drop),
+                    _ => Ok(()),
+                };
+                let _ = send(&buffer[..length]);
+                seen.push(buffer[..length].to_vec());
+                if seen.len() > 64 {
+                    seen.remove(0);
+                }
+                for _ in 0..10 {
+                    let _ = send(&noise_of(&mut stream, seen, true));
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            if is_idle {
+                thread::sleep(std::time::Duration::from_micros(100));
+            }
+        }
+    });
+    for reverse in [false, true] {
+        let test = Test { packets: 2000, ..test_of("newreno", reverse) };
+        let config = ClientConfig { psk: psk(1), ..ClientConfig::new(test) };
+        let outcome =
+            run(address, &config, &AtomicBool::new(false), |_| {}).expect("a measurement");
+        let flow = &outcome.flows[0];
+        assert_eq!(flow.receiver.unique, 2000, "{flow:?}");
+        assert!(flow.receiver.invalid > 0 && flow.receiver.replayed > 0, "{flow:?}");
+        assert!(flow.sender.invalid > 0 && flow.sender.replayed > 0, "{flow:?}");
+    }
+    stop.store(true, Ordering::Relaxed);
+    between.join().expect("it ends");
+    // 2000 data packets and as many acknowledgments each time, but for a few that are lost.
+    assert!(noises.load(Ordering::Relaxed) > 20_000);
+}
+
+#[test]
+fn both_directions_at_once_and_reports_of_what_the_server_sends() {
+    let server = Running::start(None);
+    let test = Test { packets: 20_000, ..test_of("cubic", false) };
+    let config = ClientConfig {
+        flows: 2,
+        both: true,
+        sample: Duration::from_millis(10),
+        ..ClientConfig::new(test)
+    };
+    let told = std::cell::Cell::new(0.0f64);
+    let outcome = run(server.address, &config, &AtomicBool::new(false), |progress| {
+        let Progress::Sample(sample) = progress else { return };
+        told.set(told.get().max(sample.flows[3].cwnd));
+    });
+    let outcome = outcome.expect("a measurement");
+    let ways: Vec<bool> = outcome.flows.iter().map(|flow| flow.reverse).collect();
+    assert_eq!(ways, [false, false, true, true]);
+    assert!(outcome.flows.iter().all(|flow| flow.receiver.unique == 20_000), "{outcome:?}");
+    assert!(told.get() >= 2.0, "the initial window is 2: {}", told.get());
+}
+
+#[test]
+fn impossible_tests_are_refused_before_anything_is_sent() {
+    let nobody: SocketAddr = (Ipv4Addr::LOCALHOST, 1).into();
+    for (key, value) in [("packet_size", "9029"), ("rwnd", "1000000"), ("nonsense", "1")] {
+        let mut test = test_of("cubic", false);
+        test.parameters.push((key.to_owned(), value.to_owned()));
+        let result = run(nobody, &ClientConfig::new(test), &AtomicBool::new(false), |_| {});
+        let error = result.expect_err("it is impossible");
+        assert!(matches!(&error, Error::Test(words) if words.contains(key)), "{error}");
     }
 }
 
