@@ -1,15 +1,16 @@
 //! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of their IP headers.
 //!
-//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are those of `quinn-udp`.
+//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are those of `quinn-udp`; sendmmsg is for what
+//! cannot be segmented.
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
 
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt;
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg, sockopt};
 use windward_core::packet::Flags;
 use windward_core::units::{Duration, Time};
 
@@ -71,7 +72,6 @@ impl Outbox {
                 if run.to == to
                     && run.ecn == ecn
                     && run.segment == length
-                    && length <= MAX_SEGMENT
                     && end - run.start <= MAX_RUN =>
             {
                 run.end = end;
@@ -141,8 +141,22 @@ impl Socket {
         'runs: for run in &mut outbox.runs {
             while run.start < run.end {
                 // Asked each time: the kernel may turn out to have no GSO.
-                let most = self.state.max_gso_segments().max(1) * run.segment;
-                let end = run.end.min(run.start + most);
+                let segments = match run.segment <= MAX_SEGMENT {
+                    true => self.state.max_gso_segments().max(1),
+                    false => 1,
+                };
+                if segments == 1 && run.ecn.is_none() && run.end - run.start > run.segment {
+                    match self.send_many(run.to, &outbox.bytes[run.start..run.end], run.segment) {
+                        Ok(count) if count > 0 => {
+                            outbox.datagrams -= count;
+                            run.start += count * run.segment;
+                            continue;
+                        }
+                        // What stands in the way of the first, it will hear alone.
+                        _ => {}
+                    }
+                }
+                let end = run.end.min(run.start + segments * run.segment);
                 let datagrams = (end - run.start) / run.segment;
                 let transmit = Transmit {
                     destination: run.to,
@@ -175,6 +189,18 @@ impl Socket {
             outbox.clear();
         }
         refused
+    }
+
+    /// Sends datagrams of one size, which have no ECN bits; how many the socket took of them.
+    fn send_many(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<usize> {
+        let to = SocketAddrAny::from(to);
+        let parts: Vec<[IoSlice<'_>; 1]> =
+            bytes.chunks(segment).map(|datagram| [IoSlice::new(datagram)]).collect();
+        let mut controls: Vec<_> = parts.iter().map(|_| SendAncillaryBuffer::default()).collect();
+        let each = parts.iter().zip(&mut controls);
+        let mut messages: Vec<_> =
+            each.map(|(part, control)| MMsgHdr::new_with_addr(&to, part, control)).collect();
+        Ok(sendmmsg(&self.socket, &mut messages, SendFlags::empty())?)
     }
 
     /// What has arrived, datagram by datagram; false if there was nothing.
@@ -276,4 +302,58 @@ pub(super) fn flags_of(ecn: Option<EcnCodepoint>) -> Flags {
 /// The time from now to then, at most a while.
 pub(super) fn until(now: Time, then: Time, most: Duration) -> Duration {
     then.since(now).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    /// Sends datagrams that differ in size and ECN bits by one flush, and compares what arrives.
+    fn send(from: SocketAddr, to: SocketAddr, is_mapped: bool) {
+        let socket = |at| Socket::new(UdpSocket::bind(at).expect("a port")).expect("a socket");
+        let (from, to) = (socket(from), socket(to));
+        let mut address = to.local_addr().expect("an address");
+        if is_mapped {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        let mut sent = Vec::new();
+        let mut outbox = Outbox::default();
+        // By GSO, by sendmmsg, one by one.
+        for (length, ecn) in [
+            (1200, None),
+            (1200, Some(EcnCodepoint::Ect0)),
+            (2000, None),
+            (2000, Some(EcnCodepoint::Ect1)),
+            (56, Some(EcnCodepoint::Ce)),
+        ] {
+            for number in 0..20 {
+                outbox.push(address, ecn, length, |bytes| bytes.fill(number));
+                sent.push((ecn, vec![number; length]));
+            }
+        }
+        assert_eq!(outbox.len(), 100);
+        assert!(from.flush(&mut outbox).is_none());
+        assert!(outbox.is_empty());
+        let (mut inbox, mut received) = (Inbox::new(), Vec::new());
+        let mut each = |_, ecn, bytes: &[u8]| received.push((ecn, bytes.to_vec()));
+        while to.receive(&mut inbox, &mut each).expect("datagrams") {}
+        assert_eq!(received.len(), sent.len());
+        for (number, (received, sent)) in received.iter().zip(&sent).enumerate() {
+            let (length, first) = (received.1.len(), received.1[0]);
+            assert!(received == sent, "datagram {number}: {:?}, {length}, {first}", received.0);
+        }
+    }
+
+    #[test]
+    fn datagrams_of_all_sizes_and_marks_arrive_whole_and_in_order() {
+        let loopback: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
+        send(loopback, loopback, false);
+        // A host may be without IPv6.
+        let (six, any) = ((Ipv6Addr::LOCALHOST, 0).into(), (Ipv6Addr::UNSPECIFIED, 0).into());
+        if UdpSocket::bind::<SocketAddr>(six).is_ok() {
+            send(six, six, false);
+            send(loopback, any, true);
+        }
+    }
 }
