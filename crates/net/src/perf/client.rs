@@ -672,3 +672,35 @@ impl Intervals {
         Some(interval)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_to_others_are_none() {
+        let server = (Ipv4Addr::LOCALHOST, 9).into();
+        let config = ClientConfig::new(Test::of("cubic"));
+        let plan = config.test.plan().expect("a plan");
+        let mut flow = Flow::new(server, 0, config.test.clone()).expect("a socket");
+        let (ours, other) = (flow.client, [0; NONCE_LEN]);
+        let mut answer = |greeting: Greeting| {
+            let result = flow.on_greeting(Time::ZERO, server, (&plan, &config), &greeting.encode());
+            match &flow.state {
+                State::Greeting { cookie } => result.map(|()| cookie.is_some()),
+                State::Open(_) => panic!("{greeting:?}"),
+            }
+        };
+        let (cookie, refusal, reason) = ([1; COOKIE_LEN], Refusal::Busy, String::new());
+        let refuse = |client| Greeting::Refuse { client, refusal, reason: reason.clone() };
+        let accept = |client| Greeting::Accept { client, server: other, connection: 1 };
+        // Those to others, and those that come before their time.
+        assert!(matches!(answer(Greeting::Challenge { client: other, cookie }), Ok(false)));
+        assert!(matches!(answer(accept(ours)), Ok(false)));
+        assert!(matches!(answer(refuse(ours)), Ok(false)));
+        assert!(matches!(answer(Greeting::Challenge { client: ours, cookie }), Ok(true)));
+        assert!(matches!(answer(accept(other)), Ok(true)));
+        assert!(matches!(answer(refuse(other)), Ok(true)));
+        assert!(matches!(answer(refuse(ours)), Err(Error::Refused { .. })));
+    }
+}

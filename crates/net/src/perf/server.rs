@@ -371,6 +371,11 @@ impl Sessions {
     }
 
     #[cfg(test)]
+    pub(super) fn has_something_to_send(&mut self) -> bool {
+        self.ready().next().is_some()
+    }
+
+    #[cfg(test)]
     pub(super) fn totals(&self) -> Totals {
         self.totals
     }

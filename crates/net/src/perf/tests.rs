@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
+use windward_core::packet::{Packet, PacketKind, SackBlock};
 use windward_core::protocols;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
@@ -133,6 +134,10 @@ fn with_a_key_no_bit_that_only_endpoints_write_can_be_changed() {
         forged[byte] ^= 1;
         assert!(answers(&mut sessions, at(1), from, &forged).is_empty(), "byte {byte}");
     }
+    // Nor can it be made longer.
+    let mut longer = data.clone();
+    longer.insert(100, 0);
+    assert!(answers(&mut sessions, at(1), from, &longer).is_empty());
     // What a router may change it may: XCP's demand to nothing.
     let mut routed = data.clone();
     routed[48..56].fill(0);
@@ -655,6 +660,89 @@ fn impossible_tests_are_refused_before_anything_is_sent() {
         let result = run(nobody, &ClientConfig::new(test), &AtomicBool::new(false), |_| {});
         let error = result.expect_err("it is impossible");
         assert!(matches!(&error, Error::Test(words) if words.contains(key)), "{error}");
+    }
+}
+
+#[test]
+fn a_repeated_open_starts_nothing() {
+    let (key, test) = (psk(1), test_of("cubic", true));
+    let mut sessions = sessions(psk(1));
+    let from = host(1, 1000);
+    let hello = Greeting::Hello { client: CLIENT }.encode();
+    let challenge = answers(&mut sessions, at(0), from, &hello).remove(0);
+    let Ok(Greeting::Challenge { cookie, .. }) = Greeting::decode(&challenge) else {
+        panic!("no challenge");
+    };
+    let open = Greeting::Open { client: CLIENT, cookie, keyed: true, test: test.clone() };
+    let mut open = open.encode();
+    key.as_ref().expect("a key").seal_greeting(&mut open);
+    let mut outbox = Outbox::default();
+    // It holds one place, however often it comes, for ten seconds; then the cookie is too old.
+    for (second, places) in [(1, 1), (2, 1), (10, 1), (11, 0), (12, 0)] {
+        sessions.on_timer(at(second), &mut outbox);
+        let answer = answers(&mut sessions, at(second), from, &open).remove(0);
+        let is_accepted = matches!(Greeting::decode(&answer), Ok(Greeting::Accept { .. }));
+        assert_eq!(is_accepted, second <= 10, "{second}");
+        assert_eq!(sessions.len(), places, "{second}");
+        assert!(!sessions.has_something_to_send());
+    }
+    assert!(outbox.is_empty());
+}
+
+#[test]
+fn acknowledgments_of_what_was_never_sent_are_ignored() {
+    let test = test_of("sack", false);
+    let plan = test.plan().expect("a plan");
+    let ids = (1, host(1, 1), None);
+    let mut connection = Connection::new(at(0), ids, &plan, &test, true).expect("a connection");
+    // Packets 0 and 1, by the first and second transmission.
+    assert_eq!(first_data(&mut connection).len(), 2);
+    let good = Packet { kind: PacketKind::Ack, seq: 1, packet_seq: 1, ..Packet::default() };
+    let with_block = |start, end| {
+        let mut ack = Packet { sack_len: 1, ..good.clone() };
+        ack.sack[0] = SackBlock { start, end };
+        ack
+    };
+    let bad = [
+        Packet { seq: 3, ..good.clone() },
+        Packet { trigger_seq: 2, ..good.clone() },
+        Packet { packet_seq: 3, ..good.clone() },
+        Packet { packet_seq: 0, ..good.clone() },
+        Packet { timestamp: at(2), ..good.clone() },
+        with_block(1, 3),
+    ];
+    let mut outbox = Outbox::default();
+    for (number, ack) in bad.iter().chain([&good]).enumerate() {
+        let mut bytes = vec![0; 200];
+        let end = windward_core::wire::encode(ack, &mut bytes).expect("there is room");
+        bytes[end + 7] = 1; // The number of the connection is 1.
+        bytes[end + 15] = number as u8;
+        bytes.truncate(end + 16);
+        let envelope = Envelope::read(&bytes).expect("an acknowledgment");
+        connection.receive(at(1), host(1, 1), None, envelope, &bytes, &mut outbox);
+        let delivered = if number < bad.len() { 0 } else { 1 };
+        assert_eq!(connection.sample(at(1)).delivered, delivered, "{ack:?}");
+    }
+    assert_eq!(connection.counts(at(1)).invalid, bad.len() as u64);
+}
+
+/// docs/security.md names the tests that show what it says.
+#[test]
+fn the_tests_that_the_page_on_security_names_exist() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let read = |path: &str| std::fs::read_to_string(format!("{root}/{path}")).expect(path);
+    let page = read("docs/security.md");
+    let sources: String = ["client", "frame", "keys", "plan", "tests"]
+        .map(|name| read(&format!("crates/net/src/perf/{name}.rs")))
+        .into_iter()
+        .chain([read("crates/core/tests/wire.rs")])
+        .collect();
+    let quoted = page.split('`').skip(1).step_by(2);
+    let names: Vec<&str> =
+        quoted.filter(|word| word.contains('_') && !word.contains(['-', '.'])).collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(sources.contains(&format!("fn {name}(")), "no test `{name}`");
     }
 }
 
