@@ -83,7 +83,7 @@ struct ClientArgs {
 
     /// Set a parameter of the endpoints or of the protocol's parts; may be given again
     ///
-    /// The keys are those of [endpoint] in scenario files, with the same defaults: packet_size, preset, initial_window, delayed_acks, ecn,
+    /// The keys are those of the table `endpoint` of scenario files, with the same defaults: packet_size, preset, initial_window, delayed_acks, ecn,
     /// pacing, cubic.reno_alpha. Sizes are those of IP packets.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
-use windward_core::packet::{Packet, PacketKind, SackBlock};
+use windward_core::packet::{CongestionHeader, Flags, Packet, PacketKind, SackBlock};
 use windward_core::protocols;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
-use windward_core::wire::VERSION;
+use windward_core::wire::{self, VERSION};
 
 use super::connection::{Connection, Envelope};
 use super::frame::{Greeting, Kind, REQUEST_LEN};
@@ -354,36 +354,76 @@ fn without_a_key_what_an_end_forges_makes_no_state_and_no_panic() {
     assert!(sessions.totals().strange > 10_000);
 }
 
-#[test]
-fn forged_congestion_headers_pass_and_cost_nothing_that_lasts() {
-    // Routers write there, so that no key protects it. XCP's window follows what it is told; the transfer is whole.
-    let key = psk(1);
+/// Takes a transfer with a key over a path of 20 ms with a router on it; the counts of the sender and its window in the end.
+fn routed_transfer(protocol: &str, mut route: impl FnMut(&mut Vec<u8>)) -> (Counts, f64) {
+    let (key, half) = (psk(1), Duration::from_millis(10));
     let mut sessions = sessions(psk(1));
-    let (from, test) = (host(1, 1000), test_of("xcp", false));
+    let (from, test) = (host(1, 1000), test_of(protocol, false));
     let accept = open(&mut sessions, Time::ZERO, from, key.as_ref(), &test);
     let mut client = client_end(from, key.as_ref(), &test, &accept);
-    let mut stream = Stream::new(3, "test", "headers");
     let (mut data, mut nothing, mut now) = (Outbox::default(), Outbox::default(), Time::ZERO);
     while !client.is_done() {
-        now += Duration::from_millis(10);
         data.clear();
         client.on_timer(now, &mut nothing);
-        client.transmit(now, &mut data);
+        while client.transmit(now, &mut data) {}
         client.sent(now, data.len());
         let sent: Vec<Vec<u8>> = data.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
+        now += half;
+        let mut acks = Vec::new();
         for mut bytes in sent {
-            let forged = 1e9 * (stream.bits() % 2000) as f64 - 1e12;
-            bytes[48..56].copy_from_slice(&forged.to_be_bytes()); // Delta_Throughput.
-            for ack in answers(&mut sessions, now, from, &bytes) {
-                let envelope = Envelope::read(&ack).expect("an acknowledgment");
-                client.receive(now, from, None, envelope, &ack, &mut nothing);
-            }
+            route(&mut bytes);
+            acks.extend(answers(&mut sessions, now, from, &bytes));
+        }
+        now += half;
+        for ack in acks {
+            let envelope = Envelope::read(&ack).expect("an acknowledgment");
+            client.receive(now, from, None, envelope, &ack, &mut nothing);
         }
         assert!(now < at(3000), "it does not come to an end");
     }
-    let counts = client.counts(now);
+    (client.counts(now), client.sample(now).cwnd)
+}
+
+#[test]
+fn routers_are_heard_through_a_key() {
+    // As a router does it: it finds the packet where the UDP payload begins.
+    let rewrite = |change: fn(&mut Packet)| {
+        move |bytes: &mut Vec<u8>| {
+            let mut packet = wire::peek(bytes).expect("a packet");
+            change(&mut packet);
+            wire::rewrite(&packet, bytes).expect("the same header");
+        }
+    };
+    // XCP's routers grant nothing: the window stays where it began.
+    let (counts, cwnd) = routed_transfer(
+        "xcp",
+        rewrite(|packet| {
+            if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
+                *delta = 0.0;
+            }
+        }),
+    );
+    assert_eq!((counts.invalid, cwnd), (0, 2.0));
+    let (_, plain) = routed_transfer("xcp", |_| {});
+    assert!(plain > 2.0, "without a router it grows: {plain}");
+    // XTCP's say that there is congestion.
+    let (counts, flagged) =
+        routed_transfer("lr-xtcp", rewrite(|packet| packet.flags.insert(Flags::CONGESTION)));
+    let (_, plain) = routed_transfer("lr-xtcp", |_| {});
     assert_eq!(counts.invalid, 0);
-    assert!(client.sample(now).cwnd <= MAX_RWND as f64);
+    assert!(flagged < plain, "{flagged} {plain}");
+}
+
+#[test]
+fn forged_congestion_headers_pass_and_cost_nothing_that_lasts() {
+    // Routers write there, so that no key protects it. XCP's window follows what it is told; the transfer is whole.
+    let mut stream = Stream::new(3, "test", "headers");
+    let (counts, cwnd) = routed_transfer("xcp", |bytes| {
+        let forged = 1e9 * (stream.bits() % 2000) as f64 - 1e12;
+        bytes[48..56].copy_from_slice(&forged.to_be_bytes()); // Delta_Throughput.
+    });
+    assert_eq!(counts.invalid, 0);
+    assert!(cwnd <= MAX_RWND as f64);
 }
 
 #[test]
@@ -714,7 +754,7 @@ fn acknowledgments_of_what_was_never_sent_are_ignored() {
     let mut outbox = Outbox::default();
     for (number, ack) in bad.iter().chain([&good]).enumerate() {
         let mut bytes = vec![0; 200];
-        let end = windward_core::wire::encode(ack, &mut bytes).expect("there is room");
+        let end = wire::encode(ack, &mut bytes).expect("there is room");
         bytes[end + 7] = 1; // The number of the connection is 1.
         bytes[end + 15] = number as u8;
         bytes.truncate(end + 16);
