@@ -452,13 +452,15 @@ fn lines(interval: &Interval, names: &[(String, &'static str)]) -> String {
         let samples: Vec<&Sample> = flows().map(|at| &interval.flows[at]).collect();
         let again: u64 = flows().map(|at| interval.retransmissions[at]).sum();
         let cwnd: f64 = samples.iter().map(|sample| sample.cwnd).sum();
-        let srtt = samples.iter().map(|sample| sample.srtt_s).sum::<f64>() / samples.len() as f64;
+        // Of those that measured one.
+        let timed = flows().filter(|at| interval.mean_rtt_s[*at] > 0.0).count();
+        let rtt = mean(sum(&interval.mean_rtt_s), timed as f64);
         Some(format!(
-            "{group:4} {:7.2} - {:7.2} s  {:>12}  cwnd {cwnd:8.1}  srtt {:>8}  again {again}",
+            "{group:4} {:7.2} - {:7.2} s  {:>12}  cwnd {cwnd:8.1}  rtt {:>8}  again {again}",
             interval.start_s,
             interval.end_s,
             rate(sum(&interval.goodput_bps)),
-            seconds(srtt),
+            seconds(rtt),
         ))
     };
     GROUPS.into_iter().filter_map(of).collect::<Vec<_>>().join("\n")

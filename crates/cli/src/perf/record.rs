@@ -80,6 +80,7 @@ struct SampleRecord {
     sent_bps: f64,
     cwnd_packets: f64,
     srtt_s: f64,
+    mean_rtt_s: f64,
     in_flight_packets: u64,
     retransmissions: u64,
 }
@@ -277,6 +278,7 @@ impl IntervalRecord {
                     sent_bps: interval.sent_bps[at],
                     cwnd_packets: flow.cwnd,
                     srtt_s: flow.srtt_s,
+                    mean_rtt_s: interval.mean_rtt_s[at],
                     in_flight_packets: flow.in_flight,
                     retransmissions: interval.retransmissions[at],
                 })
@@ -284,7 +286,7 @@ impl IntervalRecord {
         }
     }
 
-    const COLUMNS: [Column<'static>; 9] = [
+    const COLUMNS: [Column<'static>; 10] = [
         Column::new("start_s", Kind::Real),
         Column::new("end_s", Kind::Real),
         Column::new("flow", Kind::Text),
@@ -292,11 +294,12 @@ impl IntervalRecord {
         Column::new("sent_bps", Kind::Real),
         Column::new("cwnd_packets", Kind::Real),
         Column::new("srtt_s", Kind::Real),
+        Column::new("mean_rtt_s", Kind::Real),
         Column::new("in_flight_packets", Kind::Count),
         Column::new("retransmissions", Kind::Count),
     ];
 
-    fn rows(&self) -> impl Iterator<Item = [Cell<'_>; 9]> {
+    fn rows(&self) -> impl Iterator<Item = [Cell<'_>; 10]> {
         self.flows.iter().map(|flow| {
             [
                 Cell::Real(self.start_s),
@@ -306,6 +309,7 @@ impl IntervalRecord {
                 Cell::Real(flow.sent_bps),
                 Cell::Real(flow.cwnd_packets),
                 Cell::Real(flow.srtt_s),
+                Cell::Real(flow.mean_rtt_s),
                 Cell::Count(flow.in_flight_packets),
                 Cell::Count(flow.retransmissions),
             ]

@@ -99,6 +99,8 @@ pub struct Interval {
     pub sent_bps: Vec<f64>,
     /// Of each flow, data packets sent again in it.
     pub retransmissions: Vec<u64>,
+    /// Of each flow, the mean of the RTT samples in it, seconds, or 0 if there was none.
+    pub mean_rtt_s: Vec<f64>,
 }
 
 /// What became of one flow.
@@ -222,7 +224,10 @@ pub fn run(
 /// The flows, of which the server reports as often as anybody asks.
 fn flows(server: SocketAddr, config: &ClientConfig) -> Result<Vec<Flow>, Error> {
     let asked = [config.interval, config.sample].into_iter().filter(|time| !time.is_zero());
-    let report = asked.min().map_or(Duration::ZERO, |time| time.max(MIN_REPORT));
+    // Four times as often: what is shown is not much older than it is.
+    let report = asked
+        .min()
+        .map_or(Duration::ZERO, |time| Duration::from_ps(time.as_ps() / 4).max(MIN_REPORT));
     let count = config.flows.clamp(1, super::MAX_FLOWS);
     let ways = if config.both { 2 } else { 1 };
     let flow = |number: usize| {
@@ -654,6 +659,11 @@ impl Intervals {
         let again = |(now, before): (&Sample, &Sample)| {
             now.retransmissions.saturating_sub(before.retransmissions)
         };
+        let mean_rtt = |(now, before): (&Sample, &Sample)| {
+            let count = now.rtt_samples.saturating_sub(before.rtt_samples);
+            let sum = (now.rtt_sum_s - before.rtt_sum_s).max(0.0);
+            if count > 0 { sum / count as f64 } else { 0.0 }
+        };
         let seconds = |time: Time| time.since(self.start).as_secs_f64();
         let interval = Interval {
             start_s: seconds(self.last),
@@ -661,6 +671,7 @@ impl Intervals {
             goodput_bps: pairs().map(|(now, then)| rate(now.delivered, then.delivered)).collect(),
             sent_bps: pairs().map(|(now, then)| rate(now.sent, then.sent)).collect(),
             retransmissions: pairs().map(again).collect(),
+            mean_rtt_s: pairs().map(mean_rtt).collect(),
             flows,
         };
         self.before.clone_from(&interval.flows);

@@ -113,6 +113,8 @@ impl Sending {
             cwnd: self.sender.cwnd().min(MAX_RWND as f64),
             ssthresh: self.sender.ssthresh(),
             srtt_s: self.sender.rtt().srtt().as_secs_f64(),
+            rtt_samples: stats.rtt_samples,
+            rtt_sum_s: stats.rtt_sum.as_secs_f64(),
         }
     }
 }

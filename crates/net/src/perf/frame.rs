@@ -195,13 +195,18 @@ pub struct Sample {
     pub cwnd: f64,
     /// The slow start threshold, packets; infinite where there is none.
     pub ssthresh: f64,
-    /// Smoothed RTT, seconds; 0 before the first sample.
+    /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
     pub srtt_s: f64,
+    /// RTT samples so far.
+    pub rtt_samples: u64,
+    /// Their sum, seconds, of exact times and not of ticks.
+    pub rtt_sum_s: f64,
 }
 
 impl Sample {
+    const WORDS: usize = 9;
     /// Bytes of a sample in a datagram.
-    pub(super) const LEN: usize = 7 * 8;
+    pub(super) const LEN: usize = 8 * Sample::WORDS;
 
     pub(super) fn encode(&self) -> [u8; Sample::LEN] {
         write_words([
@@ -212,11 +217,13 @@ impl Sample {
             self.cwnd.to_bits(),
             self.ssthresh.to_bits(),
             self.srtt_s.to_bits(),
+            self.rtt_samples,
+            self.rtt_sum_s.to_bits(),
         ])
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Sample> {
-        let w: [u64; 7] = read_words(bytes)?;
+        let w: [u64; Sample::WORDS] = read_words(bytes)?;
         let ssthresh = f64::from_bits(w[5]);
         Some(Sample {
             delivered: w[0],
@@ -226,6 +233,8 @@ impl Sample {
             cwnd: real(w[4])?,
             ssthresh: (ssthresh >= 0.0).then_some(ssthresh)?,
             srtt_s: real(w[6])?,
+            rtt_samples: w[7],
+            rtt_sum_s: real(w[8])?,
         })
     }
 }

@@ -11,7 +11,7 @@ use windward_core::protocols::{self, Protocol};
 use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::Traffic;
-use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::scenario::file::{ScenarioError, ScenarioFile};
 
 /// The longest words of a test, bytes: its protocol, and a line for each parameter.
 pub const MAX_WORDS: usize = 1024;
@@ -114,7 +114,7 @@ impl Test {
             }
             file.build()
         };
-        build().map_err(|error| error.to_string())
+        build().map_err(|error| words_of(&error))
     }
 
     /// What scenario files allow and a server does not.
@@ -191,6 +191,23 @@ impl Plan {
     }
 }
 
+/// An error without the scenario that nobody wrote.
+fn words_of(error: &ScenarioError) -> String {
+    let own = |key: &str| {
+        let groups = GROUPS.map(|group| format!("flows.{group}."));
+        let prefixes = groups.iter().map(String::as_str).chain(["endpoint."]);
+        let rest = prefixes.filter_map(|prefix| key.strip_prefix(prefix)).next();
+        rest.unwrap_or(key).to_owned()
+    };
+    let place = match (error.key(), error.value()) {
+        (Some(key), Some(value)) => format!("{} = {value}: ", own(key)),
+        (Some(key), None) => format!("{}: ", own(key)),
+        (None, _) => String::new(),
+    };
+    let help = error.help().map_or_else(String::new, |help| format!("\n  help: {help}"));
+    format!("{place}{}{help}", error.message())
+}
+
 /// Bytes of the headers of IP and UDP before a datagram to this address.
 pub fn overhead(to: SocketAddr) -> u32 {
     match to.ip().to_canonical() {
@@ -246,6 +263,11 @@ mod tests {
         wrong("cubic", &[("packet_sise", "1000")], "packet_size");
         wrong("cubic", &[("count", "9")], "count");
         wrong("cubic", &[("a\nb", "9")], "control");
+        // Nobody wrote the scenario in which the words are read.
+        let error = test("cubik", &[]).plan().expect_err("no such row");
+        assert!(error.starts_with("protocol = \"cubik\": unknown protocol"), "{error}");
+        let error = test("cubic", &[("initial_window", "0")]).plan().expect_err("out of range");
+        assert!(error.starts_with("initial_window = 0: "), "{error}");
         wrong(&"x".repeat(MAX_WORDS + 1), &[], "bytes");
         let small = test("cubic", &[("packet_size", "155")]).plan().expect("a plan");
         let error = small.datagram("192.0.2.1:9".parse().unwrap()).expect_err("too small");
