@@ -413,7 +413,8 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         }
     })?;
     written?;
-    if outcome.interrupted && outcome.seconds == 0.0 {
+    let is_nothing = |flow: &FlowOutcome| flow.sender.sent == 0 && flow.receiver.arrived == 0;
+    if outcome.interrupted && outcome.flows.iter().all(is_nothing) {
         return Err(Failure::Interrupted);
     }
     let record = Record::new(server, config.psk.is_some(), &names, &outcome, &intervals);

@@ -16,13 +16,18 @@ struct Server {
 
 impl Server {
     fn start(more: &[&str]) -> Self {
-        let args = ["perf", "server", "--bind", "127.0.0.1", "--port", "0"];
+        Server::start_at("127.0.0.1", more)
+    }
+
+    fn start_at(address: &str, more: &[&str]) -> Self {
+        let args = ["perf", "server", "--bind", address, "--port", "0"];
         let mut child =
             command(args.iter().chain(more)).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut said = String::new();
         let stderr = child.stderr.as_mut().expect("it is piped");
         BufReader::new(stderr).read_line(&mut said).expect("it says where it listens");
-        let port = said.split([':', ',']).nth(1).expect("a port").to_owned();
+        let (address, _) = said.split_once(',').expect("an address");
+        let port = address.rsplit(':').next().expect("a port").to_owned();
         Server { child, port }
     }
 }
@@ -189,6 +194,38 @@ fn control_c_ends_both_in_order() {
     assert!(sandbox.path("out/run.json").exists());
     signal(&server.child, "-INT");
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn control_c_before_anything_was_measured_leaves_nothing() {
+    // It listens, and never answers.
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port().to_string();
+    let sandbox = Sandbox::new("");
+    let out = sandbox.path("out").to_str().expect("a name").to_owned();
+    let args = ["perf", "client", "127.0.0.1", "--port", &port, "--json", "--out", &out];
+    let client = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let client = client.expect("it starts");
+    // Its question has come: it waits for the answer.
+    silent.recv_from(&mut [0; 2000]).expect("a hello");
+    signal(&client, "-INT");
+    let output = client.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
+
+#[test]
+fn ipv6_is_measured_as_well() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        return; // This host has none.
+    }
+    let server = Server::start_at("::1", &[]);
+    let args = ["perf", "client", "::1", "--port", &server.port, "--json", "-n", "1000p"];
+    let json: serde_json::Value = serde_json::from_str(&success(args)).expect("JSON");
+    assert_eq!(json["flows"][0]["packets_delivered"], 1000);
+    // Packets of 1000 bytes; IPv6 40, UDP 8.
+    assert_eq!(json["datagram_bytes"], 952);
 }
 
 #[test]

@@ -7,6 +7,25 @@
 //! and the socket does not take goes back to the sender, which gives it out again before anything else.
 //!
 //! With a [pre-shared key](Psk) every datagram is authentic, and none counts twice. docs/perf-protocol.md has the format.
+//!
+//! ```
+//! use std::net::Ipv4Addr;
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//! use windward_net::perf::{ClientConfig, Server, ServerConfig, Test, run, serve};
+//!
+//! static STOP: AtomicBool = AtomicBool::new(false);
+//! let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), ServerConfig::default())?;
+//! let address = server.local_addr()?;
+//! let serving = std::thread::spawn(|| serve(server, &STOP, |_| {}));
+//!
+//! let test = Test { packets: 100, ..Test::of("cubic") };
+//! let outcome = run(address, &ClientConfig::new(test), &AtomicBool::new(false), |_| {})?;
+//! assert_eq!(outcome.flows[0].receiver.unique, 100);
+//!
+//! STOP.store(true, Ordering::Relaxed);
+//! serving.join().expect("it ends")?;
+//! # Ok::<(), windward_net::perf::Error>(())
+//! ```
 
 use std::fmt;
 use std::io;
