@@ -54,11 +54,11 @@ struct ServerArgs {
     port: u16,
 
     /// The most connections at once
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_connections)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = parse_connections)]
     max_connections: usize,
 
     /// The most of them with one address (of IPv6, one /64)
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = parse_connections)]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_connections)]
     max_per_address: usize,
 
     /// Serve only clients with the same key: a file of at least 16 bytes, best of random ones

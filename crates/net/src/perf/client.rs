@@ -216,7 +216,10 @@ pub fn run(
         data: Outbox::default(),
     };
     let stopped = || stop.load(Ordering::Relaxed);
-    client.greet(&stopped)?;
+    if let Err(error) = client.greet(&stopped) {
+        client.leave();
+        return Err(error);
+    }
     let (start, end) = client.measure(&stopped, &mut observe)?;
     client.finish(start, end, stopped())
 }
@@ -331,6 +334,7 @@ impl Flow {
             Ok(Greeting::Refuse { client, refusal, reason })
                 if client == self.client && cookie.is_some() =>
             {
+                *cookie = None;
                 return Err(Error::Refused { refusal, reason });
             }
             _ => {}
@@ -547,6 +551,32 @@ impl Client<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Ends the connections that there are: the server keeps places for them else. Those that it may be making are waited for.
+    fn leave(&mut self) {
+        let deadline = self.clock.now() + REPEAT;
+        loop {
+            let now = self.clock.now();
+            let is_asking = |flow: &Flow| matches!(flow.state, State::Greeting { cookie: Some(_) });
+            if now >= deadline || !self.flows.iter().any(is_asking) {
+                break;
+            }
+            if self.wait(until(now, deadline, TICK)).is_err() {
+                break;
+            }
+            for at in 0..self.flows.len() {
+                let _ = self.receive(at); // Why it failed is known.
+            }
+        }
+        let now = self.clock.now();
+        for flow in &mut self.flows {
+            if let State::Open(connection) = &mut flow.state {
+                let counts = connection.counts(now).encode();
+                connection.push_control(Kind::End, &counts, &mut flow.answers);
+                let _ = flow.flush();
+            }
+        }
     }
 
     fn wait(&self, time: Duration) -> Result<(), Error> {

@@ -40,7 +40,7 @@ pub struct ServerConfig {
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        ServerConfig { max_connections: 256, max_per_address: 128, psk: None }
+        ServerConfig { max_connections: 512, max_per_address: 256, psk: None }
     }
 }
 

@@ -692,6 +692,21 @@ fn both_directions_at_once_and_reports_of_what_the_server_sends() {
 }
 
 #[test]
+fn who_does_not_get_all_connections_keeps_none() {
+    // A server with four places for an address.
+    let server = Running::start(None);
+    let measure = |flows| {
+        let config = ClientConfig { flows, ..ClientConfig::new(test_of("cubic", false)) };
+        run(server.address, &config, &AtomicBool::new(false), |_| {})
+    };
+    for _ in 0..3 {
+        let error = measure(5).expect_err("one too many");
+        assert!(matches!(error, Error::Refused { refusal: Refusal::Busy, .. }), "{error}");
+        assert!(measure(4).is_ok(), "the places are free again");
+    }
+}
+
+#[test]
 fn impossible_tests_are_refused_before_anything_is_sent() {
     let nobody: SocketAddr = (Ipv4Addr::LOCALHOST, 1).into();
     for (key, value) in [("packet_size", "9029"), ("rwnd", "1000000"), ("nonsense", "1")] {
