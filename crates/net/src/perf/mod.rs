@@ -84,8 +84,6 @@ pub enum Error {
         /// Why, in its words.
         reason: String,
     },
-    /// The server does not have our key: its answer is not authentic.
-    WrongKey,
     /// The protocol or a parameter is impossible, in words.
     Test(String),
     /// Datagrams of that many bytes do not pass the interface.
@@ -127,9 +125,6 @@ impl fmt::Display for Error {
                 )
             }
             Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),
-            Error::WrongKey => f.write_str(
-                "the server's answer is not authentic: both sides need the same key (--psk)",
-            ),
             Error::Test(wrong) => f.write_str(wrong),
             Error::TooLarge { datagram } => write!(
                 f,
