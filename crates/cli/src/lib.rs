@@ -2,7 +2,7 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare_logs`, `script`, `bench`, `pages`); what they share stands beside them: `failure` (exit
+//! `evaluate`, `compare_logs`, `script`, `bench`, `perf`, `pages`); what they share stands beside them: `failure` (exit
 //! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
 //! `progress`, `signals`.
 
@@ -31,6 +31,8 @@ mod live;
 mod output;
 mod pages;
 mod pcap;
+#[cfg(target_os = "linux")]
+mod perf;
 mod progress;
 mod python;
 mod qlog;
@@ -96,6 +98,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Replay(replay::Args),
     Bench(bench::Args),
+    #[cfg(target_os = "linux")]
+    Perf(perf::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
@@ -189,6 +193,8 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         #[cfg(target_os = "linux")]
         Some(Command::Replay(args)) => replay::replay(&args),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
+        #[cfg(target_os = "linux")]
+        Some(Command::Perf(args)) => perf::perf(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
         Some(Command::Schema(args)) => pages::schema(&args),

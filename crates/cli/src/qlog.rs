@@ -1,11 +1,11 @@
 //! `--qlog`: what every endpoint saw of one run, packet by packet.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use windward_core::units::parse_bytes;
 use windward_sim::Scenario;
-use windward_sim::qlog::{self, QlogFiles, QlogOptions};
+use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
 
 use crate::failure::Failure;
 use crate::signals;
@@ -13,8 +13,8 @@ use crate::signals;
 // The arguments of a command share their names, which are those of the fields unless said otherwise.
 #[derive(Debug, clap::Args)]
 pub(crate) struct QlogArgs {
-    /// Write what every endpoint saw of its packets into this folder, as qlog: FLOW.sender.sqlog,
-    /// FLOW.receiver.sqlog and FLOW.network.sqlog
+    /// Write what every endpoint here saw of its packets into this folder, as qlog: FLOW.sender.sqlog,
+    /// FLOW.receiver.sqlog and, of simulated flows, FLOW.network.sqlog
     #[arg(id = "qlog", long = "qlog", value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -60,6 +60,23 @@ fn parse_limit(text: &str) -> Result<u64, String> {
 impl QlogArgs {
     /// Begins the files, if logs are asked for at all.
     pub(crate) fn create(&self, scenario: &Scenario) -> Result<Option<QlogFiles>, Failure> {
+        self.begin(|dir, options| QlogFiles::create(dir, options, scenario))
+    }
+
+    /// The same of flows between hosts, of which these ends are here.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn create_measured(
+        &self,
+        scenario: &Scenario,
+        ends: &[windward_sim::stack::End],
+    ) -> Result<Option<QlogFiles>, Failure> {
+        self.begin(|dir, options| QlogFiles::create_measured(dir, options, scenario, ends))
+    }
+
+    fn begin(
+        &self,
+        create: impl FnOnce(&Path, &QlogOptions) -> Result<QlogFiles, QlogError>,
+    ) -> Result<Option<QlogFiles>, Failure> {
         let Some(dir) = &self.dir else {
             return Ok(None);
         };
@@ -70,6 +87,6 @@ impl QlogArgs {
         let options = QlogOptions { format, flows: self.flows.clone(), limit_bytes: self.limit };
         // From here on Ctrl-C must leave room to remove what is made.
         signals::check()?;
-        Ok(Some(QlogFiles::create(dir, &options, scenario)?))
+        Ok(Some(create(dir, &options)?))
     }
 }

@@ -28,14 +28,23 @@ pub(crate) struct TraceArgs {
 
 /// File formats of time series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// Text, a header and commas
     Csv,
     /// Columns, compressed
     Parquet,
 }
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
+impl Format {
+    pub(crate) fn of_table(self) -> table::Format {
+        match self {
+            Format::Csv => table::Format::Csv,
+            Format::Parquet => table::Format::Parquet,
+        }
+    }
+}
+
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>() {
         Ok(interval) if interval.is_zero() => Err("it must be longer than no time".to_owned()),
         Ok(interval) => Ok(interval),
@@ -49,10 +58,7 @@ impl TraceArgs {
         let Some(dir) = &self.dir else {
             return Ok(None);
         };
-        let format = match self.format {
-            Format::Csv => table::Format::Csv,
-            Format::Parquet => table::Format::Parquet,
-        };
+        let format = self.format.of_table();
         // From here on Ctrl-C must leave room to remove what is made.
         signals::check()?;
         Ok(Some(TraceFiles::create(dir, format, scenario, self.interval)?))

@@ -3,10 +3,15 @@
 //! [`port`] is where a scenario's flows end and the outside begins; [`emulate`] moves a simulation on as a [`clock`] goes, and
 //! brings packets in and out; [`headers`] are what the network sees of them. On Linux [`testbed`] has network namespaces at the
 //! ends of ports, for programs to run in. [`record`] keeps what came in, and takes it through the engine again in virtual time.
+//!
+//! On Linux, `perf` measures a path as iperf3 does for TCP, with the protocols of the table: the same senders and receivers that the
+//! simulator drives, driven by the clock and by UDP datagrams.
 
 pub mod clock;
 pub mod emulate;
 pub mod headers;
+#[cfg(target_os = "linux")]
+pub mod perf;
 pub mod port;
 pub mod record;
 #[cfg(target_os = "linux")]

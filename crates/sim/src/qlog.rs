@@ -25,6 +25,7 @@ use self::flow::FlowLog;
 pub use self::format::Format;
 use self::format::Sink;
 use crate::output::{OutputDir, OutputError};
+use crate::stack::End;
 use crate::suggest;
 use crate::{Loss, Observer, Scenario};
 
@@ -179,6 +180,28 @@ impl QlogFiles {
         options: &QlogOptions,
         scenario: &Scenario,
     ) -> Result<Self, QlogError> {
+        Self::begin(dir, options, scenario, &[])
+    }
+
+    /// As [`QlogFiles::create`], of flows between hosts: of each flow of `scenario` the end that is here, whose file alone there is.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn create_measured(
+        dir: &Path,
+        options: &QlogOptions,
+        scenario: &Scenario,
+        ends: &[End],
+    ) -> Result<Self, QlogError> {
+        Self::begin(dir, options, scenario, ends)
+    }
+
+    fn begin(
+        dir: &Path,
+        options: &QlogOptions,
+        scenario: &Scenario,
+        ends: &[End],
+    ) -> Result<Self, QlogError> {
         let mut chosen = choose(&options.flows, scenario)?;
         // Nobody knows beforehand how many connections will come, and the pair of hosts sends nothing.
         chosen.retain(|flow| scenario.flows[*flow].kind.traffic.arrivals().is_none());
@@ -199,10 +222,20 @@ impl QlogFiles {
         let mut names = BTreeSet::new();
         for index in chosen {
             let name = file_name(&scenario.flows[index].name, index, &mut names);
-            let file = |vantage| dir.file(&format!("{name}.{vantage}.sqlog"));
-            let files = [file("sender")?, file("receiver")?, file("network")?];
-            let sinks = files.map(|file| Sink::new(file, options.format));
-            let mut log = FlowLog::new(scenario, index, sinks, Arc::clone(&links));
+            let end = ends.get(index).copied();
+            let sink = |vantage, of| {
+                let is_here = end.is_none_or(|end| of == Some(end));
+                let file = || dir.file(&format!("{name}.{vantage}.sqlog"));
+                let file = is_here.then(file).transpose()?;
+                Ok::<_, OutputError>(Sink::new(file, options.format, end.is_some()))
+            };
+            let sinks = [
+                sink("sender", Some(End::Sender))?,
+                sink("receiver", Some(End::Receiver))?,
+                sink("network", None)?,
+            ];
+            let links = Arc::clone(&links);
+            let mut log = FlowLog::new(scenario, index, sinks, links, end.is_some());
             let written = log.begin(scenario);
             shared.flows[index] = Some(Box::new(log));
             shared.account(Time::ZERO, written);

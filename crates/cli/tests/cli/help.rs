@@ -2,7 +2,7 @@
 
 use crate::{Sandbox, repository, stderr, success, windward};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: &[&str] = &[
     "list",
     "explain",
     "run",
@@ -15,12 +15,14 @@ const COMMANDS: [&str; 12] = [
     "man",
     "schema",
     "compare-logs",
+    #[cfg(target_os = "linux")]
+    "perf",
 ];
 
 #[test]
 fn alone_it_says_what_it_can_do() {
     let text = success::<&str>([]);
-    for word in COMMANDS.into_iter().chain(["Examples:"]) {
+    for word in COMMANDS.iter().copied().chain(["Examples:"]) {
         assert!(text.contains(word), "no {word} in:\n{text}");
     }
     assert_eq!(text, success(["--help"]));
@@ -53,7 +55,7 @@ fn every_command_has_a_help() {
 fn shells_complete_commands_and_options() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = success(["completions", shell]);
-        for word in COMMANDS.into_iter().chain(["trace-interval", "repetitions"]) {
+        for word in COMMANDS.iter().copied().chain(["trace-interval", "repetitions"]) {
             assert!(script.contains(word), "no {word} for {shell}");
         }
     }

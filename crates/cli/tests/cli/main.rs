@@ -12,6 +12,8 @@ mod extremes;
 mod help;
 mod interrupt;
 mod outputs;
+#[cfg(target_os = "linux")]
+mod perf;
 mod qlog;
 mod readme;
 mod run;

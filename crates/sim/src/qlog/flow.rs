@@ -51,6 +51,8 @@ pub(super) struct FlowLog {
     reception: Reception,
     /// Acknowledgments under way, by the transmission that each answers and its own number.
     acks: BTreeMap<(u64, u64), Answer>,
+    /// Is only one end of it here, and nobody knows what the other does?
+    is_measured: bool,
 }
 
 /// The latest transmission of some data.
@@ -269,6 +271,7 @@ impl FlowLog {
         index: usize,
         [sender, receiver, network]: [Sink; 3],
         links: Arc<[Name]>,
+        is_measured: bool,
     ) -> Self {
         let flow = &scenario.flows[index];
         let (packet_size, dupack_threshold, granularity) = match &flow.kind.traffic {
@@ -299,6 +302,7 @@ impl FlowLog {
             is_ecn_known: false,
             reception: Reception::default(),
             acks: BTreeMap::new(),
+            is_measured,
         }
     }
 
@@ -326,6 +330,9 @@ impl FlowLog {
             (&mut self.network, Vantage::Network),
         ] {
             bytes += sink.header(&self.name, vantage)?;
+            if self.is_measured {
+                continue;
+            }
             let duration = ms(scenario.duration);
             let details = Details { flow: &self.name, protocol, seed: scenario.seed, duration };
             let data = Data { name: "windward", details };
@@ -334,8 +341,8 @@ impl FlowLog {
         Ok(bytes)
     }
 
-    pub(super) fn into_files(self) -> [StagedFile; 3] {
-        [self.sender, self.receiver, self.network].map(Sink::into_file)
+    pub(super) fn into_files(self) -> impl Iterator<Item = StagedFile> {
+        [self.sender, self.receiver, self.network].into_iter().filter_map(Sink::into_file)
     }
 
     /// What the sender's log begins with, once there is a sender.
@@ -488,7 +495,14 @@ impl FlowLog {
         let key = self.acks.range(under_way).next().map(|(key, _)| *key);
         let answer = key.and_then(|key| self.acks.remove(&key));
         let number = key.map(|(_, number)| number);
-        let frame = ack_frame(answer.as_ref());
+        // Between hosts what it says of single transmissions is the one that it answers.
+        let own = [(ack.packet_seq, ack.packet_seq)];
+        let frame = match &answer {
+            None if self.is_measured => {
+                Frame::Ack { acked_ranges: &own, ect1: None, ect0: None, ce: None }
+            }
+            answer => ack_frame(answer.as_ref()),
+        };
         let data = PacketData::new(ack, number, frame);
         let mut bytes = self.sender.event(now, Kind::PacketReceived, data)?;
         let report = sender.report();
@@ -591,6 +605,9 @@ impl FlowLog {
         let frame = ack_frame(Some(&answer));
         let data = PacketData::new(ack, Some(number), frame);
         let bytes = self.receiver.event(now, Kind::PacketSent, data)?;
+        if self.is_measured {
+            return Ok(bytes);
+        }
         self.acks.insert((ack.packet_seq, number), answer);
         if number.is_multiple_of(ACK_DISORDER) {
             self.acks.retain(|(_, other), _| other + ACK_DISORDER > number);

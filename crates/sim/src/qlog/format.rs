@@ -100,11 +100,13 @@ pub(super) fn ms(time: Duration) -> f64 {
     time.as_ps() as f64 / PS_PER_MS
 }
 
-/// The file of one vantage point.
+/// The file of one vantage point, if it has one.
 #[derive(Debug)]
 pub(super) struct Sink {
-    file: StagedFile,
+    file: Option<StagedFile>,
     format: Format,
+    /// Was it measured between hosts, and not simulated?
+    is_measured: bool,
     record: Vec<u8>,
 }
 
@@ -112,15 +114,16 @@ pub(super) struct Sink {
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 impl Sink {
-    pub(super) fn new(file: StagedFile, format: Format) -> Self {
-        Sink { file, format, record: Vec::new() }
+    /// Without a file nothing is written.
+    pub(super) fn new(file: Option<StagedFile>, format: Format, is_measured: bool) -> Self {
+        Sink { file, format, is_measured, record: Vec::new() }
     }
 
     pub(super) fn format(&self) -> Format {
         self.format
     }
 
-    pub(super) fn into_file(self) -> StagedFile {
+    pub(super) fn into_file(self) -> Option<StagedFile> {
         self.file
     }
 
@@ -159,7 +162,10 @@ impl Sink {
             description: &'static str,
             trace: Trace<'a, u64>,
         }
-        let description = concat!("simulated by windward ", env!("CARGO_PKG_VERSION"));
+        let description = match self.is_measured {
+            true => concat!("measured by windward ", env!("CARGO_PKG_VERSION")),
+            false => concat!("simulated by windward ", env!("CARGO_PKG_VERSION")),
+        };
         let (what, kind, direction) = match vantage {
             Vantage::Sender => ("sender", "client", None),
             Vantage::Receiver => ("receiver", "server", None),
@@ -209,12 +215,13 @@ impl Sink {
     }
 
     fn record(&mut self, value: &impl Serialize) -> Result<u64, OutputError> {
+        let Some(file) = &mut self.file else { return Ok(0) };
         self.record.clear();
         self.record.push(RECORD_SEPARATOR);
         let written = serde_json::to_writer(&mut self.record, value).map_err(Into::into);
         self.record.push(b'\n');
-        let written = written.and_then(|()| self.file.write_all(&self.record));
-        written.map_err(|error| OutputError::write(self.file.path(), error))?;
+        let written = written.and_then(|()| file.write_all(&self.record));
+        written.map_err(|error| OutputError::write(file.path(), error))?;
         Ok(self.record.len() as u64)
     }
 }

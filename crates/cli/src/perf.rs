@@ -1,0 +1,513 @@
+//! `windward perf`: protocols of the table between two hosts, over UDP. Linux only.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use windward_core::units::{Duration, parse_bytes};
+use windward_net::perf::{
+    self, ClientConfig, DATAGRAM, Event, FlowOutcome, GROUPS, Interval, MAX_FLOWS, MAX_SECONDS,
+    MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig, Test, overhead,
+};
+use windward_sim::output::OutputDir;
+use windward_sim::qlog::QlogFiles;
+use windward_sim::stack::End;
+
+use crate::failure::Failure;
+use crate::output::{self, Table, rate, seconds};
+use crate::qlog::QlogArgs;
+use crate::scenario_args::parse_change;
+use crate::{signals, trace};
+
+mod record;
+mod series;
+
+use record::Record;
+use series::Series;
+
+/// Measure between two hosts, with the senders and receivers of the simulator
+///
+/// As iperf3 does for TCP: `windward perf server` on one host, `windward perf client HOST` on the other.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Server(ServerArgs),
+    Client(Box<ClientArgs>),
+}
+
+/// Answer clients until Ctrl-C
+#[derive(Debug, clap::Args)]
+struct ServerArgs {
+    /// Listen at this address only
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+
+    /// Listen at this UDP port; 0 takes one that is free
+    #[arg(long, short, value_name = "N", default_value_t = PORT)]
+    port: u16,
+
+    /// The most connections at once
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = parse_connections)]
+    max_connections: usize,
+
+    /// The most of them with one address (of IPv6, one /64)
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_connections)]
+    max_per_address: usize,
+
+    /// Serve only clients with the same key: a file of at least 16 bytes, best of random ones
+    #[arg(long, value_name = "FILE")]
+    psk: Option<PathBuf>,
+}
+
+/// Measure to a server, or from it
+#[derive(Debug, clap::Args)]
+struct ClientArgs {
+    /// Where the server runs: a name or an address
+    #[arg(value_name = "HOST")]
+    host: String,
+
+    /// The UDP port of the server
+    #[arg(long, short, value_name = "N", default_value_t = PORT)]
+    port: u16,
+
+    /// A row of `windward list`, or a table of parts, as '{ base = "cubic", recovery = "rack" }'
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    protocol: String,
+
+    /// Set a parameter of the endpoints or of the protocol's parts; may be given again
+    ///
+    /// The keys are those of the table `endpoint` of scenario files, with the same defaults: packet_size, preset, initial_window, delayed_acks, ecn,
+    /// pacing, cubic.reno_alpha. Sizes are those of IP packets.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
+    set: Vec<(String, String)>,
+
+    /// UDP payload of a data packet, bytes: packet_size without the headers of UDP and IP
+    #[arg(long, value_name = "N", value_parser = parse_datagram)]
+    datagram: Option<u32>,
+
+    /// How long, in whole seconds, such as 10s
+    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    time: u32,
+
+    /// End when each flow has delivered this much, in bytes on the wire or in packets, such as 1GB or 5000p, if that is before the time is
+    /// over
+    #[arg(long, short = 'n', value_name = "SIZE", value_parser = parse_size)]
+    bytes: Option<Size>,
+
+    /// The server sends, the client receives
+    #[arg(long, short = 'R')]
+    reverse: bool,
+
+    /// Both send, over flows of their own
+    #[arg(long, conflicts_with = "reverse")]
+    bidir: bool,
+
+    /// Flows at once, in each direction
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = parse_flows)]
+    parallel: usize,
+
+    /// A line each time this has passed; 0s for none
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+
+    /// The key of the server: a file with the same bytes
+    #[arg(long, value_name = "FILE")]
+    psk: Option<PathBuf>,
+
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Write what was measured into this folder: run.json, run-flows.csv, run-groups.csv and run-intervals.csv
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Write time series of every flow into this folder: its windows and rates
+    #[arg(id = "trace", long = "trace", value_name = "DIR")]
+    trace: Option<PathBuf>,
+
+    /// Time between two samples, at least 1ms; of what the server sends there is one each 10ms at most
+    #[arg(id = "trace-interval", long = "trace-interval", value_name = "TIME", default_value = "100ms",
+          value_parser = parse_trace_interval, requires = "trace")]
+    trace_interval: Duration,
+
+    /// How the time series are written
+    #[arg(
+        id = "trace-format",
+        long = "trace-format",
+        value_name = "FORMAT",
+        default_value = "csv",
+        requires = "trace"
+    )]
+    trace_format: trace::Format,
+
+    #[command(flatten)]
+    qlog: QlogArgs,
+}
+
+/// How much is to be transferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Bytes(u64),
+    Packets(u64),
+}
+
+impl Size {
+    fn packets(self, packet_size: u32) -> u64 {
+        match self {
+            Size::Bytes(bytes) => bytes.div_ceil(packet_size.into()),
+            Size::Packets(packets) => packets,
+        }
+    }
+}
+
+fn parse_within<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
+    text: &str,
+    least: T,
+    most: T,
+) -> Result<T, String> {
+    match text.parse() {
+        Ok(value) if value >= least && value <= most => Ok(value),
+        _ => Err(format!("it is a number from {least} to {most}")),
+    }
+}
+
+fn parse_connections(text: &str) -> Result<usize, String> {
+    parse_within(text, 1, 4096)
+}
+
+fn parse_flows(text: &str) -> Result<usize, String> {
+    parse_within(text, 1, MAX_FLOWS)
+}
+
+fn parse_datagram(text: &str) -> Result<u32, String> {
+    parse_within(text, *DATAGRAM.start(), *DATAGRAM.end())
+}
+
+fn parse_size(text: &str) -> Result<Size, String> {
+    let packets = text.strip_suffix('p').and_then(|number| number.parse().ok());
+    let size = match packets {
+        Some(packets) => Size::Packets(packets),
+        None => Size::Bytes(parse_bytes(text).map_err(|error| error.to_string())?),
+    };
+    match size {
+        Size::Bytes(0) | Size::Packets(0) => Err("it is more than nothing".to_owned()),
+        size => Ok(size),
+    }
+}
+
+fn parse_time(text: &str) -> Result<u32, String> {
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    let second = Duration::from_secs(1).as_ps();
+    let whole = time.as_ps().is_multiple_of(second).then_some(time.as_ps() / second);
+    whole
+        .and_then(|seconds| u32::try_from(seconds).ok())
+        .filter(|seconds| (1..=MAX_SECONDS).contains(seconds))
+        .ok_or_else(|| format!("it is whole seconds, 1s to {MAX_SECONDS}s"))
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    if time.is_zero() || time >= Duration::from_millis(10) {
+        Ok(time)
+    } else {
+        Err("it is at least 10ms, or 0s for none".to_owned())
+    }
+}
+
+fn parse_trace_interval(text: &str) -> Result<Duration, String> {
+    trace::parse_interval(text).and_then(|time| match time >= Duration::from_millis(1) {
+        true => Ok(time),
+        false => Err("it is at least 1ms".to_owned()),
+    })
+}
+
+pub(crate) fn perf(args: &Args, quiet: bool) -> Result<(), Failure> {
+    match &args.command {
+        Command::Server(args) => server(args, quiet),
+        Command::Client(args) => client(args, quiet),
+    }
+}
+
+impl From<perf::Error> for Failure {
+    fn from(error: perf::Error) -> Self {
+        let words = error.to_string();
+        match error {
+            perf::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                Failure::Failed(format!(
+                    "{words}; another server runs there: choose another --port"
+                ))
+            }
+            perf::Error::TooLarge { .. } | perf::Error::Test(_) => Failure::Input(words),
+            _ => Failure::Failed(words),
+        }
+    }
+}
+
+fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
+    let config = || -> Result<ServerConfig, Failure> {
+        Ok(ServerConfig {
+            max_connections: args.max_connections,
+            max_per_address: args.max_per_address,
+            psk: read_key(args.psk.as_deref())?,
+        })
+    };
+    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let bind = |ip| Ok(Server::bind(SocketAddr::new(ip, args.port), config()?)?);
+    let server: Result<Server, Failure> = match args.bind {
+        Some(ip) => bind(ip),
+        // A host without IPv6 has IPv4, and one where the port is taken has it taken there too.
+        None => bind(any).or_else(|_| bind(IpAddr::V4(Ipv4Addr::UNSPECIFIED))),
+    };
+    let server = server?;
+    if !quiet {
+        output::note(&format!("listening at {}, until Ctrl-C", server.local_addr()?));
+    }
+    let totals = perf::serve(server, signals::flag(), |event| {
+        if !quiet {
+            output::note(&words(&event));
+        }
+    })?;
+    if !quiet {
+        output::note(&format!(
+            "{} connections, {} refused; {} datagrams of no connection",
+            totals.accepted, totals.refusals, totals.strange
+        ));
+    }
+    Ok(())
+}
+
+fn words(event: &Event) -> String {
+    match event {
+        Event::Opened { peer, test } => {
+            let way = if test.reverse { "receives" } else { "sends" };
+            format!("{peer}: {way} by {}", test.protocol)
+        }
+        Event::Ended { peer, test, server, client } => {
+            let (sender, receiver) = if test.reverse { (server, client) } else { (client, server) };
+            format!(
+                "{peer}: done, {} packets delivered in {}, {} sent, {} of them again",
+                receiver.unique,
+                seconds(receiver.seconds),
+                sender.sent,
+                sender.retransmissions,
+            )
+        }
+        Event::Lost { peer } => format!("{peer}: fell silent"),
+    }
+}
+
+fn read_key(path: Option<&Path>) -> Result<Option<Psk>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let wrong = |reason: &str| Failure::Input(format!("--psk {}: {reason}", path.display()));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(1 << 16).read_to_end(&mut bytes))
+        .map_err(|error| wrong(&error.to_string()))?;
+    // Editors and `echo` end a file with a line break.
+    let key = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    match Psk::new(key) {
+        Some(psk) => Ok(Some(psk)),
+        None => Err(wrong(&format!(
+            "a key has at least {MIN_KEY_LEN} bytes: make one by `head -c 32 /dev/urandom > FILE`"
+        ))),
+    }
+}
+
+fn address_of(host: &str, port: u16) -> Result<SocketAddr, Failure> {
+    let wrong = |reason: &str| Failure::Input(format!("HOST {host}: {reason}"));
+    let mut found = (host, port).to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
+    found.next().ok_or_else(|| wrong("the name has no address"))
+}
+
+/// What the client is to measure with a server at this address.
+fn test_of(args: &ClientArgs, server: SocketAddr) -> Result<Test, Failure> {
+    let mut test = Test::of(args.protocol.as_str());
+    test.seconds = args.time;
+    test.reverse = args.reverse;
+    // Of a protocol that does not exist no parameter is worth a word.
+    test.plan().map_err(|wrong| Failure::Input(format!("--protocol: {wrong}")))?;
+    if let Some(datagram) = args.datagram {
+        if args.set.iter().any(|(key, _)| key == "packet_size") {
+            return Err(Failure::Input(
+                "--datagram and --set packet_size=N say the same: leave one out".to_owned(),
+            ));
+        }
+        let size = datagram + overhead(server);
+        test.parameters.push(("packet_size".to_owned(), size.to_string()));
+    }
+    test.parameters.extend(args.set.iter().cloned());
+    let plan = test.plan().map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
+    plan.datagram(server).map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
+    test.packets = args.bytes.map_or(0, |size| size.packets(plan.config.packet_size));
+    Ok(test)
+}
+
+/// The flows of each direction.
+fn counts(args: &ClientArgs) -> [usize; 2] {
+    let up = if args.reverse { 0 } else { args.parallel };
+    let down = if args.reverse || args.bidir { args.parallel } else { 0 };
+    [up, down]
+}
+
+/// The name of each flow and its group, in order.
+fn names(args: &ClientArgs) -> Vec<(String, &'static str)> {
+    let of = |(group, count): (&'static str, usize)| {
+        (1..=count).map(move |number| (format!("{group}-{number}"), group))
+    };
+    GROUPS.into_iter().zip(counts(args)).flat_map(of).collect()
+}
+
+/// The logs, if there are to be some.
+fn logs(args: &ClientArgs, test: &Test) -> Result<Option<QlogFiles>, Failure> {
+    let scenario = test.scenario(counts(args)).map_err(Failure::Input)?;
+    let [up, down] = counts(args);
+    let ends = [vec![End::Sender; up], vec![End::Receiver; down]].concat();
+    args.qlog.create_measured(&scenario, &ends)
+}
+
+fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
+    let server = address_of(&args.host, args.port)?;
+    let mut config = ClientConfig::new(test_of(args, server)?);
+    config.flows = args.parallel;
+    config.both = args.bidir;
+    config.psk = read_key(args.psk.as_deref())?;
+    config.interval = args.interval;
+    signals::check()?;
+    let names = names(args);
+    // Folders that cannot be had shall not cost a measurement first.
+    let out = args.out.as_deref().map(OutputDir::create).transpose()?;
+    let mut series = None;
+    if let Some(dir) = &args.trace {
+        config.sample = args.trace_interval;
+        series = Some(Series::create(dir, args.trace_format.of_table())?);
+    }
+    let logs = logs(args, &config.test)?.map(std::rc::Rc::new);
+    if let Some(logs) = &logs {
+        let logs = std::rc::Rc::clone(logs);
+        config.watch = Some(Box::new(move |_| logs.observer()));
+    }
+    let mut intervals = Vec::new();
+    let mut written = Ok(());
+    let shows = !quiet && !args.json;
+    let outcome = perf::run(server, &config, signals::flag(), |progress| match progress {
+        Progress::Interval(interval) => {
+            if shows {
+                output::note(&lines(interval, &names));
+            }
+            if args.json || out.is_some() {
+                intervals.push(interval.clone());
+            }
+        }
+        Progress::Sample(sample) => {
+            if let (Some(series), Ok(())) = (&mut series, &written) {
+                written = series.sample(sample, &names);
+            }
+        }
+    })?;
+    written?;
+    let is_nothing = |flow: &FlowOutcome| flow.sender.sent == 0 && flow.receiver.arrived == 0;
+    if outcome.interrupted && outcome.flows.iter().all(is_nothing) {
+        return Err(Failure::Interrupted);
+    }
+    let record = Record::new(server, config.psk.is_some(), &names, &outcome, &intervals);
+    if let Some(mut out) = out {
+        record.write_files(&mut out)?;
+        out.commit()?;
+    }
+    if let Some(series) = series {
+        let path = series.commit()?;
+        if !quiet {
+            output::note(&format!("trace: {}", path.display()));
+        }
+    }
+    // What makes observers holds the other one.
+    config.watch = None;
+    if let Some(logs) = logs.and_then(std::rc::Rc::into_inner) {
+        let files = logs.commit()?;
+        if let (false, Some(first)) = (quiet, files.first()) {
+            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
+        }
+    }
+    if args.json {
+        output::print_json(&record)?;
+    } else {
+        output::print(&table(&names, &outcome).text())?;
+    }
+    if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// An interval for people: a line for each direction.
+fn lines(interval: &Interval, names: &[(String, &'static str)]) -> String {
+    let of = |group: &str| -> Option<String> {
+        let flows = || (0..names.len()).filter(|at| names[*at].1 == group);
+        flows().next()?;
+        let sum = |values: &[f64]| flows().map(|at| values[at]).sum::<f64>();
+        let samples: Vec<&Sample> = flows().map(|at| &interval.flows[at]).collect();
+        let again: u64 = flows().map(|at| interval.retransmissions[at]).sum();
+        let cwnd: f64 = samples.iter().map(|sample| sample.cwnd).sum();
+        // Of those that measured one.
+        let timed = flows().filter(|at| interval.mean_rtt_s[*at] > 0.0).count();
+        let rtt = mean(sum(&interval.mean_rtt_s), timed as f64);
+        Some(format!(
+            "{group:4} {:7.2} - {:7.2} s  {:>12}  cwnd {cwnd:8.1}  rtt {:>8}  again {again}",
+            interval.start_s,
+            interval.end_s,
+            rate(sum(&interval.goodput_bps)),
+            seconds(rtt),
+        ))
+    };
+    GROUPS.into_iter().filter_map(of).collect::<Vec<_>>().join("\n")
+}
+
+fn mean(sum: f64, count: f64) -> f64 {
+    if count > 0.0 { sum / count } else { 0.0 }
+}
+
+fn table(names: &[(String, &'static str)], outcome: &Outcome) -> Table {
+    let mut table = Table::new([
+        "flow",
+        "protocol",
+        ">goodput",
+        ">sent",
+        ">again",
+        ">timeouts",
+        ">marked",
+        ">mean rtt",
+        ">mean cwnd",
+        ">completed",
+    ]);
+    for ((name, _), flow) in names.iter().zip(&outcome.flows) {
+        let FlowOutcome { sender, receiver, completed_s, .. } = flow;
+        table.row([
+            name.clone(),
+            outcome.protocol.to_owned(),
+            rate(flow.goodput_bps(outcome.packet_size)),
+            sender.sent.to_string(),
+            sender.retransmissions.to_string(),
+            sender.timeouts.to_string(),
+            receiver.marked.to_string(),
+            seconds(mean(sender.rtt_sum_s, sender.rtt_samples as f64)),
+            format!("{:.1}", mean(sender.cwnd_seconds, sender.seconds)),
+            completed_s.map_or_else(|| "-".to_owned(), seconds),
+        ]);
+    }
+    for group in GROUPS {
+        let of_group = || names.iter().zip(&outcome.flows).filter(|((_, of), _)| *of == group);
+        if of_group().count() > 1 {
+            let sum = of_group().map(|(_, flow)| flow.goodput_bps(outcome.packet_size)).sum();
+            let mut cells = vec![String::new(); 10];
+            cells[0] = format!("all {group}");
+            cells[2] = rate(sum);
+            table.row(cells);
+        }
+    }
+    table
+}

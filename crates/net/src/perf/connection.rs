@@ -1,0 +1,539 @@
+//! One connection of a test, at either end: a sender or a receiver of the core, and what makes its packets datagrams.
+
+use std::net::SocketAddr;
+
+use quinn_udp::EcnCodepoint;
+use windward_core::endpoint::{Receiver, Sender};
+use windward_core::packet::{Flags, Packet, PacketKind};
+use windward_core::units::{Duration, Time};
+use windward_core::wire;
+use windward_sim::Observer;
+
+use super::frame::{Counts, Kind, SESSION_LEN, Sample};
+use super::keys::{MAC_LEN, ReplayWindow, SessionKeys};
+use super::plan::{MAX_RWND, Plan, Test, overhead};
+use super::socket::{Outbox, ecn_of, flags_of};
+
+/// The most datagrams of data that are made ready at once: as many as the kernel segments by one call.
+const BURST: usize = 54;
+/// Numbers of datagrams end here, long before they could repeat.
+const MAX_NUMBER: u64 = 1 << 62;
+/// The flags that routers change, which are not authenticated.
+const MUTABLE_FLAGS: Flags = Flags::CONGESTION.with(Flags::CORRUPTED);
+/// The longest authenticated part of a datagram, bytes: of a packet, or of counts.
+const MAX_AUTHENTIC: usize = if wire::MAX > 4 + Counts::LEN { wire::MAX } else { 4 + Counts::LEN };
+
+/// What can be read of a datagram of a connection before it is known to be authentic.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    pub(super) kind: Kind,
+    pub(super) connection: u64,
+    number: u64,
+    /// Of data and of acknowledgments.
+    packet: Packet,
+    /// Where the connection stands.
+    at: usize,
+}
+
+impl Envelope {
+    pub(super) fn read(bytes: &[u8]) -> Option<Envelope> {
+        let kind = Kind::of(bytes)?;
+        let (packet, at) = match kind {
+            Kind::Data | Kind::Ack => wire::decode(bytes).ok()?,
+            Kind::Start | Kind::End | Kind::Result | Kind::Report if bytes.get(3) == Some(&0) => {
+                (Packet::default(), 4)
+            }
+            _ => return None,
+        };
+        let word = |at: usize| Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+        let (connection, number) = (word(at)?, word(at + 8)?);
+        (number < MAX_NUMBER).then_some(Envelope { kind, connection, number, packet, at })
+    }
+
+    /// Where the congestion header ends, which begins behind the fixed part of a packet.
+    fn header_end(&self) -> usize {
+        header_end(&self.packet, self.at)
+    }
+}
+
+fn header_end(packet: &Packet, length: usize) -> usize {
+    match packet.kind {
+        PacketKind::Ack => length - 8 - 16 * packet.sack_blocks().len(),
+        _ => length,
+    }
+}
+
+/// What is authenticated of a datagram of `length` bytes: all of `head`, with zeros where routers write, and the length. What follows the
+/// head must be zeros.
+fn authentic<T>(
+    head: &[u8],
+    header_end: usize,
+    length: usize,
+    with: impl FnOnce(&[u8]) -> T,
+) -> Option<T> {
+    let mut bytes = [0; MAX_AUTHENTIC + SESSION_LEN + 2];
+    let end = head.len();
+    bytes.get_mut(..end)?.copy_from_slice(head);
+    if header_end > 4 {
+        let mask = MUTABLE_FLAGS.bits().to_be_bytes();
+        bytes[4] &= !mask[0];
+        bytes[5] &= !mask[1];
+        bytes[wire::FIXED..header_end].fill(0);
+    }
+    bytes.get_mut(end..end + 2)?.copy_from_slice(&u16::try_from(length).ok()?.to_be_bytes());
+    Some(with(&bytes[..end + 2]))
+}
+
+/// What a connection does.
+#[derive(Debug)]
+enum Half {
+    Sends(Box<Sending>),
+    Receives(Box<Receiving>),
+}
+
+#[derive(Debug)]
+struct Sending {
+    sender: Sender,
+    /// The highest number of a transmission so far.
+    newest: u64,
+    /// Those in the outbox.
+    leaving: Vec<Packet>,
+    /// Those that the sender has taken back and not given out again: they have not been sent.
+    unsent: u64,
+}
+
+impl Sending {
+    fn sample(&mut self, local: Time) -> Sample {
+        let stats = self.sender.stats(local);
+        Sample {
+            delivered: self.sender.sequences().una,
+            sent: stats.sent - self.unsent,
+            retransmissions: stats.retransmissions,
+            in_flight: self.sender.in_flight(),
+            cwnd: self.sender.cwnd().min(MAX_RWND as f64),
+            ssthresh: self.sender.ssthresh(),
+            srtt_s: self.sender.rtt().srtt().as_secs_f64(),
+            rtt_samples: stats.rtt_samples,
+            rtt_sum_s: stats.rtt_sum.as_secs_f64(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Receiving {
+    receiver: Receiver,
+    /// The next packet expected, as far as it has said.
+    next: u64,
+    /// When the first data arrived.
+    first: Option<Time>,
+    /// How long what arrives counts after that.
+    length: Duration,
+    /// What had arrived by then.
+    counted: Option<u64>,
+    /// What the sender has told last.
+    told: Sample,
+}
+
+/// What a datagram was to a connection.
+#[derive(Debug, PartialEq)]
+pub(super) enum Received {
+    /// Not one of its datagrams.
+    Nothing,
+    /// Data or an acknowledgment.
+    Packet,
+    /// A datagram of this kind, with counts if the kind has some.
+    Control(Kind, Option<Box<Counts>>),
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    id: u64,
+    pub(super) peer: SocketAddr,
+    keys: Option<SessionKeys>,
+    number: u64,
+    replay: ReplayWindow,
+    start: Time,
+    /// When something authentic arrived last.
+    pub(super) heard: Time,
+    /// UDP payload of data, and the least of acknowledgments, bytes.
+    datagram: usize,
+    ack: usize,
+    /// Receiver window, packets.
+    rwnd: u64,
+    half: Half,
+    counts: Counts,
+    /// Who hears of each packet, and as what flow.
+    observer: Option<(usize, Box<dyn Observer>)>,
+}
+
+impl Connection {
+    /// A connection whose clock starts now, of which this end sends the data or receives it.
+    ///
+    /// # Errors
+    /// If packets of that size cannot go to the peer.
+    pub(super) fn new(
+        now: Time,
+        (id, peer, keys): (u64, SocketAddr, Option<SessionKeys>),
+        plan: &Plan,
+        test: &Test,
+        sends: bool,
+    ) -> Result<Self, String> {
+        let (protocol, config) = (&*plan.protocol, &*plan.config);
+        let half = if sends {
+            let mut sender = Sender::new(protocol, config, id, "perf");
+            sender.offer_until(if test.packets > 0 { test.packets } else { u64::MAX });
+            Half::Sends(Box::new(Sending { sender, newest: 0, leaving: Vec::new(), unsent: 0 }))
+        } else {
+            Half::Receives(Box::new(Receiving {
+                receiver: Receiver::new(&protocol.feedback, config),
+                next: 0,
+                first: None,
+                length: Duration::from_secs(test.seconds.into()),
+                counted: None,
+                told: Sample::default(),
+            }))
+        };
+        Ok(Connection {
+            id,
+            peer,
+            keys,
+            number: 0,
+            replay: ReplayWindow::default(),
+            start: now,
+            heard: now,
+            datagram: plan.datagram(peer)?,
+            ack: config.ack_size.saturating_sub(overhead(peer)) as usize,
+            rwnd: config.rwnd,
+            half,
+            counts: Counts::default(),
+            observer: None,
+        })
+    }
+
+    /// From now on, somebody hears of each packet, as those of this flow.
+    pub(super) fn observe(&mut self, flow: usize, observer: Box<dyn Observer>) {
+        self.observer = Some((flow, observer));
+    }
+
+    /// The clock of the connection starts again: nothing has been sent yet.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.start = now;
+        self.heard = now;
+    }
+
+    fn local(&self, now: Time) -> Time {
+        Time::ZERO + now.since(self.start)
+    }
+
+    fn global(&self, local: Time) -> Time {
+        if local == Time::NEVER { Time::NEVER } else { self.start + local.since(Time::ZERO) }
+    }
+
+    /// Takes in a datagram; what answers it goes into the outbox.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        envelope: Envelope,
+        bytes: &[u8],
+        outbox: &mut Outbox,
+    ) -> Received {
+        let Some(body_end) = self.authenticate(&envelope, from, bytes) else {
+            self.counts.invalid += 1;
+            return Received::Nothing;
+        };
+        if !self.replay.accept(envelope.number) {
+            self.counts.replayed += 1;
+            return Received::Nothing;
+        }
+        self.heard = now;
+        let Envelope { kind, mut packet, at, .. } = envelope;
+        let body = &bytes[at + SESSION_LEN..body_end];
+        match (kind, &mut self.half) {
+            (Kind::Data, Half::Receives(_)) => {
+                packet.size = bytes.len() as u32 + overhead(self.peer);
+                packet.flags.insert(flags_of(ecn));
+                self.on_data(now, &mut packet, outbox);
+                Received::Packet
+            }
+            (Kind::Ack, Half::Sends(_)) => {
+                packet.size = bytes.len() as u32 + overhead(self.peer);
+                self.on_ack(now, &packet);
+                Received::Packet
+            }
+            (Kind::Report, Half::Receives(receiving)) => match Sample::decode(body) {
+                Some(sample) => {
+                    receiving.told = sample;
+                    Received::Packet
+                }
+                None => self.invalid(),
+            },
+            (Kind::Data | Kind::Ack | Kind::Report, _) => self.invalid(),
+            (kind, _) => Received::Control(kind, Counts::decode(body).map(Box::new)),
+        }
+    }
+
+    fn invalid(&mut self) -> Received {
+        self.counts.invalid += 1;
+        Received::Nothing
+    }
+
+    /// Where the body of a datagram ends that is from the peer.
+    fn authenticate(&self, envelope: &Envelope, from: SocketAddr, bytes: &[u8]) -> Option<usize> {
+        if envelope.connection != self.id || from != self.peer {
+            return None;
+        }
+        let Some(keys) = &self.keys else { return Some(bytes.len()) };
+        let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
+        // Of what is no packet all is authenticated; of packets what follows the head is nothing.
+        let end = match envelope.kind {
+            Kind::Data | Kind::Ack => envelope.at + SESSION_LEN,
+            _ => body.len(),
+        };
+        let (head, rest) = body.split_at_checked(end)?;
+        if head.len() < envelope.at + SESSION_LEN || rest.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        let number = envelope.number;
+        let is_authentic = authentic(head, envelope.header_end(), bytes.len(), |bytes| {
+            keys.knows(number, bytes, tag)
+        });
+        (is_authentic == Some(true)).then_some(body.len())
+    }
+
+    fn on_data(&mut self, now: Time, packet: &mut Packet, outbox: &mut Outbox) {
+        let local = self.local(now);
+        let Half::Receives(receiving) = &mut self.half else { return };
+        // A sender that keeps to the window sends nothing beyond: what does would only fill memory.
+        if packet.seq >= receiving.next + self.rwnd {
+            self.counts.invalid += 1;
+            return;
+        }
+        self.counts.marked += u64::from(packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
+        let first = *receiving.first.get_or_insert(local);
+        if local.since(first) > receiving.length {
+            receiving.counted.get_or_insert(receiving.receiver.stats().unique);
+        }
+        if let Some((flow, observer)) = &mut self.observer {
+            observer.on_arrival(local, *flow, packet);
+        }
+        if receiving.receiver.on_data(local, packet) {
+            self.answer(local, packet, outbox);
+        }
+    }
+
+    /// An acknowledgment leaves.
+    fn answer(&mut self, local: Time, ack: &mut Packet, outbox: &mut Outbox) {
+        if let Half::Receives(receiving) = &mut self.half {
+            receiving.next = ack.seq;
+        }
+        ack.size = self.push_packet(ack, self.ack, outbox) as u32 + overhead(self.peer);
+        if let Some((flow, observer)) = &mut self.observer {
+            observer.on_answer(local, *flow, ack);
+        }
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &Packet) {
+        let local = self.local(now);
+        let Half::Sends(sending) = &mut self.half else { return };
+        // Nothing may be acknowledged that was never sent, or be sent in the future.
+        let high = sending.sender.sequences().high;
+        let is_sane = ack.seq <= high
+            && ack.trigger_seq < high
+            && (1..=sending.newest).contains(&ack.packet_seq)
+            && ack.timestamp <= local
+            && ack.sack_blocks().iter().all(|b| b.end <= high && b.end - b.start <= self.rwnd);
+        if !is_sane {
+            self.counts.invalid += 1;
+            return;
+        }
+        if self.observer.is_some() {
+            sending.sender.forget_report();
+        }
+        sending.sender.on_ack(local, ack);
+        if let Some((flow, observer)) = &mut self.observer {
+            observer.on_ack(local, *flow, ack, &sending.sender);
+        }
+    }
+
+    /// Appends a packet as a datagram of at least `length` bytes; returns its length.
+    fn push_packet(&mut self, packet: &Packet, length: usize, outbox: &mut Outbox) -> usize {
+        let mut head = [0; wire::MAX + SESSION_LEN];
+        // There is room for every packet, and neither half has a datagram.
+        let Some(at) = wire::encode(packet, &mut head) else { return 0 };
+        head[at..at + 8].copy_from_slice(&self.id.to_be_bytes());
+        head[at + 8..at + 16].copy_from_slice(&self.number.to_be_bytes());
+        let head = &head[..at + SESSION_LEN];
+        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        let (end, length) = (header_end(packet, at), length.max(head.len() + tag));
+        self.push(ecn_of(packet.flags), length, head, end, outbox);
+        length
+    }
+
+    /// Appends a datagram that is no packet.
+    pub(super) fn push_control(&mut self, kind: Kind, body: &[u8], outbox: &mut Outbox) {
+        let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
+        head.extend_from_slice(&kind.prefix());
+        head.extend_from_slice(&self.id.to_be_bytes());
+        head.extend_from_slice(&self.number.to_be_bytes());
+        head.extend_from_slice(body);
+        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        self.push(None, head.len() + tag, &head, 0, outbox);
+    }
+
+    /// Appends how this end is now.
+    pub(super) fn push_report(&mut self, now: Time, outbox: &mut Outbox) {
+        let sample = self.sample(now);
+        self.push_control(Kind::Report, &sample.encode(), outbox);
+    }
+
+    fn push(
+        &mut self,
+        ecn: Option<EcnCodepoint>,
+        length: usize,
+        head: &[u8],
+        header_end: usize,
+        outbox: &mut Outbox,
+    ) {
+        let (number, keys) = (self.number, &self.keys);
+        self.number += 1;
+        outbox.push(self.peer, ecn, length, |bytes| {
+            bytes[..head.len()].copy_from_slice(head);
+            if let Some(keys) = keys
+                && let Some(Some(made)) =
+                    authentic(head, header_end, length, |bytes| keys.tag(number, bytes))
+                && let Some(tag) = bytes.last_chunk_mut::<MAC_LEN>()
+            {
+                *tag = made;
+            }
+        });
+    }
+
+    /// Makes ready what may be sent now, into an empty outbox; true if there may be more. [`Connection::sent`] must follow.
+    pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
+        let local = self.local(now);
+        let Half::Sends(sending) = &mut self.half else { return false };
+        let mut leaving = std::mem::take(&mut sending.leaving);
+        leaving.clear();
+        let mut packet = Packet::default();
+        let burst = BURST.min((65_000 / self.datagram).max(1));
+        while leaving.len() < burst && self.number < MAX_NUMBER {
+            let Half::Sends(sending) = &mut self.half else { break };
+            if !sending.sender.poll_transmit(local, &mut packet) {
+                break;
+            }
+            sending.newest = sending.newest.max(packet.packet_seq);
+            // What was taken back comes before anything else.
+            sending.unsent = sending.unsent.saturating_sub(1);
+            self.push_packet(&packet, self.datagram, outbox);
+            leaving.push(packet.clone());
+        }
+        let more = leaving.len() == burst;
+        if let Half::Sends(sending) = &mut self.half {
+            sending.leaving = leaving;
+        }
+        more
+    }
+
+    /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent before anything else.
+    pub(super) fn sent(&mut self, now: Time, count: usize) {
+        let local = self.local(now);
+        let Half::Sends(sending) = &mut self.half else { return };
+        let Sending { sender, leaving, unsent, .. } = &mut **sending;
+        if let Some((flow, observer)) = &mut self.observer {
+            for packet in leaving.iter().take(count) {
+                observer.on_sent(local, *flow, packet, sender);
+            }
+            observer.on_settled(local, *flow, sender);
+        }
+        for packet in leaving.drain(..).skip(count) {
+            self.counts.given_back += 1;
+            *unsent += 1;
+            sender.unsent(&packet);
+        }
+    }
+
+    /// When [`Connection::on_timer`] must be called next.
+    pub(super) fn next_timer(&self) -> Time {
+        self.global(match &self.half {
+            Half::Sends(sending) => sending.sender.next_timer(),
+            Half::Receives(receiving) => receiving.receiver.next_timer(),
+        })
+    }
+
+    /// Lets timers that are due expire.
+    pub(super) fn on_timer(&mut self, now: Time, outbox: &mut Outbox) {
+        let local = self.local(now);
+        match &mut self.half {
+            Half::Sends(sending) => {
+                if sending.sender.next_timer() > local {
+                    return;
+                }
+                let of_recovery = sending.sender.recovery_timer() <= local;
+                if self.observer.is_some() {
+                    sending.sender.forget_report();
+                }
+                sending.sender.on_timer(local);
+                if let Some((flow, observer)) = &mut self.observer {
+                    observer.on_timer(local, *flow, of_recovery, &sending.sender);
+                }
+            }
+            Half::Receives(receiving) => {
+                let mut ack = Packet::default();
+                if receiving.receiver.next_timer() <= local
+                    && receiving.receiver.on_timer(local, &mut ack)
+                {
+                    self.answer(local, &mut ack, outbox);
+                }
+            }
+        }
+    }
+
+    pub(super) fn sends(&self) -> bool {
+        matches!(self.half, Half::Sends(_))
+    }
+
+    /// Has the sender delivered all that it had?
+    pub(super) fn is_done(&self) -> bool {
+        matches!(&self.half, Half::Sends(sending) if sending.sender.is_done())
+    }
+
+    pub(super) fn counts(&mut self, now: Time) -> Counts {
+        let local = self.local(now);
+        let mut counts = self.counts;
+        counts.seconds = local.as_secs_f64();
+        match &mut self.half {
+            Half::Sends(sending) => {
+                let stats = sending.sender.stats(local);
+                counts.sent = stats.sent - sending.unsent;
+                counts.retransmissions = stats.retransmissions;
+                counts.timeouts = stats.timeouts;
+                counts.rtt_samples = stats.rtt_samples;
+                counts.rtt_sum_s = stats.rtt_sum.as_secs_f64();
+                counts.cwnd_seconds = stats.cwnd_seconds.min(MAX_RWND as f64 * counts.seconds);
+                counts.loss_estimate = sending.sender.loss_rate().estimate();
+            }
+            Half::Receives(receiving) => {
+                let stats = receiving.receiver.stats();
+                let passed = local.since(receiving.first.unwrap_or(local));
+                counts.seconds = passed.min(receiving.length).as_secs_f64();
+                counts.unique = receiving.counted.unwrap_or(stats.unique);
+                counts.arrived = stats.unique + stats.duplicates;
+                counts.duplicates = stats.duplicates;
+            }
+        }
+        counts
+    }
+
+    pub(super) fn sample(&mut self, now: Time) -> Sample {
+        let local = self.local(now);
+        match &mut self.half {
+            Half::Sends(sending) => sending.sample(local),
+            Half::Receives(receiving) => {
+                Sample { delivered: receiving.receiver.stats().unique, ..receiving.told }
+            }
+        }
+    }
+}

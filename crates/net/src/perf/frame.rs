@@ -1,0 +1,522 @@
+//! The datagrams of a session as bytes: docs/perf-protocol.md has them byte by byte.
+//!
+//! Data and acknowledgments begin with a packet of [`windward_core::wire`], so that routers find the congestion header where they
+//! expect it; what belongs to the session follows. All other datagrams are of kinds that routers do not know, and let pass.
+
+use std::fmt;
+
+use windward_core::units::Duration;
+use windward_core::wire::{MAGIC, VERSION};
+
+use super::keys::{COOKIE_LEN, MAC_LEN, NONCE_LEN};
+use super::plan::{MAX_SECONDS, MAX_WORDS, Test};
+
+/// Bytes of a hello and of an open: all that the server answers them with is shorter.
+pub(super) const REQUEST_LEN: usize = 1200;
+/// Bytes of the connection and of the datagram's number.
+pub(super) const SESSION_LEN: usize = 16;
+/// The longest reason of a refusal, bytes.
+pub(super) const MAX_REASON_LEN: usize = 400;
+
+/// What a datagram is, by the low nibble of its third byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Data of a connection: a packet of the wire.
+    Data = 0,
+    /// An acknowledgment: a packet of the wire.
+    Ack = 1,
+    /// The client asks for a cookie.
+    Hello = 2,
+    /// The server gives it one, and remembers nothing.
+    Challenge = 3,
+    /// The client returns it, and says what it wants to measure.
+    Open = 4,
+    /// The server has made a connection.
+    Accept = 5,
+    /// The server has not, for this reason.
+    Refuse = 6,
+    /// The client has heard of its connection: data may flow.
+    Start = 7,
+    /// The client ends the test, with what it has counted.
+    End = 8,
+    /// What the server has counted.
+    Result = 9,
+    /// How the server's end is now.
+    Report = 10,
+}
+
+impl Kind {
+    /// The kind of a datagram of this version.
+    pub(super) fn of(bytes: &[u8]) -> Option<Kind> {
+        let [m0, m1, kind, ..] = *bytes else { return None };
+        if [m0, m1] != MAGIC || kind >> 4 != VERSION {
+            return None;
+        }
+        Some(match kind & 15 {
+            0 => Kind::Data,
+            1 => Kind::Ack,
+            2 => Kind::Hello,
+            3 => Kind::Challenge,
+            4 => Kind::Open,
+            5 => Kind::Accept,
+            6 => Kind::Refuse,
+            7 => Kind::Start,
+            8 => Kind::End,
+            9 => Kind::Result,
+            10 => Kind::Report,
+            _ => return None,
+        })
+    }
+
+    /// The first four bytes of a datagram of this kind that is no packet.
+    pub(super) fn prefix(self) -> [u8; 4] {
+        [MAGIC[0], MAGIC[1], VERSION << 4 | self as u8, 0]
+    }
+}
+
+/// Why the server made no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// It serves as many connections as it may.
+    Busy = 1,
+    /// The keys differ, or one side has none.
+    Key = 2,
+    /// It does not know the protocol, or cannot run the test.
+    Test = 3,
+    /// The cookie is too old, or was never given.
+    Cookie = 4,
+}
+
+impl Refusal {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Refusal::Busy, Refusal::Key, Refusal::Test, Refusal::Cookie]
+            .into_iter()
+            .find(|refusal| *refusal as u8 == byte)
+    }
+}
+
+/// What either side has counted of a connection; what it does not do, or does not know, is 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counts {
+    /// Of the sender of data: data packets sent, retransmissions included.
+    pub sent: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Expiries of the recovery timer.
+    pub timeouts: u64,
+    /// RTT samples.
+    pub rtt_samples: u64,
+    /// Their sum, seconds.
+    pub rtt_sum_s: f64,
+    /// Integral of cwnd over time, packets times seconds, at most that of the receiver window.
+    pub cwnd_seconds: f64,
+    /// Data packets that a full socket gave back and that were sent later, counted each time.
+    pub given_back: u64,
+    /// Share of the packets sent that was lost, as the sender estimates it.
+    pub loss_estimate: f64,
+    /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
+    pub unique: u64,
+    /// Packets that arrived, also again, and after that.
+    pub arrived: u64,
+    /// Packets that had arrived before.
+    pub duplicates: u64,
+    /// Data packets that arrived with CE (RFC 3168).
+    pub marked: u64,
+    /// Datagrams of the connection that were no such or forged.
+    pub invalid: u64,
+    /// Datagrams that had been received before, or came too late to tell.
+    pub replayed: u64,
+    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
+    pub seconds: f64,
+}
+
+impl Counts {
+    const WORDS: usize = 15;
+    /// Bytes of the counts in a datagram.
+    pub(super) const LEN: usize = 8 * Counts::WORDS;
+
+    /// The counts as bytes.
+    pub(super) fn encode(&self) -> [u8; Counts::LEN] {
+        write_words([
+            self.sent,
+            self.retransmissions,
+            self.timeouts,
+            self.rtt_samples,
+            self.rtt_sum_s.to_bits(),
+            self.cwnd_seconds.to_bits(),
+            self.given_back,
+            self.loss_estimate.to_bits(),
+            self.unique,
+            self.arrived,
+            self.duplicates,
+            self.marked,
+            self.invalid,
+            self.replayed,
+            self.seconds.to_bits(),
+        ])
+    }
+
+    /// Reads counts; real numbers must be finite and not negative.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Counts> {
+        let w: [u64; Counts::WORDS] = read_words(bytes)?;
+        Some(Counts {
+            sent: w[0],
+            retransmissions: w[1],
+            timeouts: w[2],
+            rtt_samples: w[3],
+            rtt_sum_s: real(w[4])?,
+            cwnd_seconds: real(w[5])?,
+            given_back: w[6],
+            loss_estimate: real(w[7])?,
+            unique: w[8],
+            arrived: w[9],
+            duplicates: w[10],
+            marked: w[11],
+            invalid: w[12],
+            replayed: w[13],
+            seconds: real(w[14])?,
+        })
+    }
+}
+
+/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sample {
+    /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
+    pub delivered: u64,
+    /// Data packets sent so far, retransmissions included.
+    pub sent: u64,
+    /// Data packets sent again so far.
+    pub retransmissions: u64,
+    /// Packets sent and not yet acknowledged or deemed lost.
+    pub in_flight: u64,
+    /// The congestion window, packets, as far as the receiver window lets it count.
+    pub cwnd: f64,
+    /// The slow start threshold, packets; infinite where there is none.
+    pub ssthresh: f64,
+    /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
+    pub srtt_s: f64,
+    /// RTT samples so far.
+    pub rtt_samples: u64,
+    /// Their sum, seconds, of exact times and not of ticks.
+    pub rtt_sum_s: f64,
+}
+
+impl Sample {
+    const WORDS: usize = 9;
+    /// Bytes of a sample in a datagram.
+    pub(super) const LEN: usize = 8 * Sample::WORDS;
+
+    pub(super) fn encode(&self) -> [u8; Sample::LEN] {
+        write_words([
+            self.delivered,
+            self.sent,
+            self.retransmissions,
+            self.in_flight,
+            self.cwnd.to_bits(),
+            self.ssthresh.to_bits(),
+            self.srtt_s.to_bits(),
+            self.rtt_samples,
+            self.rtt_sum_s.to_bits(),
+        ])
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Sample> {
+        let w: [u64; Sample::WORDS] = read_words(bytes)?;
+        let ssthresh = f64::from_bits(w[5]);
+        Some(Sample {
+            delivered: w[0],
+            sent: w[1],
+            retransmissions: w[2],
+            in_flight: w[3],
+            cwnd: real(w[4])?,
+            ssthresh: (ssthresh >= 0.0).then_some(ssthresh)?,
+            srtt_s: real(w[6])?,
+            rtt_samples: w[7],
+            rtt_sum_s: real(w[8])?,
+        })
+    }
+}
+
+fn write_words<const N: usize, const LEN: usize>(words: [u64; N]) -> [u8; LEN] {
+    debug_assert_eq!(8 * N, LEN);
+    let mut bytes = [0; LEN];
+    for (room, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *room = word.to_be_bytes();
+    }
+    bytes
+}
+
+fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let words: &[[u8; 8]; N] = words.try_into().ok()?;
+    Some(words.map(u64::from_be_bytes))
+}
+
+/// A real number that is finite and not negative.
+fn real(word: u64) -> Option<f64> {
+    Some(f64::from_bits(word)).filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+/// A datagram that belongs to no connection yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Greeting {
+    /// See [`Kind::Hello`].
+    Hello {
+        /// Chosen at random by the client for this connection.
+        client: [u8; NONCE_LEN],
+    },
+    /// See [`Kind::Challenge`].
+    Challenge {
+        /// As in the hello: what does not echo it is not for this client.
+        client: [u8; NONCE_LEN],
+        /// What the client must show.
+        cookie: [u8; COOKIE_LEN],
+    },
+    /// See [`Kind::Open`].
+    Open {
+        /// As in the hello.
+        client: [u8; NONCE_LEN],
+        /// As in the challenge.
+        cookie: [u8; COOKIE_LEN],
+        /// Does the client have a key?
+        keyed: bool,
+        /// What it wants.
+        test: Test,
+    },
+    /// See [`Kind::Accept`].
+    Accept {
+        /// As in the hello.
+        client: [u8; NONCE_LEN],
+        /// Chosen at random by the server for this connection.
+        server: [u8; NONCE_LEN],
+        /// The number of the connection, at random.
+        connection: u64,
+    },
+    /// See [`Kind::Refuse`].
+    Refuse {
+        /// As in the hello.
+        client: [u8; NONCE_LEN],
+        /// Why.
+        refusal: Refusal,
+        /// The same in words, UTF-8 without control characters.
+        reason: String,
+    },
+}
+
+/// Bytes that are no greeting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotAGreeting;
+
+impl fmt::Display for NotAGreeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the datagram is none that begins a connection")
+    }
+}
+
+impl std::error::Error for NotAGreeting {}
+
+impl Greeting {
+    fn kind(&self) -> Kind {
+        match self {
+            Greeting::Hello { .. } => Kind::Hello,
+            Greeting::Challenge { .. } => Kind::Challenge,
+            Greeting::Open { .. } => Kind::Open,
+            Greeting::Accept { .. } => Kind::Accept,
+            Greeting::Refuse { .. } => Kind::Refuse,
+        }
+    }
+
+    /// The greeting as bytes, with room for a MAC at the end where there is one: open and accept.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(REQUEST_LEN);
+        bytes.extend_from_slice(&self.kind().prefix());
+        match self {
+            Greeting::Hello { client } => {
+                bytes.extend_from_slice(client);
+                bytes.resize(REQUEST_LEN, 0);
+            }
+            Greeting::Challenge { client, cookie } => {
+                bytes.extend_from_slice(client);
+                bytes.extend_from_slice(cookie);
+            }
+            Greeting::Open { client, cookie, keyed, test } => {
+                bytes.extend_from_slice(client);
+                bytes.extend_from_slice(cookie);
+                let words = test.words();
+                let words = &words.as_bytes()[..words.len().min(MAX_WORDS)];
+                let flags = u8::from(test.reverse) | u8::from(*keyed) << 3;
+                bytes.extend_from_slice(&[flags, 0]);
+                bytes.extend_from_slice(&(words.len() as u16).to_be_bytes());
+                bytes.extend_from_slice(&test.seconds.to_be_bytes());
+                bytes.extend_from_slice(&test.packets.to_be_bytes());
+                let report = test.report.as_ps() / Duration::from_millis(1).as_ps();
+                let report = u32::try_from(report).unwrap_or(u32::MAX);
+                bytes.extend_from_slice(&report.to_be_bytes());
+                bytes.extend_from_slice(words);
+                bytes.resize(REQUEST_LEN, 0);
+            }
+            Greeting::Accept { client, server, connection } => {
+                bytes.extend_from_slice(client);
+                bytes.extend_from_slice(server);
+                bytes.extend_from_slice(&connection.to_be_bytes());
+                bytes.extend_from_slice(&[0; MAC_LEN]);
+            }
+            Greeting::Refuse { client, refusal, reason } => {
+                bytes.extend_from_slice(client);
+                bytes.push(*refusal as u8);
+                let is_end = |end: &usize| reason.is_char_boundary(*end);
+                let end = (0..=reason.len().min(MAX_REASON_LEN)).rfind(is_end).unwrap_or(0);
+                bytes.extend_from_slice(&reason.as_bytes()[..end]);
+            }
+        }
+        bytes
+    }
+
+    /// Reads a greeting. Its MAC, if it has one, is the last bytes and left to the caller.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are none, to the byte: each has one way to be written.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Greeting, NotAGreeting> {
+        Greeting::read(bytes).ok_or(NotAGreeting)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Greeting> {
+        let kind = Kind::of(bytes)?;
+        let (prefix, mut rest) = bytes.split_at_checked(4)?;
+        if prefix[3] != 0 {
+            return None;
+        }
+        let from = &mut rest;
+        let client = take(from)?;
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        let greeting = match kind {
+            Kind::Hello if bytes.len() == REQUEST_LEN && is_zero(from) => {
+                return Some(Greeting::Hello { client });
+            }
+            Kind::Challenge => Greeting::Challenge { client, cookie: take(from)? },
+            Kind::Open if bytes.len() == REQUEST_LEN => {
+                let cookie = take(from)?;
+                let [flags, 0] = take(from)? else { return None };
+                let length = usize::from(u16::from_be_bytes(take(from)?));
+                let mut test = Test {
+                    reverse: flags & 1 != 0,
+                    seconds: u32::from_be_bytes(take(from)?),
+                    packets: u64::from_be_bytes(take(from)?),
+                    report: Duration::from_millis(u32::from_be_bytes(take(from)?).into()),
+                    ..Test::of("")
+                };
+                if length > MAX_WORDS {
+                    return None;
+                }
+                let (words, padding) = from.split_at_checked(length)?;
+                test.read_words(std::str::from_utf8(words).ok()?)?;
+                let padding = padding.get(..padding.len().checked_sub(MAC_LEN)?)?;
+                let fits = (1..=MAX_SECONDS).contains(&test.seconds) && flags & !9 == 0;
+                if !fits || !is_zero(padding) {
+                    return None;
+                }
+                return Some(Greeting::Open { client, cookie, keyed: flags & 8 != 0, test });
+            }
+            Kind::Accept => {
+                let (server, connection) = (take(from)?, u64::from_be_bytes(take(from)?));
+                let _: [u8; MAC_LEN] = take(from)?;
+                Greeting::Accept { client, server, connection }
+            }
+            Kind::Refuse => {
+                let [refusal] = take(from)?;
+                let reason = std::str::from_utf8(from).ok()?;
+                if reason.len() > MAX_REASON_LEN || reason.chars().any(char::is_control) {
+                    return None;
+                }
+                let refusal = Refusal::from_byte(refusal)?;
+                return Some(Greeting::Refuse { client, refusal, reason: reason.to_owned() });
+            }
+            _ => return None,
+        };
+        from.is_empty().then_some(greeting)
+    }
+}
+
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn test() -> Test {
+        Test {
+            parameters: vec![("packet_size".to_owned(), "1228".to_owned())],
+            reverse: true,
+            packets: 1 << 40,
+            report: Duration::from_millis(100),
+            ..Test::of("lr-lmxtcp")
+        }
+    }
+
+    #[test]
+    fn greetings_are_read_as_they_were_written() {
+        let (client, server, cookie) = ([1; NONCE_LEN], [2; NONCE_LEN], [3; COOKIE_LEN]);
+        let refusal = Refusal::Key;
+        for greeting in [
+            Greeting::Hello { client },
+            Greeting::Challenge { client, cookie },
+            Greeting::Open { client, cookie, keyed: true, test: test() },
+            Greeting::Accept { client, server, connection: 7 },
+            Greeting::Refuse { client, refusal, reason: "another key".to_owned() },
+        ] {
+            let bytes = greeting.encode();
+            assert!(bytes.len() <= REQUEST_LEN);
+            assert_eq!(Greeting::decode(&bytes), Ok(greeting));
+            assert!((0..bytes.len()).all(|end| {
+                // A reason may end anywhere, and is the only thing that may.
+                let end = Greeting::decode(&bytes[..end]);
+                end.is_err() || matches!(end, Ok(Greeting::Refuse { .. }))
+            }));
+        }
+    }
+
+    #[test]
+    fn counts_are_read_as_they_were_written() {
+        let counts = Counts { sent: 7, rtt_sum_s: 0.25, seconds: 1.5, ..Counts::default() };
+        assert_eq!(Counts::decode(&counts.encode()), Some(counts));
+        let nan = Counts { seconds: f64::NAN, ..counts };
+        assert_eq!(Counts::decode(&nan.encode()), None);
+        let sample = Sample { sent: 9, ssthresh: f64::INFINITY, cwnd: 2.5, ..Sample::default() };
+        assert_eq!(Sample::decode(&sample.encode()), Some(sample));
+        assert_eq!(Sample::decode(&counts.encode()), None);
+        let nan = Sample { ssthresh: f64::NAN, ..sample };
+        assert_eq!(Sample::decode(&nan.encode()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_the_same(mut bytes in proptest::collection::vec(any::<u8>(), 0..1300), kind in 0u8..12, plain in any::<bool>()) {
+            if plain && bytes.len() > 4 {
+                let tail = bytes.len().min(80);
+                bytes[..4].copy_from_slice(&[b'W', b'D', VERSION << 4 | kind, 0]);
+                bytes[tail..].fill(0);
+                if bytes.len() > 1000 { bytes.resize(REQUEST_LEN, 0); }
+            }
+            if let Ok(greeting) = Greeting::decode(&bytes) {
+                let mut again = greeting.encode();
+                // The MAC is the caller's.
+                if matches!(greeting, Greeting::Open { .. } | Greeting::Accept { .. }) {
+                    let at = again.len() - MAC_LEN;
+                    again[at..].copy_from_slice(&bytes[at..]);
+                }
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Measurements between two hosts, as iperf3 does them for TCP: the sender and the receiver of [`windward_core`], with any protocol,
+//! over UDP.
+//!
+//! The [server](serve) answers the [client](run) only once that has shown, by returning a cookie, that it receives what is sent
+//! to its address; until then every answer is shorter than its question. A connection has one direction of data, so that
+//! flows in parallel are connections in parallel. Each end drives its endpoint by the monotonic clock: what the sender gives out
+//! and the socket does not take goes back to the sender, which gives it out again before anything else.
+//!
+//! With a [pre-shared key](Psk) every datagram is authentic, and none counts twice. docs/perf-protocol.md has the format.
+//!
+//! ```
+//! use std::net::Ipv4Addr;
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//! use windward_net::perf::{ClientConfig, Server, ServerConfig, Test, run, serve};
+//!
+//! static STOP: AtomicBool = AtomicBool::new(false);
+//! let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), ServerConfig::default())?;
+//! let address = server.local_addr()?;
+//! let serving = std::thread::spawn(|| serve(server, &STOP, |_| {}));
+//!
+//! let test = Test { packets: 100, ..Test::of("cubic") };
+//! let outcome = run(address, &ClientConfig::new(test), &AtomicBool::new(false), |_| {})?;
+//! assert_eq!(outcome.flows[0].receiver.unique, 100);
+//!
+//! STOP.store(true, Ordering::Relaxed);
+//! serving.join().expect("it ends")?;
+//! # Ok::<(), windward_net::perf::Error>(())
+//! ```
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use windward_core::units::Duration;
+
+mod client;
+mod connection;
+mod frame;
+mod keys;
+mod plan;
+mod server;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, Progress, Watch, run};
+pub use frame::{Counts, Refusal, Sample};
+pub use keys::{MIN_KEY_LEN, NoRandomness, Psk};
+pub use plan::{
+    DATAGRAM, GROUPS, MAX_RWND, MAX_SECONDS, MAX_WORDS, MIN_REPORT, Plan, Test, overhead,
+};
+pub use server::{Event, Server, ServerConfig, Totals, serve};
+
+/// The port of the server where none is named.
+pub const PORT: u16 = 9743;
+/// The most connections in parallel of one client, in each direction.
+pub const MAX_FLOWS: usize = 128;
+/// How long a silent peer is waited for: longer than a process is likely to be stopped.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Why there is no measurement.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the system failed, while doing this.
+    Io {
+        /// As `bind to 127.0.0.1:9743`.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system has no random bytes.
+    NoRandomness,
+    /// Nothing listens there: the host says so (ICMP port unreachable).
+    NothingListens(SocketAddr),
+    /// No answer came.
+    NoAnswer(SocketAddr),
+    /// The server was there and has fallen silent.
+    Silent(SocketAddr),
+    /// The server refused.
+    Refused {
+        /// Why, for programs.
+        refusal: Refusal,
+        /// Why, in its words.
+        reason: String,
+    },
+    /// The protocol or a parameter is impossible, in words.
+    Test(String),
+    /// Datagrams of that many bytes do not pass the interface.
+    TooLarge {
+        /// Bytes of UDP payload.
+        datagram: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { doing: doing.into(), source }
+    }
+}
+
+impl From<NoRandomness> for Error {
+    fn from(_: NoRandomness) -> Self {
+        Error::NoRandomness
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Error::NoRandomness => NoRandomness.fmt(f),
+            Error::NothingListens(server) => write!(
+                f,
+                "nothing listens at {server}: start `windward perf server` there, or name its --port"
+            ),
+            Error::NoAnswer(server) => write!(
+                f,
+                "no answer from {server}: does `windward perf server` run there, and does UDP pass?"
+            ),
+            Error::Silent(server) => {
+                write!(
+                    f,
+                    "{server} has sent nothing for {PATIENCE}: the server or the path is down"
+                )
+            }
+            Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),
+            Error::Test(wrong) => f.write_str(wrong),
+            Error::TooLarge { datagram } => write!(
+                f,
+                "datagrams of {datagram} bytes do not fit into the interface's MTU: choose a smaller packet_size"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

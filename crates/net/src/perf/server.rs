@@ -1,0 +1,526 @@
+//! The server: many connections, one thread, one socket.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quinn_udp::EcnCodepoint;
+use windward_core::units::{Duration, Time};
+
+use super::connection::{Connection, Envelope, Received};
+use super::frame::{Counts, Greeting, Kind, Refusal};
+use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
+use super::plan::{MIN_REPORT, Test};
+use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
+use super::{Error, PATIENCE};
+use crate::clock::{Clock as _, Monotonic};
+
+/// How long a connection that was opened may take to start.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the counts of a connection that has ended are kept, for a client that did not get them.
+const LINGER: Duration = Duration::from_secs(3);
+/// How much longer than it said a test may last.
+const GRACE: Duration = Duration::from_secs(30);
+/// System calls that receive, before anything else has its turn.
+const RECEIVES: usize = 8;
+/// How often the server looks whether it should stop.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a server allows.
+#[derive(Debug)]
+pub struct ServerConfig {
+    /// The most connections at once.
+    pub max_connections: usize,
+    /// The most of them with one IPv4 address or one /64 of IPv6.
+    pub max_per_address: usize,
+    /// If there is one, only clients that have it are served.
+    pub psk: Option<Psk>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        ServerConfig { max_connections: 512, max_per_address: 256, psk: None }
+    }
+}
+
+/// What happens to the connections of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A client has one, for this test.
+    Opened {
+        /// Its address.
+        peer: SocketAddr,
+        /// What it measures.
+        test: Test,
+    },
+    /// It has ended, as it should.
+    Ended {
+        /// Its address.
+        peer: SocketAddr,
+        /// What it measured.
+        test: Test,
+        /// What the server has counted.
+        server: Box<Counts>,
+        /// What the client has.
+        client: Box<Counts>,
+    },
+    /// It has fallen silent, or lasted longer than it said.
+    Lost {
+        /// Its address.
+        peer: SocketAddr,
+    },
+}
+
+/// What a server has counted of datagrams that no connection accounts for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Datagrams that are none of the protocol, or of no connection.
+    pub strange: u64,
+    /// Cookies given.
+    pub challenges: u64,
+    /// Connections refused.
+    pub refusals: u64,
+    /// Connections made.
+    pub accepted: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    /// The client does not know of it yet, as far as is known.
+    Opened,
+    Running,
+    Ended(Counts),
+}
+
+#[derive(Debug)]
+struct Session {
+    connection: Connection,
+    test: Test,
+    client: [u8; NONCE_LEN],
+    accept: Vec<u8>,
+    state: State,
+    since: Time,
+    /// May it have something to send?
+    ready: bool,
+    /// When the client is told how this end is.
+    report: Time,
+}
+
+impl Session {
+    /// When it is given up, unless something happens before.
+    fn end(&self) -> Time {
+        match self.state {
+            State::Opened => self.since + START_PATIENCE,
+            State::Ended(_) => self.since + LINGER,
+            State::Running => {
+                let longest = Duration::from_secs(u64::from(self.test.seconds)) + GRACE;
+                (self.since + longest).min(self.connection.heard + PATIENCE)
+            }
+        }
+    }
+}
+
+/// Whom an address counts for.
+fn party(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),
+        ip => ip,
+    }
+}
+
+/// An address has a connection less.
+fn leave(per_party: &mut HashMap<IpAddr, usize>, peer: SocketAddr) {
+    if let Entry::Occupied(mut count) = per_party.entry(party(peer)) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
+}
+
+/// Can anybody be at this address? An answer to others would be an error or worse.
+fn is_host(address: SocketAddr) -> bool {
+    let ip = address.ip().to_canonical();
+    let is_broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    address.port() != 0 && !ip.is_multicast() && !ip.is_unspecified() && !is_broadcast
+}
+
+/// All that a server does but for its socket: datagrams in, datagrams out, time as an argument.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    config: ServerConfig,
+    cookies: Cookies,
+    sessions: HashMap<u64, Session>,
+    /// Which connection an opening made: it may come again.
+    opened: HashMap<(SocketAddr, [u8; NONCE_LEN]), u64>,
+    /// How many connections each address has that have not ended.
+    per_party: HashMap<IpAddr, usize>,
+    events: Vec<Event>,
+    totals: Totals,
+}
+
+impl Sessions {
+    pub(super) fn new(config: ServerConfig) -> Result<Self, NoRandomness> {
+        Ok(Sessions {
+            config,
+            cookies: Cookies::new()?,
+            sessions: HashMap::new(),
+            opened: HashMap::new(),
+            per_party: HashMap::new(),
+            events: Vec::new(),
+            totals: Totals::default(),
+        })
+    }
+
+    /// A datagram arrived.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        bytes: &[u8],
+        outbox: &mut Outbox,
+    ) {
+        if is_host(from) {
+            match Kind::of(bytes) {
+                Some(Kind::Hello | Kind::Open) => {
+                    if let Ok(greeting) = Greeting::decode(bytes) {
+                        return self.greet(now, from, greeting, bytes, outbox);
+                    }
+                }
+                Some(Kind::Data | Kind::Ack | Kind::Start | Kind::End) => {
+                    if let Some(envelope) = Envelope::read(bytes)
+                        && let Some(session) = self.sessions.get_mut(&envelope.connection)
+                    {
+                        let event = session.receive(now, from, ecn, envelope, bytes, outbox);
+                        if matches!(event, Some(Event::Ended { .. })) {
+                            leave(&mut self.per_party, from);
+                        }
+                        self.events.extend(event);
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.totals.strange += 1;
+    }
+
+    fn greet(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        greeting: Greeting,
+        bytes: &[u8],
+        outbox: &mut Outbox,
+    ) {
+        let (client, answer) = match greeting {
+            Greeting::Hello { client } => {
+                self.totals.challenges += 1;
+                let cookie = self.cookies.make(now, from, &client);
+                return push(from, &Greeting::Challenge { client, cookie }.encode(), outbox);
+            }
+            Greeting::Open { client, cookie, keyed, test } => {
+                let is_known = self.cookies.knows(now, from, &client, &cookie);
+                (client, self.open(now, from, (client, is_known, keyed), test, bytes))
+            }
+            _ => return,
+        };
+        match answer {
+            Ok(accept) => push(from, &accept, outbox),
+            Err((refusal, reason)) => {
+                self.totals.refusals += 1;
+                // Others' words may be in it.
+                let reason = reason.replace(char::is_control, " ");
+                push(from, &Greeting::Refuse { client, refusal, reason }.encode(), outbox);
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        (client, has_cookie, keyed): ([u8; NONCE_LEN], bool, bool),
+        test: Test,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, (Refusal, String)> {
+        let refuse = |refusal, reason: &str| Err((refusal, reason.to_owned()));
+        if !has_cookie {
+            return refuse(Refusal::Cookie, "the cookie is not, or no longer, good");
+        }
+        match &self.config.psk {
+            None if keyed => {
+                return refuse(Refusal::Key, "it has no key: leave out --psk, or give it one");
+            }
+            Some(_) if !keyed => return refuse(Refusal::Key, "it wants a key: give --psk"),
+            Some(psk) if !psk.knows_greeting(bytes) => {
+                return refuse(Refusal::Key, "it has another key: --psk must be the same file");
+            }
+            _ => {}
+        }
+        if let Some(session) = self.opened.get(&(from, client)).and_then(|id| self.sessions.get(id))
+        {
+            return Ok(session.accept.clone());
+        }
+        let of_party = self.per_party.get(&party(from)).copied().unwrap_or(0);
+        if self.sessions.len() >= self.config.max_connections {
+            self.forget_one_that_has_ended();
+        }
+        if self.sessions.len() >= self.config.max_connections
+            || of_party >= self.config.max_per_address
+        {
+            return refuse(Refusal::Busy, "it has as many connections as it may: try again later");
+        }
+        let plan = test.plan().map_err(|reason| (Refusal::Test, reason))?;
+        let no_randomness = |_| (Refusal::Busy, "it has no random bytes".to_owned());
+        let server = random::<NONCE_LEN>().map_err(no_randomness)?;
+        let id = u64::from_be_bytes(random().map_err(no_randomness)?);
+        if self.sessions.contains_key(&id) {
+            return refuse(Refusal::Busy, "its lots fell together: try again");
+        }
+        let mut accept = Greeting::Accept { client, server, connection: id }.encode();
+        let psk = self.config.psk.as_ref();
+        if let Some(psk) = psk {
+            psk.seal_greeting(&mut accept);
+        }
+        let keys = psk.map(|psk| SessionKeys::new(psk, &client, &server, true));
+        let connection = Connection::new(now, (id, from, keys), &plan, &test, test.reverse)
+            .map_err(|reason| (Refusal::Test, reason))?;
+        self.totals.accepted += 1;
+        self.events.push(Event::Opened { peer: from, test: test.clone() });
+        self.opened.insert((from, client), id);
+        *self.per_party.entry(party(from)).or_default() += 1;
+        let session = Session {
+            connection,
+            test,
+            client,
+            accept: accept.clone(),
+            state: State::Opened,
+            since: now,
+            ready: false,
+            report: Time::NEVER,
+        };
+        self.sessions.insert(id, session);
+        Ok(accept)
+    }
+
+    /// What has ended makes room before its time.
+    fn forget_one_that_has_ended(&mut self) {
+        let ended = |session: &Session| matches!(session.state, State::Ended(_));
+        let oldest = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| ended(session))
+            .min_by_key(|(_, session)| session.since)
+            .map(|(id, _)| *id);
+        if let Some(session) = oldest.and_then(|id| self.sessions.remove(&id)) {
+            self.opened.remove(&(session.connection.peer, session.client));
+        }
+    }
+
+    /// Timers that are due, and connections that are to be given up.
+    pub(super) fn on_timer(&mut self, now: Time, outbox: &mut Outbox) {
+        let Sessions { sessions, opened, per_party, events, .. } = self;
+        sessions.retain(|_, session| {
+            if session.state == State::Running && session.connection.next_timer() <= now {
+                session.connection.on_timer(now, outbox);
+                session.ready = session.connection.sends();
+            }
+            if session.state == State::Running && session.report <= now {
+                session.connection.push_report(now, outbox);
+                session.report = now + session.test.report.max(MIN_REPORT);
+            }
+            let stays = now < session.end();
+            if !stays {
+                let peer = session.connection.peer;
+                if !matches!(session.state, State::Ended(_)) {
+                    events.push(Event::Lost { peer });
+                    leave(per_party, peer);
+                }
+                opened.remove(&(peer, session.client));
+            }
+            stays
+        });
+    }
+
+    /// When [`Sessions::on_timer`] must be called next.
+    pub(super) fn next_timer(&self) -> Time {
+        let of = |session: &Session| match session.state {
+            State::Running => {
+                session.connection.next_timer().min(session.end()).min(session.report)
+            }
+            _ => session.end(),
+        };
+        self.sessions.values().map(of).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Connections that may have something to send.
+    fn ready(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.sessions.values_mut().filter(|session| session.ready)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        debug_assert_eq!(self.sessions.len(), self.opened.len());
+        let ended = |session: &&Session| matches!(session.state, State::Ended(_));
+        let ended = self.sessions.values().filter(ended).count();
+        debug_assert_eq!(self.sessions.len() - ended, self.per_party.values().sum::<usize>());
+        self.sessions.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_something_to_send(&mut self) -> bool {
+        self.ready().next().is_some()
+    }
+
+    #[cfg(test)]
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+impl Session {
+    fn receive(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        envelope: Envelope,
+        bytes: &[u8],
+        outbox: &mut Outbox,
+    ) -> Option<Event> {
+        if matches!(self.state, State::Ended(_)) && envelope.kind != Kind::End {
+            return None;
+        }
+        let received = self.connection.receive(now, from, ecn, envelope, bytes, outbox);
+        if received == Received::Nothing {
+            return None;
+        }
+        if self.state == State::Opened {
+            // It knows the connection's number, which only the acceptance told.
+            self.state = State::Running;
+            self.since = now;
+            if self.connection.sends() {
+                self.connection.restart(now);
+                if !self.test.report.is_zero() {
+                    self.report = now + self.test.report.max(MIN_REPORT);
+                }
+            }
+        }
+        self.ready |= self.connection.sends();
+        let Received::Control(Kind::End, Some(client)) = received else { return None };
+        let (server, event) = match self.state {
+            State::Ended(server) => (server, None),
+            _ => {
+                let server = self.connection.counts(now);
+                self.state = State::Ended(server);
+                self.since = now;
+                self.ready = false;
+                let (peer, test) = (self.connection.peer, self.test.clone());
+                (server, Some(Event::Ended { peer, test, server: Box::new(server), client }))
+            }
+        };
+        self.connection.push_control(Kind::Result, &server.encode(), outbox);
+        event
+    }
+}
+
+fn push(to: SocketAddr, bytes: &[u8], outbox: &mut Outbox) {
+    outbox.push(to, None, bytes.len(), |room| room.copy_from_slice(bytes));
+}
+
+/// A server with its socket.
+#[derive(Debug)]
+pub struct Server {
+    socket: Socket,
+    sessions: Sessions,
+}
+
+impl Server {
+    /// A server that listens at an address.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot, because somebody else does, or may not.
+    pub fn bind(address: SocketAddr, config: ServerConfig) -> Result<Self, Error> {
+        let bind = || Socket::new(UdpSocket::bind(address)?);
+        let socket = bind().map_err(Error::io(format!("listen at {address}")))?;
+        Ok(Server { socket, sessions: Sessions::new(config)? })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not say.
+    pub fn local_addr(&self) -> Result<SocketAddr, Error> {
+        self.socket.local_addr().map_err(Error::io("ask for the address of a socket"))
+    }
+}
+
+/// Serves until `stop` is set, and tells of connections.
+///
+/// # Errors
+///
+/// If the socket fails for good.
+pub fn serve(
+    server: Server,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(Event),
+) -> Result<Totals, Error> {
+    let Server { socket, mut sessions } = server;
+    be_punctual();
+    let clock = Monotonic::start();
+    let (mut inbox, mut answers, mut data) = (Inbox::new(), Outbox::default(), Outbox::default());
+    let (mut blocked, mut retry) = (false, Time::ZERO);
+    let mut busy = false;
+    while !stop.load(Ordering::Relaxed) {
+        let now = clock.now();
+        let obstructed = blocked || retry > now;
+        let time = match busy && !obstructed {
+            true => Duration::ZERO,
+            false if retry > now => until(now, sessions.next_timer().min(retry), TICK),
+            false => until(now, sessions.next_timer(), TICK),
+        };
+        wait([(&socket, blocked)], time).map_err(Error::io("wait for datagrams"))?;
+        for _ in 0..RECEIVES {
+            let now = clock.now();
+            let each = |from, ecn, bytes: &[u8]| {
+                sessions.receive(now, from, ecn, bytes, &mut answers);
+            };
+            // Errors that ICMP brought concern some peer, and not the server.
+            if !socket.receive(&mut inbox, each).unwrap_or(true) {
+                break;
+            }
+            socket.flush(&mut answers);
+            answers.bound();
+        }
+        let now = clock.now();
+        sessions.on_timer(now, &mut answers);
+        blocked = matches!(socket.flush(&mut answers), Some(Obstacle::Full));
+        busy = false;
+        if now >= retry && !blocked {
+            for session in sessions.ready() {
+                session.ready = session.connection.transmit(now, &mut data);
+                let count = data.len();
+                let obstacle = socket.flush(&mut data);
+                session.connection.sent(now, count - data.len());
+                session.ready |= !data.is_empty();
+                busy |= session.ready;
+                data.clear();
+                match obstacle {
+                    Some(Obstacle::Full) => blocked = true,
+                    Some(Obstacle::NoBuffers) => retry = now + Duration::from_millis(1),
+                    Some(Obstacle::Error(_)) | None => continue,
+                }
+                break;
+            }
+        } else {
+            busy = sessions.ready().next().is_some();
+        }
+        sessions.events.drain(..).for_each(&mut tell);
+    }
+    Ok(sessions.totals)
+}

@@ -1,0 +1,359 @@
+//! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of their IP headers.
+//!
+//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are those of `quinn-udp`; sendmmsg is for what
+//! cannot be segmented.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::num::NonZeroU64;
+
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg, sockopt};
+use windward_core::packet::Flags;
+use windward_core::units::{Duration, Time};
+
+/// Bytes asked of the kernel for either direction of a socket: what arrives at 10 Gbit/s in 6 ms.
+const BUFFER: usize = 8 << 20;
+/// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and UDP.
+const MAX_RUN: usize = 65_535 - 48;
+
+/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200 section 5: 1280 bytes). One that did
+/// not would make the kernel refuse the call (EINVAL), and `quinn-udp` give up GSO and ECN for all that the socket sends.
+const MAX_SEGMENT: usize = 1280 - 48;
+/// The most bytes of answers that wait for a socket.
+const MAX_WAITING: usize = 4 << 20;
+
+/// Datagrams to be sent, in order. Those that are alike lie in a run, which goes with one system call.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    runs: Vec<Run>,
+    datagrams: usize,
+}
+
+#[derive(Debug)]
+struct Run {
+    to: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    start: usize,
+    end: usize,
+    segment: usize,
+}
+
+/// Why a socket did not take a datagram.
+#[derive(Debug)]
+pub(super) enum Obstacle {
+    /// Its buffer is full (EAGAIN): it will be writable again.
+    Full,
+    /// The queue of the interface is (ENOBUFS), which nothing announces the end of.
+    NoBuffers,
+    /// Anything else.
+    Error(io::Error),
+}
+
+impl Outbox {
+    /// Adds a datagram of `length` bytes, which `write` fills in: they are zero before.
+    pub(super) fn push(
+        &mut self,
+        to: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        length: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, 0);
+        write(&mut self.bytes[start..]);
+        let end = self.bytes.len();
+        self.datagrams += 1;
+        match self.runs.last_mut() {
+            Some(run)
+                if run.to == to
+                    && run.ecn == ecn
+                    && run.segment == length
+                    && end - run.start <= MAX_RUN =>
+            {
+                run.end = end;
+            }
+            _ => self.runs.push(Run { to, ecn, start, end, segment: length }),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.datagrams == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.datagrams
+    }
+
+    /// Too much waits for a socket that takes nothing: what is there is given up.
+    pub(super) fn bound(&mut self) {
+        if self.bytes.len() > MAX_WAITING {
+            self.clear();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        let of = |run: &Run| self.bytes[run.start..run.end].chunks(run.segment);
+        self.runs.iter().flat_map(move |run| of(run).map(|bytes| (run.to, bytes)))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.runs.clear();
+        self.datagrams = 0;
+    }
+}
+
+/// One end of the path.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl Socket {
+    /// Takes the socket over, which does not block from now on.
+    pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        // Larger than the system's limit only for whoever may; what is given is what there is.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
+            let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
+        }
+        if sockopt::set_socket_send_buffer_size_force(&socket, BUFFER).is_err() {
+            let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
+        }
+        Ok(Socket { socket, state })
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends what is there, in order, and takes out of the outbox what the socket took. What it refuses for good is taken out too,
+    /// as if the network had lost it; what it cannot take now is left.
+    pub(super) fn flush(&self, outbox: &mut Outbox) -> Option<Obstacle> {
+        let mut refused = None;
+        let mut done = 0;
+        'runs: for run in &mut outbox.runs {
+            while run.start < run.end {
+                // Asked each time: the kernel may turn out to have no GSO.
+                let segments = match run.segment <= MAX_SEGMENT {
+                    true => self.state.max_gso_segments().max(1),
+                    false => 1,
+                };
+                if segments == 1 && run.ecn.is_none() && run.end - run.start > run.segment {
+                    match self.send_many(run.to, &outbox.bytes[run.start..run.end], run.segment) {
+                        Ok(count) if count > 0 => {
+                            outbox.datagrams -= count;
+                            run.start += count * run.segment;
+                            continue;
+                        }
+                        // What stands in the way of the first, it will hear alone.
+                        _ => {}
+                    }
+                }
+                let end = run.end.min(run.start + segments * run.segment);
+                let datagrams = (end - run.start) / run.segment;
+                let transmit = Transmit {
+                    destination: run.to,
+                    ecn: run.ecn,
+                    contents: &outbox.bytes[run.start..end],
+                    segment_size: (datagrams > 1).then_some(run.segment),
+                    src_ip: None,
+                };
+                match self.state.try_send((&self.socket).into(), &transmit) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        refused = Some(Obstacle::Full);
+                        break 'runs;
+                    }
+                    Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {
+                        refused = Some(Obstacle::NoBuffers);
+                        break 'runs;
+                    }
+                    // As soon as it is known that there is no GSO they go one by one.
+                    Err(_) if datagrams > 1 && self.state.max_gso_segments() == 1 => continue,
+                    Err(error) => refused = Some(Obstacle::Error(error)),
+                }
+                outbox.datagrams -= datagrams;
+                run.start = end;
+            }
+            done += 1;
+        }
+        outbox.runs.drain(..done);
+        if outbox.runs.is_empty() {
+            outbox.clear();
+        }
+        refused
+    }
+
+    /// Sends datagrams of one size, which have no ECN bits; how many the socket took of them.
+    fn send_many(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<usize> {
+        let to = SocketAddrAny::from(to);
+        let parts: Vec<[IoSlice<'_>; 1]> =
+            bytes.chunks(segment).map(|datagram| [IoSlice::new(datagram)]).collect();
+        let mut controls: Vec<_> = parts.iter().map(|_| SendAncillaryBuffer::default()).collect();
+        let each = parts.iter().zip(&mut controls);
+        let mut messages: Vec<_> =
+            each.map(|(part, control)| MMsgHdr::new_with_addr(&to, part, control)).collect();
+        Ok(sendmmsg(&self.socket, &mut messages, SendFlags::empty())?)
+    }
+
+    /// What has arrived, datagram by datagram; false if there was nothing.
+    pub(super) fn receive(
+        &self,
+        inbox: &mut Inbox,
+        mut each: impl FnMut(SocketAddr, Option<EcnCodepoint>, &[u8]),
+    ) -> io::Result<bool> {
+        let Inbox { bytes, metas } = inbox;
+        let count = {
+            let mut slices = bytes.chunks_exact_mut(Inbox::SLOT).map(IoSliceMut::new);
+            let mut slices: [IoSliceMut<'_>; Inbox::SLOTS] =
+                std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+            match self.state.recv((&self.socket).into(), &mut slices, metas) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        };
+        for (slot, meta) in bytes.chunks_exact(Inbox::SLOT).zip(metas).take(count) {
+            let stride = meta.stride.max(1);
+            for datagram in slot[..meta.len.min(Inbox::SLOT)].chunks(stride) {
+                each(meta.addr, meta.ecn, datagram);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Room for what arrives by one system call.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; Inbox::SLOTS],
+}
+
+impl Inbox {
+    /// Bytes of one buffer, which may hold many datagrams by GRO.
+    const SLOT: usize = 1 << 16;
+    /// Buffers by one call.
+    const SLOTS: usize = 8;
+
+    pub(super) fn new() -> Self {
+        Inbox {
+            bytes: vec![0; Inbox::SLOT * Inbox::SLOTS],
+            metas: [RecvMeta::default(); Inbox::SLOTS],
+        }
+    }
+}
+
+/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so much time has passed.
+pub(super) fn wait<'a>(
+    sockets: impl IntoIterator<Item = (&'a Socket, bool)>,
+    time: Duration,
+) -> io::Result<()> {
+    let events = |blocked| if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+    let mut fds: Vec<PollFd<'_>> = sockets
+        .into_iter()
+        .map(|(socket, blocked)| PollFd::new(&socket.socket, events(blocked)))
+        .collect();
+    let ns = time.as_nanos();
+    let timeout = Timespec {
+        tv_sec: (ns / 1_000_000_000).try_into().unwrap_or(1),
+        tv_nsec: (ns % 1_000_000_000).try_into().unwrap_or(0),
+    };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Timers of this thread fire when they are due, and not up to 50 microseconds later as by default.
+pub(super) fn be_punctual() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// The bits of the IP header that the flags of a packet ask for.
+pub(super) fn ecn_of(flags: Flags) -> Option<EcnCodepoint> {
+    if flags.contains(Flags::L4S) {
+        Some(EcnCodepoint::Ect1)
+    } else if flags.contains(Flags::ECN_CAPABLE) {
+        Some(EcnCodepoint::Ect0)
+    } else {
+        None
+    }
+}
+
+/// The flags that the bits of the IP header mean.
+pub(super) fn flags_of(ecn: Option<EcnCodepoint>) -> Flags {
+    match ecn {
+        None => Flags::NONE,
+        Some(EcnCodepoint::Ect0) => Flags::ECN_CAPABLE,
+        Some(EcnCodepoint::Ect1) => Flags::ECN_CAPABLE.with(Flags::L4S),
+        Some(EcnCodepoint::Ce) => Flags::ECN_CAPABLE.with(Flags::CONGESTION_EXPERIENCED),
+    }
+}
+
+/// The time from now to then, at most a while.
+pub(super) fn until(now: Time, then: Time, most: Duration) -> Duration {
+    then.since(now).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    /// Sends datagrams that differ in size and ECN bits by one flush, and compares what arrives.
+    fn send(from: SocketAddr, to: SocketAddr, is_mapped: bool) {
+        let socket = |at| Socket::new(UdpSocket::bind(at).expect("a port")).expect("a socket");
+        let (from, to) = (socket(from), socket(to));
+        let mut address = to.local_addr().expect("an address");
+        if is_mapped {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        let mut sent = Vec::new();
+        let mut outbox = Outbox::default();
+        // By GSO, by sendmmsg, one by one.
+        for (length, ecn) in [
+            (1200, None),
+            (1200, Some(EcnCodepoint::Ect0)),
+            (2000, None),
+            (2000, Some(EcnCodepoint::Ect1)),
+            (56, Some(EcnCodepoint::Ce)),
+        ] {
+            for number in 0..20 {
+                outbox.push(address, ecn, length, |bytes| bytes.fill(number));
+                sent.push((ecn, vec![number; length]));
+            }
+        }
+        assert_eq!(outbox.len(), 100);
+        assert!(from.flush(&mut outbox).is_none());
+        assert!(outbox.is_empty());
+        let (mut inbox, mut received) = (Inbox::new(), Vec::new());
+        let mut each = |_, ecn, bytes: &[u8]| received.push((ecn, bytes.to_vec()));
+        while to.receive(&mut inbox, &mut each).expect("datagrams") {}
+        assert_eq!(received.len(), sent.len());
+        for (number, (received, sent)) in received.iter().zip(&sent).enumerate() {
+            let (length, first) = (received.1.len(), received.1[0]);
+            assert!(received == sent, "datagram {number}: {:?}, {length}, {first}", received.0);
+        }
+    }
+
+    #[test]
+    fn datagrams_of_all_sizes_and_marks_arrive_whole_and_in_order() {
+        let loopback: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
+        send(loopback, loopback, false);
+        // A host may be without IPv6.
+        let (six, any) = ((Ipv6Addr::LOCALHOST, 0).into(), (Ipv6Addr::UNSPECIFIED, 0).into());
+        if UdpSocket::bind::<SocketAddr>(six).is_ok() {
+            send(six, six, false);
+            send(loopback, any, true);
+        }
+    }
+}
