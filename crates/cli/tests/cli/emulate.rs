@@ -150,13 +150,18 @@ fn address(host: &str, port: u16) -> SocketAddr {
     (host, port).to_socket_addrs().unwrap().find(SocketAddr::is_ipv4).unwrap()
 }
 
+/// What the datagram of that number is full of: no byte that is often beside it.
+fn byte_of(number: u8) -> u8 {
+    0xa0 + number
+}
+
 /// Sends datagrams of so many bytes one after the other, and gives the time until each came back; if it did within 2 s.
 fn exchange(host: &str, port: u16, count: u8, size: usize) -> Vec<Option<Duration>> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let address = address(host, port);
     let one = |number| {
-        let sent = vec![number; size];
+        let sent = vec![byte_of(number); size];
         let began = Instant::now();
         // Too large for what is known of the path by now: as if lost.
         socket.send_to(&sent, address).ok()?;
@@ -182,15 +187,31 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     }
     let sandbox = Sandbox::new("");
     let file = sandbox.path("run.rec").display().to_string();
+    let live_pcap = sandbox.path("live.pcapng").display().to_string();
     let echo = Echo::start();
     let port = echo.0;
     let mut shell = Running::start(&[
-        "shell", "--rate", "8mbit", "--delay", "20ms", "--loss", "20%", "--json", "--record",
-        &file, "--", "cat",
+        "shell",
+        "--pcap",
+        &live_pcap,
+        "--pcap-links",
+        "up,down",
+        "--payload",
+        "--rate",
+        "8mbit",
+        "--delay",
+        "20ms",
+        "--loss",
+        "20%",
+        "--json",
+        "--record",
+        &file,
+        "--",
+        "cat",
     ]);
     let node = shell.node("inside");
     let times = inside(&node, move || exchange("outside", port, 20, 972));
-    let back: Vec<Duration> = times.into_iter().flatten().collect();
+    let back: Vec<Duration> = times.iter().copied().flatten().collect();
     assert!(!back.is_empty());
     // 1000 bytes with the headers are 1 ms at 8 Mbit/s, there and back.
     assert!(back.iter().all(|time| *time >= Duration::from_millis(42)), "{back:?}");
@@ -211,6 +232,23 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     let again: Value = serde_json::from_slice(&output.stdout).unwrap();
     for key in ["fingerprint", "links", "flows", "events", "duration_s"] {
         assert_eq!(again[key], live[key], "{key}");
+    }
+
+    // With whole packets kept, the capture of a replay is that of the run, byte for byte.
+    let again_pcap = sandbox.path("again.pcapng").display().to_string();
+    let links = ["--pcap-links", "up,down"];
+    let args = [&["replay", &file, "--pcap", &again_pcap][..], &links].concat();
+    assert!(command(args).output().unwrap().status.success());
+    let capture = fs::read(&live_pcap).unwrap();
+    assert_eq!(fs::read(&again_pcap).unwrap(), capture);
+    // The payload is in it on each link that it has crossed, once or twice.
+    let seen = |number: u8| {
+        let payload = [byte_of(number); 972];
+        capture.windows(payload.len()).filter(|bytes| **bytes == payload).count()
+    };
+    for (number, time) in (0..).zip(&times) {
+        let links = if time.is_some() { 2..=2 } else { 1..=2 };
+        assert!(links.contains(&seen(number)), "{number}: {}", seen(number));
     }
 
     // What is not whole is told, and where.

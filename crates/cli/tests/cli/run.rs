@@ -291,3 +291,36 @@ fn places_that_cannot_be_written_are_refused_before_the_run() {
         assert!(stderr(&output).contains(said), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn what_crosses_links_is_captured() {
+    let sandbox = Sandbox::new(SMALL);
+    let file = sandbox.path("run.pcapng");
+    let plain = run_json(&sandbox, &[]);
+    let logs = sandbox.path("logs");
+    let more = ["--pcap", file.to_str().unwrap(), "--qlog", logs.to_str().unwrap()];
+    let captured = run_json(&sandbox, &more);
+    assert_eq!(captured["fingerprint"], plain["fingerprint"], "who looks changes nothing");
+    let bytes = std::fs::read(&file).unwrap();
+    // Section header block (draft-ietf-opsawg-pcapng section 4.1).
+    assert_eq!(bytes[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    let name = b"bottleneck";
+    assert!(bytes.windows(name.len()).any(|window| window == name));
+    // At least 60 bytes for each packet that left.
+    let link = |link: &&Value| link["name"] == "bottleneck";
+    let left =
+        captured["links"].as_array().unwrap().iter().find(link).unwrap()["delivered"].as_u64();
+    assert!(bytes.len() as u64 > 60 * left.unwrap());
+    assert!(logs.is_dir());
+
+    let refused = |more: &[&str], says: &str| {
+        let scenario = sandbox.scenario();
+        let output = windward([&["run", scenario.to_str().unwrap()], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    };
+    let folder = sandbox.path("logs").display().to_string();
+    refused(&["--pcap", &folder], "is a directory");
+    refused(&["--pcap", "x", "--pcap-links", "botleneck"], "did you mean bottleneck?");
+    refused(&["--pcap-links", "bottleneck"], "--pcap");
+}
