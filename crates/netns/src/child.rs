@@ -84,7 +84,7 @@ impl Namespace {
         let mut command = Command::new("/proc/self/exe");
         command.args([BECOME, &std::process::id().to_string()]).arg(program);
         set_up(&mut command);
-        let namespace = self.another().context(|| what.clone())?;
+        let namespace = self.again().context(|| what.clone())?;
         let (tell, started) = channel();
         let (tell_end, ended) = channel();
         // The kernel counts a child as orphaned when the thread ends that has made it. So this

@@ -78,7 +78,10 @@ impl Namespace {
     }
 
     /// The same namespace, held once more, without the name.
-    pub(crate) fn another(&self) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Without descriptors.
+    pub fn again(&self) -> io::Result<Self> {
         let network = self.network.try_clone()?;
         Ok(Namespace { network, files: self.files.clone(), name: None })
     }
