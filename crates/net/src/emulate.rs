@@ -44,14 +44,27 @@ pub trait Outside {
 #[derive(Debug, Clone)]
 pub struct Lateness(Histogram<u64>);
 
+impl Default for Lateness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Lateness {
-    fn new() -> Self {
+    /// Of no packets.
+    pub fn new() -> Self {
         // 1 ns to a minute, three digits: 200 kB. These bounds are in order.
         Lateness(Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds are in order"))
     }
 
     fn note(&mut self, late: Duration) {
         self.0.saturating_record(late.as_ps() / 1000);
+    }
+
+    /// Those of another part of the run as well.
+    pub fn add(&mut self, other: &Lateness) {
+        // Their bounds are the same.
+        let _ = self.0.add(&other.0);
     }
 
     /// Packets counted.
