@@ -2,7 +2,7 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare_logs`, `script`, `bench`, `pages`); what they share stands beside them: `failure` (exit
+//! `evaluate`, `compare_logs`, `script`, `router`, `bench`, `pages`); what they share stands beside them: `failure` (exit
 //! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
 //! `progress`, `signals`.
 
@@ -28,6 +28,8 @@ mod progress;
 mod python;
 mod qlog;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod router;
 mod run;
 mod scenario_args;
 mod script;
@@ -76,10 +78,22 @@ enum Command {
     Evaluate(evaluate::Args),
     CompareLogs(compare_logs::Args),
     Script(script::Args),
+    #[cfg(target_os = "linux")]
+    Router(router::Args),
     Bench(bench::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
+}
+
+impl Cli {
+    /// Does the command look after signals itself?
+    fn has_signals(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return matches!(self.command, Some(Command::Router(_)));
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
 }
 
 /// The stacks that scenario files may name; none without the feature `stacks`.
@@ -101,7 +115,9 @@ pub fn main(
 ) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = Cli::try_parse_from(&args).unwrap_or_else(|error| refuse(&error));
-    signals::install();
+    if !cli.has_signals() {
+        signals::install();
+    }
     let arguments = args.into_iter().skip(1).collect();
     match dispatch(cli, &Python { interpreter: python, load, arguments }) {
         Ok(()) => 0,
@@ -132,6 +148,8 @@ fn dispatch(cli: Cli, python: &Python<'_>) -> Result<(), Failure> {
         Some(Command::Evaluate(args)) => evaluate::evaluate(&args, quiet, python),
         Some(Command::CompareLogs(args)) => compare_logs::compare_logs(&args, quiet),
         Some(Command::Script(args)) => script::script(&args),
+        #[cfg(target_os = "linux")]
+        Some(Command::Router(args)) => router::router(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
