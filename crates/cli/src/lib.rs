@@ -2,7 +2,8 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare_logs`, `script`, `bench`, `perf`, `pages`); what they share stands beside them: `failure` (exit
+//! `evaluate`, `compare_logs`, `script`, `shell`, `emulate`, `replay`, `router`, `bench`, `perf`,
+//! `pages`); what they share stands beside them: `failure` (exit
 //! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
 //! `progress`, `signals`.
 
@@ -39,6 +40,8 @@ mod qlog;
 #[cfg(target_os = "linux")]
 mod replay;
 mod reproduce;
+#[cfg(target_os = "linux")]
+mod router;
 mod run;
 mod scenario_args;
 mod script;
@@ -97,12 +100,24 @@ enum Command {
     Exec(emulate::ExecArgs),
     #[cfg(target_os = "linux")]
     Replay(replay::Args),
+    #[cfg(target_os = "linux")]
+    Router(router::Args),
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
     Perf(perf::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
+}
+
+impl Cli {
+    /// Does the command look after signals itself?
+    fn has_signals(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return matches!(self.command, Some(Command::Router(_)));
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
 }
 
 /// The stacks that scenario files may name; none without the feature `stacks`.
@@ -131,7 +146,9 @@ pub fn main(
         Ok(rights) => rights,
         Err(failure) => return failure.report(),
     };
-    signals::install();
+    if !cli.has_signals() {
+        signals::install();
+    }
     let arguments = args.into_iter().skip(1).collect();
     match dispatch(cli, rights, &Python { interpreter: python, load, arguments }) {
         Ok(()) => 0,
@@ -192,6 +209,8 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Exec(args)) => emulate::exec(&args),
         #[cfg(target_os = "linux")]
         Some(Command::Replay(args)) => replay::replay(&args),
+        #[cfg(target_os = "linux")]
+        Some(Command::Router(args)) => router::router(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, quiet),

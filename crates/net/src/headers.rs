@@ -15,6 +15,8 @@ use windward_sim::stack::{Codepoint, Seen};
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) seen: Seen,
+    /// Of the packet, bytes.
+    pub(crate) length: u32,
     /// The packet that a datagram of ours carries, and where.
     pub(crate) ours: Option<(Packet, Datagram)>,
     /// So many of the first bytes decide all of this.
@@ -84,7 +86,8 @@ pub(crate) fn look(bytes: &[u8], salt: u64) -> Option<View> {
             packet.kind == PacketKind::Data && packet.header == CongestionHeader::None;
     }
     let label = Label { flow: hash.finish() | OUTSIDE, class: class as u8 };
-    Some(View { seen: Seen { label, tells_of_damage }, ours, looked_at })
+    let length = header.total_len as u32;
+    Some(View { seen: Seen { label, tells_of_damage }, length, ours, looked_at })
 }
 
 /// Which routers the protocol of a datagram asks for, as far as its congestion header tells.
@@ -124,6 +127,11 @@ pub(crate) fn write_codepoint(bytes: &mut [u8], ecn: Codepoint) {
         Codepoint::Ce => Ecn::Ce,
     };
     set_ecn(bytes, ecn);
+}
+
+/// Is this a datagram of ours, in which routers may write?
+pub fn is_ours(bytes: &[u8]) -> bool {
+    look(bytes, 0).is_some_and(|view| view.ours.is_some())
 }
 
 /// The codepoint in the header of an IP packet; of other bytes, that of those who know no ECN.

@@ -6,6 +6,7 @@
 //!
 //! On Linux, `perf` measures a path as iperf3 does for TCP, with the protocols of the table: the same senders and receivers that the
 //! simulator drives, driven by the clock and by UDP datagrams.
+//! [`router`] is a queue of a gateway: what it forwards goes through a link of the engine.
 
 pub mod clock;
 pub mod emulate;
@@ -14,5 +15,7 @@ pub mod headers;
 pub mod perf;
 pub mod port;
 pub mod record;
+#[cfg(target_os = "linux")]
+pub mod router;
 #[cfg(target_os = "linux")]
 pub mod testbed;

@@ -25,9 +25,9 @@ pub const NAME: &str = "outside:port";
 pub struct Outside {
     /// The end at which it comes in, or goes out.
     pub end: End,
-    /// When it goes out by the clock of the simulation; of one that comes in, zero.
+    /// When it goes out, or was lost, by the clock of the simulation; of one that comes in, zero.
     pub at: Time,
-    /// All of it.
+    /// All of it. Bytes behind the end that an IP header states are carried along, and are not on the wire.
     pub bytes: Vec<u8>,
     /// The codepoint that it came with, or that the network made of it.
     pub ecn: Codepoint,
@@ -38,6 +38,8 @@ pub struct Outside {
 struct State {
     inbox: [VecDeque<Outside>; 2],
     outbox: VecDeque<Outside>,
+    /// What the network has lost, if somebody asks for it.
+    lost: Option<VecDeque<Outside>>,
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     delivered: u64,
@@ -68,6 +70,17 @@ impl Port {
     /// The next packet that has come out, in the order in which they did.
     pub fn pop(&self) -> Option<Outside> {
         self.state().outbox.pop_front()
+    }
+
+    /// Keeps what the network loses from now on, for [`Port::pop_lost`].
+    pub fn watch_losses(&self) {
+        self.state().lost.get_or_insert_default();
+    }
+
+    /// The next packet that was lost, as it came in at its end; `None` too if nobody
+    /// [watches](Port::watch_losses).
+    pub fn pop_lost(&self) -> Option<Outside> {
+        self.state().lost.as_mut()?.pop_front()
     }
 
     /// Gives the buffer of a packet back.
@@ -188,11 +201,24 @@ impl Connection for Inside {
     }
 
     fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
-        let View { seen, ours, .. } = headers::look(payload, self.salt)?;
+        let View { seen, ours, length, .. } = headers::look(payload, self.salt)?;
         if let Some((ours, _)) = ours {
             *packet = ours;
         }
+        packet.size = length;
         Some(seen)
+    }
+
+    fn lost(&mut self, now: Time, from: End, payload: &[u8]) {
+        let mut state = self.port.state();
+        if state.lost.is_none() {
+            return;
+        }
+        let mut bytes = state.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        let packet = Outside { end: from, at: now, bytes, ecn: Codepoint::NotEct };
+        state.lost.get_or_insert_default().push_back(packet);
     }
 
     fn next_timer(&mut self, _: End) -> Time {

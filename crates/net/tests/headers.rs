@@ -428,6 +428,35 @@ proptest! {
 }
 
 #[test]
+fn what_is_lost_is_told_as_it_came_in_and_what_is_behind_a_packet_takes_no_time() {
+    let mut bench = Bench::new("rate = '8Mbit', queue = '3p', router = 'xcp'");
+    bench.port.watch_losses();
+    // A number behind the end of each packet; of ours as well, in which the router writes.
+    let packet = |number: u8| {
+        let mut packet = udp(4, 1, 9, 2, &ours(&xcp(0, 0.1, 0.005, 1e5), 916));
+        packet.extend([number; 500]);
+        packet
+    };
+    bench.send(End::Sender, (0..6).map(packet));
+    let out = bench.run(100);
+    let numbers: Vec<u8> = out.iter().map(|p| *p.bytes.last().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    // 1002 bytes at a byte a microsecond each.
+    assert_eq!(out[3].at, Time::ZERO + Duration::from_micros(4 * 1002));
+    let lost: Vec<Vec<u8>> =
+        std::iter::from_fn(|| bench.port.pop_lost()).map(|p| p.bytes).collect();
+    assert_eq!(lost, [packet(4), packet(5)]);
+    // A channel's losses too, but for what goes on damaged.
+    let mut bench = Bench::new("rate = '8Mbit', queue = '9p', loss = 1, notifier = 'configured'");
+    bench.port.watch_losses();
+    let damaged = udp(4, 1, 9, 0, &ours(&flagged(7, Flags::NONE), 100));
+    bench.send(End::Sender, [udp(4, 1, 9, 0, b"of somebody"), damaged]);
+    assert_eq!(bench.run(100).len(), 1);
+    assert_eq!(bench.port.pop_lost().unwrap().bytes, udp(4, 1, 9, 0, b"of somebody"));
+    assert_eq!(bench.port.pop_lost(), None);
+}
+
+#[test]
 fn a_codepoint_that_the_network_takes_is_gone() {
     let text = "duration = '10s'\n\
         links = [{ name = 'link', from = 'a', to = 'b', rate = '8Mbit', delay = '1ms' }]\n\

@@ -21,7 +21,8 @@ const NEEDS_ROOT: &str = "run as root, or call become_root at the start of the p
                           where the kernel allows user namespaces";
 
 impl Error {
-    pub(crate) fn new(what: impl Into<String>, answer: impl Into<io::Error>) -> Self {
+    /// What was tried, and the answer.
+    pub fn new(what: impl Into<String>, answer: impl Into<io::Error>) -> Self {
         let answer = answer.into();
         let advice = (answer.kind() == io::ErrorKind::PermissionDenied).then_some(NEEDS_ROOT);
         Error { what: what.into(), answer, advice }

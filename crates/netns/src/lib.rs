@@ -7,6 +7,9 @@
 //! outside. What happens in between (queues, rates, delays) is somebody else's; a [`Poller`] waits
 //! for packets.
 //!
+//! [`Diverted`] are the packets that this machine forwards to a device, held by the kernel until this
+//! process says how each goes on.
+//!
 //! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, also
 //! when this process is killed, and children made by [`Namespace::spawn`] die with it. Only names
 //! that were asked for ([`Namespace::publish`]) would be left; [`sweep`] removes those of processes
@@ -42,6 +45,8 @@ mod addresses;
 #[cfg(target_os = "linux")]
 mod child;
 #[cfg(target_os = "linux")]
+mod divert;
+#[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
 mod namespace;
@@ -63,11 +68,12 @@ mod user;
 #[cfg(target_os = "linux")]
 pub use {
     child::{Inside, start_up},
+    divert::Diverted,
     error::{Error, Result},
     namespace::{Namespace, Published, published, sweep},
     nat::Masquerade,
     pair::{End, Pair, PairOptions},
-    real_time::{Poller, prefer_this_thread},
+    real_time::{Poller, prefer_this_thread, wait},
     tun::{Received, ToSend, Tun},
     user::{Rights, become_root},
 };

@@ -139,8 +139,9 @@ const NFTABLES: u16 = 10;
 const NEW_TABLE: u16 = NFTABLES << 8;
 const NEW_CHAIN: u16 = NFTABLES << 8 | 3;
 const NEW_RULE: u16 = NFTABLES << 8 | 6;
-const REQUEST: u16 = 1;
-const ACKNOWLEDGE: u16 = 4;
+const DELETE_RULE: u16 = NFTABLES << 8 | 8;
+pub(crate) const REQUEST: u16 = 1;
+pub(crate) const ACKNOWLEDGE: u16 = 4;
 const CREATE: u16 = 0x400;
 const EXCLUSIVE: u16 = 0x200;
 const APPEND: u16 = 0x800;
@@ -151,18 +152,16 @@ const POSTROUTING: u32 = 4;
 /// NF_IP_PRI_NAT_SRC.
 const SOURCE_NAT: u32 = 100;
 /// NFT_REG_1.
-const REGISTER: u32 = 1;
+pub(crate) const REGISTER: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
 /// Of the source address in an IPv4 header.
 const SOURCE: u32 = 12;
-const EQUAL: u32 = 0;
+pub(crate) const EQUAL: u32 = 0;
 const NESTED: u16 = 1 << 15;
 
 /// Adds one table, of which several with the same purpose may be there, under different names.
 fn add(inside: Ipv4Addr) -> io::Result<Socket> {
-    let mut socket = Socket::new(NETLINK_NETFILTER)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
+    let mut socket = netfilter()?;
     // The address may be that of a process which is just going, with a table of its own.
     let table = text(1, &format!("windward-{}-{inside}", std::process::id()));
     let hook = [number(1, POSTROUTING), number(2, SOURCE_NAT)].concat();
@@ -174,19 +173,55 @@ fn add(inside: Ipv4Addr) -> io::Result<Socket> {
     let expressions =
         [expression("payload", &source), expression("cmp", &compare), expression("masq", &[])];
     let rule = [table.clone(), text(2, "out"), nested(4, &expressions.concat())].concat();
+    add_table(&mut socket, NFPROTO_IPV4, &table, &[(chain, rule)])?;
+    Ok(socket)
+}
+
+/// Adds a table that is gone when the socket is, also when this process is killed
+/// (NFT_TABLE_F_OWNER, Linux 5.12), with chains of one rule each: all of it or nothing.
+pub(crate) fn add_table(
+    socket: &mut Socket,
+    family: u8,
+    table: &[u8],
+    chains: &[(Vec<u8>, Vec<u8>)],
+) -> io::Result<()> {
     let create = REQUEST | CREATE | ACKNOWLEDGE;
-    let owned = [table, number(2, OWNER)].concat();
-    let batch = [
-        message(BATCH_BEGIN, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]),
-        message(NEW_TABLE, create | EXCLUSIVE, NFPROTO_IPV4, 0, &owned),
-        message(NEW_CHAIN, create, NFPROTO_IPV4, 0, &chain),
-        message(NEW_RULE, create | APPEND, NFPROTO_IPV4, 0, &rule),
-        message(BATCH_END, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]),
-    ];
-    socket.send(&batch.concat(), 0)?;
-    // One answer each for table, chain and rule; all or nothing has been done.
+    let owned = [table, &number(2, OWNER)].concat();
+    let mut messages = vec![message(NEW_TABLE, create | EXCLUSIVE, family, 0, &owned)];
+    for (chain, rule) in chains {
+        messages.push(message(NEW_CHAIN, create, family, 0, chain));
+        messages.push(message(NEW_RULE, create | APPEND, family, 0, rule));
+    }
+    transact(socket, &messages)
+}
+
+/// Takes all rules out of these chains, which stay.
+pub(crate) fn empty_chains(
+    socket: &mut Socket,
+    family: u8,
+    table: &[u8],
+    chains: &[&str],
+) -> io::Result<()> {
+    let empty = |chain: &&str| {
+        let attributes = [table, &text(2, chain)].concat();
+        message(DELETE_RULE, REQUEST | ACKNOWLEDGE, family, 0, &attributes)
+    };
+    transact(socket, &chains.iter().map(empty).collect::<Vec<_>>())
+}
+
+/// Does all of it or nothing.
+fn transact(socket: &mut Socket, messages: &[Vec<u8>]) -> io::Result<()> {
+    let mut batch = message(BATCH_BEGIN, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]);
+    batch.extend(messages.concat());
+    batch.extend(message(BATCH_END, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]));
+    socket.send(&batch, 0)?;
+    await_answers(socket, messages.len())
+}
+
+/// Waits for as many answers; the first that is an error is returned.
+pub(crate) fn await_answers(socket: &mut Socket, count: usize) -> io::Result<()> {
     let mut answers = 0;
-    while answers < 3 {
+    while answers < count {
         let (datagram, _) = socket.recv_from_full()?;
         let mut rest = &datagram[..];
         while let Some(code) = rest.get(16..20) {
@@ -199,11 +234,25 @@ fn add(inside: Ipv4Addr) -> io::Result<Socket> {
             rest = rest.get(length.next_multiple_of(4).max(4)..).unwrap_or_default();
         }
     }
+    Ok(())
+}
+
+/// A conversation with netfilter in the namespace of the calling thread.
+pub(crate) fn netfilter() -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_NETFILTER)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
     Ok(socket)
 }
 
 /// A message with the header of netlink (netlink(7)) and that of netfilter.
-fn message(kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) -> Vec<u8> {
+pub(crate) fn message(
+    kind: u16,
+    flags: u16,
+    family: u8,
+    resource: u16,
+    attributes: &[u8],
+) -> Vec<u8> {
     let length = 20 + attributes.len() as u32;
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(kind.to_ne_bytes());
@@ -215,7 +264,7 @@ fn message(kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) 
     message
 }
 
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut attribute = (4 + value.len() as u16).to_ne_bytes().to_vec();
     attribute.extend(kind.to_ne_bytes());
     attribute.extend(value);
@@ -223,19 +272,19 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     attribute
 }
 
-fn nested(kind: u16, attributes: &[u8]) -> Vec<u8> {
+pub(crate) fn nested(kind: u16, attributes: &[u8]) -> Vec<u8> {
     attribute(kind | NESTED, attributes)
 }
 
-fn text(kind: u16, text: &str) -> Vec<u8> {
+pub(crate) fn text(kind: u16, text: &str) -> Vec<u8> {
     attribute(kind, &[text.as_bytes(), &[0]].concat())
 }
 
-fn number(kind: u16, value: u32) -> Vec<u8> {
+pub(crate) fn number(kind: u16, value: u32) -> Vec<u8> {
     attribute(kind, &value.to_be_bytes())
 }
 
 /// One element of the list that a rule is.
-fn expression(name: &str, attributes: &[u8]) -> Vec<u8> {
+pub(crate) fn expression(name: &str, attributes: &[u8]) -> Vec<u8> {
     nested(1, &[text(1, name), nested(2, attributes)].concat())
 }

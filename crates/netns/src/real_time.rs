@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::Timespec;
 use thread_priority::unix::{
@@ -17,6 +18,25 @@ use windward_core::units::Duration;
 use crate::error::{Context, Result};
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Waits until one file is ready, but no longer than `timeout`, nor when a signal comes; as
+/// [`Poller::wait`].
+///
+/// # Errors
+/// If the kernel has no memory left.
+pub fn wait(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+    let mut files = [PollFd::from_borrowed_fd(file, PollFlags::IN)];
+    match poll(&mut files, Some(&rounded_up(timeout))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A span of the clock of polling, rounded up: a little early would mean to wait twice.
+fn rounded_up(timeout: Duration) -> Timespec {
+    let ns = timeout.as_ps().div_ceil(1000);
+    Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ }
+}
 
 /// Waits for any of many files.
 pub struct Poller {
@@ -50,9 +70,7 @@ impl Poller {
     /// # Errors
     /// If the kernel has no memory left.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<impl Iterator<Item = u64>> {
-        // A span of this clock, rounded up: a little early would mean to wait twice.
-        let ns = timeout.as_ps().div_ceil(1000);
-        let timeout = Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ };
+        let timeout = rounded_up(timeout);
         self.ready.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

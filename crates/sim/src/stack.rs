@@ -224,8 +224,8 @@ pub trait Connection: Debug + Send {
     fn poll_transmit(&mut self, now: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint>;
 
     /// What links see of the packet that [`Connection::poll_transmit`] has just given: writes its
-    /// headers into `packet`, whose kind is that of its end. Size, time and codepoint are the
-    /// engine's. `None`, as by default, for a packet of the connection without any headers.
+    /// headers into `packet`, whose kind is that of its end, and its size if not all of the payload is
+    /// on the wire. Time and codepoint are the engine's. `None`, as by default, for a packet of the connection without any headers.
     fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
         let _ = (payload, packet);
         None
@@ -243,6 +243,12 @@ pub trait Connection: Debug + Send {
     ) {
         let _ = packet;
         self.receive(now, end, payload, ecn);
+    }
+
+    /// A packet of that end is lost: a queue has dropped it or a channel destroyed it. For connections
+    /// that keep something for each packet; what a real one may not know it must not use.
+    fn lost(&mut self, now: Time, from: End, payload: &[u8]) {
+        let _ = (now, from, payload);
     }
 
     /// When to call [`Connection::on_timer`] for that end if nothing else comes before, or never.

@@ -36,6 +36,11 @@ pub enum NotifierSpec {
     Off,
     /// A notifier that knows the rate of the channel for the size of each packet.
     Configured,
+    /// A notifier that is told the rate, of a link beyond this one: packets are not lost here.
+    Told {
+        /// The share of packets that are corrupted.
+        rate: Probability,
+    },
     /// A notifier that measures.
     Measured {
         /// W, packets, at least 1.
@@ -67,6 +72,8 @@ enum Rate {
         survival: f64,
     },
     Measured(ErrorMeter),
+    /// The probability of survival.
+    Told(f64),
 }
 
 /// The share of packets of that size that survive so many attempts, if these fail independently.
@@ -83,6 +90,7 @@ impl Notifier {
                 let survival = survival(channel, 1, 0);
                 Rate::Configured { channel: channel.clone(), attempts: 1, size: 0, survival }
             }
+            NotifierSpec::Told { rate } => Rate::Told(1.0 - rate.get()),
             NotifierSpec::Measured { window, prior } => {
                 Rate::Measured(ErrorMeter::new(window, prior))
             }
@@ -131,6 +139,7 @@ impl Notifier {
                 *survival
             }
             Rate::Measured(meter) => 1.0 - meter.rate(),
+            Rate::Told(survival) => *survival,
         };
         Probability::new(survival).unwrap_or(Probability::ZERO)
     }
@@ -182,6 +191,17 @@ mod tests {
             CongestionHeader::Survival { probability } => probability,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_rate_that_is_told_stays_whatever_the_channel_is() {
+        let rate = Probability::new(0.1).unwrap();
+        let mut told = Notifier::new(NotifierSpec::Told { rate }, &ChannelSpec::Clean).unwrap();
+        assert!((crossed(&mut told, PacketKind::Data, 1000, 0.5) - 0.45).abs() < 1e-12);
+        told.set_channel(&ChannelSpec::PacketLoss(Probability::ONE));
+        told.set_attempts(3);
+        assert!((crossed(&mut told, PacketKind::Data, 40, 1.0) - 0.9).abs() < 1e-12);
+        assert_eq!(crossed(&mut told, PacketKind::Ack, 40, 0.5), 0.5);
     }
 
     #[test]

@@ -178,6 +178,11 @@ impl Foreign {
         end
     }
 
+    /// The network has lost a packet.
+    pub(super) fn lost(&mut self, now: Time, load: &Load) {
+        self.tell(|connection| connection.lost(now, load.from, &load.payload));
+    }
+
     /// Makes the next packet of an end, if there is one.
     pub(super) fn poll_transmit(
         &mut self,
@@ -195,15 +200,16 @@ impl Foreign {
         };
         let seq = self.sent[end as usize];
         *packet = Packet { kind, seq, ..Packet::default() };
+        let overhead = self.overhead;
         let make = |connection: &mut dyn Connection| {
             let ecn = connection.poll_transmit(now, end, &mut load.payload)?;
+            packet.size = load.payload.len() as u32 + overhead;
             load.seen = connection.show(&load.payload, packet);
             Some(ecn)
         };
         let Some(ecn) = self.tell(make).flatten() else { return false };
         load.from = end;
         self.sent[end as usize] += 1;
-        packet.size = load.payload.len() as u32 + self.overhead;
         packet.timestamp = now;
         packet.flags.remove(flags(Codepoint::Ce).with(flags(Codepoint::Ect1)));
         if self.setup.config.ecn {

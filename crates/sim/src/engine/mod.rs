@@ -599,7 +599,7 @@ impl Simulation {
                 hop.books.rest().dropped += 1;
                 self.lose(id);
                 self.tell_of_loss(id, link, LossCause::Queue);
-                self.slab.give_back(id);
+                self.give_up(id);
                 self.hops[link as usize].follow(link, &mut self.schedule);
                 None
             }
@@ -683,7 +683,7 @@ impl Simulation {
                     self.hops[link as usize].books.drop(self.window, arrived, at);
                     self.lose(handle);
                     self.tell_of_loss(handle, link, LossCause::Queue);
-                    self.slab.give_back(handle);
+                    self.give_up(handle);
                 }
                 Fate::Sent { handle, arrived, departure } => {
                     let step = self.routes.step(self.slab[handle].step - 1);
@@ -702,6 +702,22 @@ impl Simulation {
     fn take_on(&mut self) {
         while let Some((id, step, at)) = self.departed.pop_front() {
             self.go_on(id, step, at);
+        }
+    }
+
+    /// A packet that is lost leaves the network.
+    fn give_up(&mut self, id: PacketId) {
+        if self.flows[self.slab[id].flow as usize].is_foreign {
+            self.tell_connection(id);
+        }
+        self.slab.give_back(id);
+    }
+
+    /// The connection of a stack hears that a packet of it is lost.
+    #[cold]
+    fn tell_connection(&mut self, id: PacketId) {
+        if let Some(Some(foreign)) = self.foreign.get_mut(self.slab[id].flow as usize) {
+            foreign.lost(self.now, self.slab.load(id));
         }
     }
 
@@ -730,8 +746,10 @@ impl Simulation {
             let tells = self.slab.load(id).seen.is_some_and(|seen| seen.tells_of_damage);
             if notifies && tells {
                 self.slab[id].packet.flags.insert(Flags::CORRUPTED);
+                return true;
             }
-            return notifies && tells;
+            self.tell_connection(id);
+            return false;
         }
         if packet.kind == PacketKind::Ack {
             return false;

@@ -232,6 +232,28 @@ mod tests {
     }
 
     #[test]
+    fn flows_outside_of_bursts_are_not_kept() {
+        let spec = ChannelSpec::Bursts {
+            event: Probability::new(0.5).unwrap(),
+            length: 2,
+            per_flow: true,
+        };
+        let mut channel = Channel::new(&spec, Stream::new(1, "channel", "test"));
+        let packet = Packet { size: 1000, ..Packet::default() };
+        let mut destroys = |flow| channel.destroys(Time::ZERO, Label { flow, class: 0 }, &packet);
+        // Those that are hit by a first packet are hit by the second; no burst is left then.
+        let hit: Vec<bool> = (0..1000).map(&mut destroys).collect();
+        assert!(hit.contains(&true) && hit.contains(&false));
+        for (flow, was_hit) in (0..).zip(&hit) {
+            if *was_hit {
+                assert!(destroys(flow));
+            }
+        }
+        let Law::Bursts { left, .. } = &channel.law else { panic!() };
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
     fn packet_loss_and_bit_errors_have_their_rates() {
         // Five standard errors: 5 sqrt(p (1 - p) / n).
         let n = 200_000;

@@ -426,6 +426,27 @@ mod tests {
     }
 
     #[test]
+    fn an_rtt_of_no_path_grants_nobody_infinities() {
+        let mut router = after_one_interval();
+        for _ in 0..50 {
+            // All that a header may tell: an RTT as good as zero, over which the queue is divided.
+            let header = CongestionHeader::Xcp {
+                rtt: f64::MIN_POSITIVE,
+                inter_packet: 1e8,
+                delta: f64::MAX,
+                congestion_flag: 0,
+            };
+            router.count(Time::ZERO, &Packet { size: 1000, header, ..Packet::default() });
+            router.grant(Time::ZERO, &mut xcp(0.1, 20.0, f64::MAX), 1_000_000);
+            router.end_intervals(router.next_end(), 1_000_000);
+            let mut packet = xcp(0.1, 20.0, f64::MAX);
+            router.grant(Time::ZERO, &mut packet, 1_000_000);
+            // A queue of 1 MB over 1 us.
+            assert!(granted(&packet).abs() < 1e13, "{}", granted(&packet));
+        }
+    }
+
+    #[test]
     fn one_interval_by_hand() {
         // input = 30 000 / 0.05 = 600 000 B/s. F = 0.4 (1 000 000 - 600 000) - 0 = 160 000.
         // h = max(0, 60 000 - 160 000) = 0. sum(x) = 20 (0.1/20) + 10 (0.1/10) = 0.2 s.

@@ -1,0 +1,328 @@
+//! `windward router`: queues of a gateway.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration as WallTime;
+
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use windward_core::units::{Duration, Probability, Rate};
+use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding};
+
+use crate::failure::Failure;
+use crate::output::{self, Table, rate, seconds};
+
+/// Shape what this machine forwards to a network interface, with a router of the papers
+///
+/// All packets that are forwarded to IFACE go through one queue of that rate, of the Linux kernel's
+/// network namespace that this is started in. Routers write into the congestion header of our own
+/// datagrams, queue management marks by ECN or drops. SIGHUP reads the file of the settings again,
+/// without losing a packet; Ctrl-C and SIGTERM end it, and packets are forwarded as without it. Needs
+/// root.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Interfaces that packets leave by; those of the settings, if none is named. Name two for both
+    /// directions
+    #[arg(value_name = "IFACE")]
+    interfaces: Vec<String>,
+
+    /// Bits per second of each queue, such as 50Mbit
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    rate: Option<Rate>,
+
+    /// What decides about packets: droptail, red, codel, fq-codel, pie, dualpi2, xcp, xcp-persistent,
+    /// xtcp, estcp, ceten, ecn-threshold or cw [default: fq-codel]
+    #[arg(long, value_name = "NAME")]
+    qdisc: Option<String>,
+
+    /// What may wait, such as 200p or 1MB [default: 100 ms at the rate, and 1000p to 10240p where
+    /// queue management keeps it short]
+    #[arg(long, value_name = "SIZE")]
+    queue: Option<String>,
+
+    /// The share of packets that the link beyond corrupts, such as 1%, which ceten tells senders
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    corruption: Option<Probability>,
+
+    /// Also what this machine itself sends
+    #[arg(long)]
+    own: bool,
+
+    /// Settings, a TOML file: keys rate, qdisc, queue, aqm, router, classes, corruption and own, of all
+    /// interfaces or under [interfaces.NAME]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Answer http://ADDR:PORT/metrics for Prometheus
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<String>,
+
+    /// One JSON object at the end instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Print a unit file for systemd, and end
+    #[arg(long, exclusive = true)]
+    systemd_unit: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windward router eth1 --rate 50Mbit
+  windward router eth0 eth1 --rate 20Mbit --qdisc xcp --metrics 127.0.0.1:9469
+  windward router --config /etc/windward/router.toml
+  windward router --systemd-unit > /etc/systemd/system/windward-router.service";
+
+const UNIT: &str = include_str!("../../../contrib/windward-router.service");
+
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    text.parse::<Rate>().map_err(|error| error.to_string())
+}
+
+fn parse_share(text: &str) -> Result<Probability, String> {
+    text.parse::<Probability>().map_err(|error| error.to_string())
+}
+
+/// How often signals are looked at.
+const LOOK: WallTime = WallTime::from_millis(20);
+
+/// What signals ask for.
+struct Signals {
+    stop: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn install() -> Result<Self, Failure> {
+        let signals = Signals { stop: Arc::default(), reload: Arc::default() };
+        let flags = [(SIGINT, &signals.stop), (SIGTERM, &signals.stop), (SIGHUP, &signals.reload)];
+        for (signal, flag) in flags {
+            signal_hook::flag::register(signal, Arc::clone(flag))
+                .map_err(|error| Failure::Failed(format!("cannot listen to signals: {error}")))?;
+        }
+        Ok(signals)
+    }
+}
+
+pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
+    if args.systemd_unit {
+        return output::print(UNIT);
+    }
+    let config = read(args)?;
+    let signals = Signals::install()?;
+    check_forwarding(&config, quiet)?;
+    let mut routers = Vec::new();
+    for settings in &config.queues {
+        let router = Router::start(settings).map_err(|e| Failure::Failed(e.to_string()))?;
+        routers.push(router);
+    }
+    let metrics = args.metrics.as_ref().map(|address| {
+        Metrics::serve(address, &routers)
+            .map_err(|error| Failure::Failed(format!("cannot listen at {address}: {error}")))
+    });
+    let metrics = metrics.transpose()?;
+    if !quiet {
+        for settings in &config.queues {
+            let (device, qdisc) = (settings.device(), settings.qdisc());
+            output::note(&format!("{device}: {}, {qdisc}", rate(settings.rate().as_bps() as f64)));
+        }
+        if let Some(metrics) = &metrics {
+            output::note(&format!("metrics: http://{}/metrics", metrics.address()));
+        }
+    }
+    // Nobody may be there to hear of it.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    while !signals.stop.load(Ordering::Relaxed) && !routers.iter().any(Router::has_ended) {
+        if signals.reload.swap(false, Ordering::Relaxed) {
+            match reload(args, &config, &routers) {
+                Ok(()) if !quiet => output::note("new settings"),
+                Ok(()) => {}
+                Err(why) => {
+                    output::note(&format!("warning: the settings stay as they were: {why}"));
+                }
+            }
+        }
+        sleep(LOOK);
+    }
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    drop(metrics);
+    let mut all = Vec::new();
+    let mut failed = None;
+    for (settings, router) in config.queues.iter().zip(&mut routers) {
+        match router.stop() {
+            Ok(stats) => all.push(stats),
+            Err(error) => failed = Some(format!("{}: {error}", settings.device())),
+        }
+    }
+    if args.json {
+        output::print_json(&all.iter().map(Row::from).collect::<Vec<_>>())?;
+    } else {
+        output::print(&summary(&all))?;
+    }
+    failed.map_or(Ok(()), |error| Err(Failure::Failed(error)))
+}
+
+fn read(args: &Args) -> Result<Config, Failure> {
+    let file = args.config.as_ref().map(|path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))
+    });
+    let file = file.transpose()?;
+    let Args { rate, ref qdisc, ref queue, corruption, own, .. } = *args;
+    let choice = Choice { rate, qdisc: qdisc.clone(), queue: queue.clone(), corruption, own };
+    let config = Config::read(file.as_deref(), &args.interfaces, &choice);
+    config.map_err(|error| match &args.config {
+        Some(path) => Failure::Input(format!("{}: {error}", path.display())),
+        None => Failure::Input(error.to_string()),
+    })
+}
+
+/// Without forwarding there is nothing to shape, and it is not for us to switch it on.
+fn check_forwarding(config: &Config, quiet: bool) -> Result<(), Failure> {
+    let [ipv4, ipv6] = forwarding();
+    let (v4, v6) = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1");
+    if !ipv4 && !ipv6 && !config.queues.iter().all(Settings::own) {
+        return Err(Failure::Failed(format!(
+            "the kernel forwards no packets here: switch it on with `sysctl -w {v4}` or \
+             `sysctl -w {v6}`"
+        )));
+    }
+    if !quiet && ipv4 != ipv6 {
+        let (version, switch) = if ipv4 { ("IPv6", v6) } else { ("IPv4", v4) };
+        output::note(&format!("the kernel forwards no {version} here (sysctl -w {switch})"));
+    }
+    Ok(())
+}
+
+/// Reads the settings again.
+fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String> {
+    if args.config.is_none() {
+        return Err("there is no file of them (--config)".to_owned());
+    }
+    let next = read(args).map_err(|failure| match failure {
+        Failure::Input(why) | Failure::Failed(why) => why,
+        Failure::Interrupted | Failure::ReaderLeft | Failure::Command(_) => {
+            "interrupted".to_owned()
+        }
+    })?;
+    let devices = |config: &Config| -> Vec<String> {
+        config.queues.iter().map(|queue| queue.device().to_owned()).collect()
+    };
+    if devices(&next) != devices(config) {
+        return Err("other interfaces need another start".to_owned());
+    }
+    for (router, settings) in routers.iter().zip(&next.queues) {
+        router.change(settings);
+    }
+    Ok(())
+}
+
+/// What a queue did, as JSON. Times are in seconds.
+#[derive(Debug, Serialize)]
+struct Row {
+    interface: String,
+    qdisc: String,
+    rate_bps: u64,
+    arrived_packets: u64,
+    arrived_bytes: u64,
+    sent_packets: u64,
+    sent_bytes: u64,
+    dropped_packets: u64,
+    dropped_bytes: u64,
+    marked_packets: u64,
+    feedback_packets: u64,
+    overflow_packets: u64,
+    reloads: u64,
+    sojourn_p50: f64,
+    sojourn_p99: f64,
+    sojourn_max: f64,
+    lateness_p50: f64,
+    lateness_p99: f64,
+    lateness_max: f64,
+    /// Was more than one packet in a hundred late by more than a millisecond?
+    too_late: bool,
+}
+
+impl From<&Stats> for Row {
+    fn from(stats: &Stats) -> Self {
+        let sojourn = |percent| stats.sojourn.value_at_percentile(percent) as f64 / 1e9;
+        let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
+        Row {
+            interface: stats.device.clone(),
+            qdisc: stats.qdisc.clone(),
+            rate_bps: stats.rate.as_bps(),
+            arrived_packets: stats.arrived.packets,
+            arrived_bytes: stats.arrived.bytes,
+            sent_packets: stats.sent.packets,
+            sent_bytes: stats.sent.bytes,
+            dropped_packets: stats.dropped.packets,
+            dropped_bytes: stats.dropped.bytes,
+            marked_packets: stats.marked,
+            feedback_packets: stats.ours,
+            overflow_packets: stats.overflow,
+            reloads: stats.reloads,
+            sojourn_p50: sojourn(50.0),
+            sojourn_p99: sojourn(99.0),
+            sojourn_max: sojourn(100.0),
+            lateness_p50: lateness(50.0),
+            lateness_p99: lateness(99.0),
+            lateness_max: lateness(100.0),
+            too_late: stats.lateness.is_too_much(),
+        }
+    }
+}
+
+/// What all queues did, for people.
+fn summary(all: &[Stats]) -> String {
+    let mut table = Table::new([
+        "interface",
+        "qdisc",
+        ">rate",
+        ">arrived",
+        ">sent",
+        ">dropped",
+        ">marked",
+        ">feedback",
+        ">waited p50",
+        ">p99",
+        ">late p99",
+    ]);
+    for row in all.iter().map(Row::from) {
+        table.row([
+            row.interface,
+            row.qdisc,
+            rate(row.rate_bps as f64),
+            row.arrived_packets.to_string(),
+            row.sent_packets.to_string(),
+            row.dropped_packets.to_string(),
+            row.marked_packets.to_string(),
+            row.feedback_packets.to_string(),
+            seconds(row.sojourn_p50),
+            seconds(row.sojourn_p99),
+            seconds(row.lateness_p99),
+        ]);
+    }
+    let mut text = table.text();
+    for stats in all {
+        let device = &stats.device;
+        if stats.overflow > 0 {
+            text += &format!(
+                "{device}: the kernel dropped {} packets that were read too late\n",
+                stats.overflow
+            );
+        }
+        if stats.lateness.is_too_much() {
+            let share = stats.lateness.share_above(Duration::from_millis(1)) * 100.0;
+            let why = if stats.is_real_time {
+                "this machine is too slow for its load"
+            } else {
+                "it could not run in real time: start it as root, or raise `ulimit -r`"
+            };
+            text += &format!("{device}: {share:.1} % of packets left more than 1 ms late; {why}\n");
+        }
+    }
+    text
+}

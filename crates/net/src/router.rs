@@ -1,0 +1,559 @@
+//! A queue of a gateway: what it forwards to a device goes through one link of the engine.
+//!
+//! The kernel hands packets over where it has decided that they leave by the device
+//! ([`Diverted`]); a scenario with one link of the rate and the queue that are asked for, and no
+//! delay, says when each leaves, with which marks and what congestion header, or that it is
+//! dropped. So queue management, routers and classes are those of scenarios, by their names.
+//!
+//! Settings change while packets wait. Another rate is told to the link that is there. Anything
+//! else is a new link: what waits in the old one leaves it first, at the new rate, and what comes meanwhile
+//! is kept for the new one, so that a change loses nothing.
+
+mod metrics;
+mod settings;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use hdrhistogram::Histogram;
+
+use windward_core::units::{Duration, Rate, Time};
+use windward_netns::{Diverted, prefer_this_thread, wait};
+use windward_sim::stack::{Codepoint, End};
+use windward_sim::{LinkChange, Simulation};
+
+use crate::clock::{Clock, Monotonic};
+use crate::emulate::{self, Lateness, Outside, Take};
+use crate::headers::{codepoint, is_ours};
+use crate::port::Port;
+
+pub use metrics::{Metrics, text};
+pub use settings::{Choice, Config, QDISCS, Settings, SettingsError};
+
+/// Packets and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// How many.
+    pub packets: u64,
+    /// Of IP packets, headers included.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// What a queue has done so far. `arrived` is the sum of what was sent, dropped, and waits.
+#[derive(Debug, Clone)]
+pub struct Stats {
+    /// The device whose queue it is.
+    pub device: String,
+    /// What decides about packets: queue management and router.
+    pub qdisc: String,
+    /// The rate now.
+    pub rate: Rate,
+    /// What was handed over.
+    pub arrived: Count,
+    /// What went on.
+    pub sent: Count,
+    /// What the queue dropped.
+    pub dropped: Count,
+    /// Packets sent on with CE that came with ECT.
+    pub marked: u64,
+    /// Datagrams of ours among those sent, in which a router may write.
+    pub ours: u64,
+    /// Packets that wait, and those that wait for new settings.
+    pub waiting: u64,
+    /// Changes of settings.
+    pub reloads: u64,
+    /// Packets that the kernel dropped, because they were not read in time.
+    pub overflow: u64,
+    /// From when a packet was read until it was let go, nanoseconds.
+    pub sojourn: Histogram<u64>,
+    /// The sum of these.
+    pub sojourn_sum: Duration,
+    /// How much later than the link says packets were let go.
+    pub lateness: Lateness,
+    /// Could the thread run before usual ones?
+    pub is_real_time: bool,
+}
+
+impl Stats {
+    fn new(settings: &Settings) -> Self {
+        // 1 us to a minute, two digits; these bounds are in order.
+        let sojourn = Histogram::new_with_bounds(1000, 60_000_000_000, 2);
+        Stats {
+            device: settings.device().to_owned(),
+            qdisc: settings.qdisc(),
+            rate: settings.rate(),
+            arrived: Count::default(),
+            sent: Count::default(),
+            dropped: Count::default(),
+            marked: 0,
+            ours: 0,
+            waiting: 0,
+            reloads: 0,
+            overflow: 0,
+            sojourn: sojourn.expect("bounds are in order"),
+            sojourn_sum: Duration::ZERO,
+            lateness: Lateness::new(),
+            is_real_time: false,
+        }
+    }
+}
+
+/// What the thread of a queue shares with others.
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    /// Is there something in `next`?
+    changes: AtomicBool,
+    next: Mutex<Option<Settings>>,
+    stats: Mutex<Stats>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A queue at work, on a thread of its own. When it is dropped, packets are forwarded as without it.
+#[derive(Debug)]
+pub struct Router {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<(io::Result<()>, Diverted)>>,
+    /// Of one that has ended, without rules and packets.
+    diverted: Option<Diverted>,
+}
+
+impl Router {
+    /// Puts a queue before a device in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// Those of [`Diverted::begin`].
+    pub fn start(settings: &Settings) -> windward_netns::Result<Self> {
+        let diverted = Diverted::begin(settings.device(), settings.own())?;
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            changes: AtomicBool::new(false),
+            next: Mutex::new(None),
+            stats: Mutex::new(Stats::new(settings)),
+        });
+        let (settings, of_thread) = (settings.clone(), Arc::clone(&shared));
+        let work = move || {
+            let is_real_time = prefer_this_thread().is_ok();
+            lock(&of_thread.stats).is_real_time = is_real_time;
+            Worker::new(diverted, settings, &of_thread).run()
+        };
+        let thread = thread::Builder::new().name("router".into()).spawn(work);
+        let thread = thread.map_err(|error| {
+            windward_netns::Error::new("cannot make a thread for a queue", error)
+        })?;
+        Ok(Router { shared, thread: Some(thread), diverted: None })
+    }
+
+    /// Other settings from now on, for the same device; whether packets of this machine itself are
+    /// among them stays as it was.
+    pub fn change(&self, settings: &Settings) {
+        *lock(&self.shared.next) = Some(settings.clone());
+        self.shared.changes.store(true, Ordering::Release);
+    }
+
+    /// What it has done until a quarter of a second ago.
+    pub fn stats(&self) -> Stats {
+        lock(&self.shared.stats).clone()
+    }
+
+    /// Has it ended by itself, by an error?
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it. What waits goes on at once. Of several in a namespace all should be stopped before one is
+    /// dropped: the kernel then drops the packets that it holds for the others.
+    ///
+    /// # Errors
+    /// What the kernel said when it ended by itself.
+    pub fn stop(&mut self) -> io::Result<Stats> {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let gone = |_| io::Error::other("the thread of the queue panicked");
+            let (ended, diverted) = thread.join().map_err(gone)?;
+            self.diverted = Some(diverted);
+            ended?;
+        }
+        Ok(self.stats())
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        // Whoever wants to know why calls `stop`.
+        let _ = self.stop();
+    }
+}
+
+/// Does the kernel forward IPv4 and IPv6 in the network namespace of the calling thread?
+pub fn forwarding() -> [bool; 2] {
+    let switches = ["ipv4/ip_forward", "ipv6/conf/all/forwarding"];
+    switches.map(|switch| {
+        let text = fs::read_to_string(format!("/proc/sys/net/{switch}"));
+        text.is_ok_and(|text| text.trim() != "0")
+    })
+}
+
+/// How often others hear of what a queue does.
+const PUBLISH: Duration = Duration::from_millis(250);
+/// After so long the engine begins anew, before its clock and its books are full.
+const RENEW: Duration = Duration::from_secs(86_400);
+/// Packets that are read before others are let go.
+const BATCH: usize = 256;
+
+/// The thread of a queue.
+struct Worker<'a> {
+    settings: Settings,
+    shared: &'a Shared,
+    gate: Gate<'a>,
+    lateness: Lateness,
+    reloads: u64,
+}
+
+impl<'a> Worker<'a> {
+    fn new(diverted: Diverted, settings: Settings, shared: &'a Shared) -> Self {
+        let stats = lock(&shared.stats).clone();
+        let gate = Gate {
+            diverted,
+            shared,
+            clock: Monotonic::start(),
+            port: Port::default(),
+            scratch: Vec::new(),
+            held: VecDeque::new(),
+            outstanding: Outstanding::default(),
+            inside: 0,
+            is_draining: false,
+            stats,
+            published: Time::ZERO,
+        };
+        Worker { settings, shared, gate, lateness: Lateness::new(), reloads: 0 }
+    }
+
+    fn run(mut self) -> (io::Result<()>, Diverted) {
+        let ended = self.carry();
+        // Also after an error: packets pass from here on as if nobody had held them.
+        let let_go = self.gate.let_all_go();
+        self.publish(0);
+        (ended.and(let_go), self.gate.diverted)
+    }
+
+    /// Carries packets until it is told to stop.
+    fn carry(&mut self) -> io::Result<()> {
+        loop {
+            let (mut simulation, port, until) =
+                self.settings.simulation().map_err(io::Error::other)?;
+            self.gate.begin(&port);
+            if !self.carry_over(&mut simulation, port, until)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Carries packets over this link. Returns whether there is to be another.
+    fn carry_over(
+        &mut self,
+        simulation: &mut Simulation,
+        port: Port,
+        until: Time,
+    ) -> io::Result<bool> {
+        let ports = [(0, port)];
+        loop {
+            let clock = self.gate.clock;
+            let late = emulate::run(simulation, &ports, &mut self.gate, &clock, until)?;
+            self.lateness.add(&late);
+            if self.shared.stop.load(Ordering::Acquire) {
+                return Ok(false);
+            }
+            self.publish(simulation.link(0).queue_packets);
+            if self.shared.changes.swap(false, Ordering::AcqRel)
+                && let Some(next) = lock(&self.shared.next).take()
+            {
+                self.reloads += 1;
+                let rate = Some(next.rate());
+                let change = LinkChange { rate, ..LinkChange::default() };
+                // It was made as one that may change, and its rate is no schedule.
+                simulation.change_link(0, &change).map_err(io::Error::other)?;
+                self.gate.is_draining |= !next.differs_in_rate_only(&self.settings);
+                self.settings = next;
+            }
+            self.gate.is_draining |= clock.now() >= Time::ZERO + RENEW;
+            if self.gate.is_drained() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn publish(&mut self, waiting: u64) {
+        let gate = &mut self.gate;
+        gate.published = gate.clock.now();
+        gate.stats.waiting = waiting + gate.held.len() as u64;
+        gate.stats.rate = self.settings.rate();
+        gate.stats.qdisc = self.settings.qdisc();
+        gate.stats.reloads = self.reloads;
+        gate.stats.lateness = self.lateness.clone();
+        if let Ok(overflow) = gate.diverted.overflow() {
+            gate.stats.overflow = overflow;
+        }
+        let is_real_time = lock(&self.shared.stats).is_real_time;
+        *lock(&self.shared.stats) = Stats { is_real_time, ..gate.stats.clone() };
+    }
+}
+
+/// Between the kernel and the engine.
+struct Gate<'a> {
+    diverted: Diverted,
+    shared: &'a Shared,
+    clock: Monotonic,
+    port: Port,
+    scratch: Vec<u8>,
+    /// What came while the old link was emptied: packets with their notes.
+    held: VecDeque<Vec<u8>>,
+    outstanding: Outstanding,
+    /// Packets that are in the engine.
+    inside: u64,
+    /// Is what comes to wait for the next link?
+    is_draining: bool,
+    stats: Stats,
+    published: Time,
+}
+
+/// What is noted behind the end of a packet while it is in the engine.
+struct Note {
+    /// By which the kernel knows it.
+    id: u32,
+    ecn: Codepoint,
+    is_ours: bool,
+    /// When it was read, by the clock of the link, nanoseconds; before its beginning for what was held.
+    at: i64,
+}
+
+impl Note {
+    const LENGTH: usize = 14;
+
+    fn bytes(&self) -> [u8; Self::LENGTH] {
+        let mut bytes = [0; Self::LENGTH];
+        bytes[..4].copy_from_slice(&self.id.to_be_bytes());
+        bytes[4] = self.ecn as u8;
+        bytes[5] = u8::from(self.is_ours);
+        bytes[6..].copy_from_slice(&self.at.to_be_bytes());
+        bytes
+    }
+
+    /// A packet and what is noted behind it.
+    fn split(bytes: &[u8]) -> Option<(&[u8], Note)> {
+        let (packet, note) = bytes.split_last_chunk::<{ Self::LENGTH }>()?;
+        let [a, b, c, d, ecn, is_ours, at @ ..] = *note;
+        let all = [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce];
+        let ecn = *all.iter().find(|codepoint| **codepoint as u8 == ecn)?;
+        let (id, at) = (u32::from_be_bytes([a, b, c, d]), i64::from_be_bytes(at));
+        Some((packet, Note { id, ecn, is_ours: is_ours != 0, at }))
+    }
+}
+
+impl Gate<'_> {
+    /// A new link with this port begins now.
+    fn begin(&mut self, port: &Port) {
+        let before = nanoseconds(self.clock.now());
+        self.clock = Monotonic::start();
+        self.published = Time::ZERO;
+        self.port = port.clone();
+        self.port.watch_losses();
+        self.is_draining = false;
+        for bytes in &mut self.held {
+            if let Some((_, note)) = Note::split(bytes) {
+                let length = bytes.len() - Note::LENGTH;
+                bytes.truncate(length);
+                bytes.extend(Note { at: note.at - before, ..note }.bytes());
+            }
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.is_draining && self.inside == 0
+    }
+
+    /// The kernel hears of what the queue has dropped.
+    fn drop_lost(&mut self) -> io::Result<()> {
+        while let Some(lost) = self.port.pop_lost() {
+            if let Some((packet, note)) = Note::split(&lost.bytes) {
+                self.stats.dropped.add(packet.len());
+                self.inside -= 1;
+                self.outstanding.remove(note.id);
+                self.diverted.discard(note.id)?;
+            }
+            self.port.recycle(lost);
+        }
+        Ok(())
+    }
+
+    /// Diverts no more packets, and lets those go that were.
+    fn let_all_go(&mut self) -> io::Result<()> {
+        self.drop_lost()?;
+        self.diverted.end()?;
+        let Gate { diverted, outstanding, stats, .. } = self;
+        while diverted.read(BATCH, |id, packet| {
+            stats.arrived.add(packet.len());
+            outstanding.add(id, packet.len());
+        })? {}
+        for (id, length) in outstanding.take() {
+            stats.sent.add(length);
+            diverted.pass(id, None)?;
+        }
+        diverted.flush()
+    }
+}
+
+fn nanoseconds(time: Time) -> i64 {
+    (time.as_ps() / 1000) as i64
+}
+
+impl Outside for Gate<'_> {
+    fn read(&mut self, take: &mut Take<'_>) -> io::Result<()> {
+        if !self.is_draining {
+            // Not all at one instant, which the engine would take for an endless loop.
+            for bytes in self.held.drain(..self.held.len().min(BATCH)) {
+                if let Some((_, note)) = Note::split(&bytes) {
+                    self.inside += 1;
+                    take(0, End::Sender, &bytes, note.ecn);
+                }
+            }
+        }
+        let at = nanoseconds(self.clock.now());
+        let must_wait = self.is_draining || !self.held.is_empty();
+        let Gate { diverted, scratch, held, outstanding, stats, inside, .. } = self;
+        diverted.read(BATCH, |id, packet| {
+            stats.arrived.add(packet.len());
+            outstanding.add(id, packet.len());
+            let (ecn, is_ours) = (codepoint(packet), is_ours(packet));
+            scratch.clear();
+            scratch.extend_from_slice(packet);
+            scratch.extend(Note { id, ecn, is_ours, at }.bytes());
+            if must_wait {
+                held.push_back(scratch.clone());
+            } else {
+                *inside += 1;
+                take(0, End::Sender, scratch, ecn);
+            }
+        })?;
+        Ok(())
+    }
+
+    fn write(&mut self, _: usize, _: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
+        let Some((packet, note)) = Note::split(bytes) else { return Ok(()) };
+        let sojourn = (nanoseconds(self.clock.now()) - note.at).max(0) as u64;
+        self.stats.sojourn.saturating_record(sojourn);
+        self.stats.sojourn_sum += Duration::from_nanos(sojourn);
+        self.stats.sent.add(packet.len());
+        self.stats.marked += u64::from(ecn == Codepoint::Ce && note.ecn != Codepoint::Ce);
+        self.stats.ours += u64::from(note.is_ours);
+        self.inside -= 1;
+        self.outstanding.remove(note.id);
+        let is_changed = note.is_ours || ecn != note.ecn;
+        self.diverted.pass(note.id, is_changed.then_some(packet))
+    }
+
+    fn wait(&mut self, most: Duration) -> io::Result<bool> {
+        self.drop_lost()?;
+        self.diverted.flush()?;
+        let asked = self.shared.stop.load(Ordering::Acquire)
+            || self.shared.changes.load(Ordering::Acquire)
+            || self.is_drained()
+            || self.clock.now() >= self.published + PUBLISH;
+        if asked {
+            return Ok(false);
+        }
+        if self.is_draining || self.held.is_empty() {
+            wait(self.diverted.as_fd(), most)?;
+        }
+        Ok(true)
+    }
+}
+
+/// The packets that the kernel waits for a word about, each with its length. Their numbers follow on
+/// each other.
+#[derive(Debug, Default)]
+struct Outstanding {
+    first: u32,
+    /// Zero for those that are decided; packets have a header.
+    lengths: VecDeque<u32>,
+}
+
+impl Outstanding {
+    fn add(&mut self, id: u32, length: usize) {
+        if self.lengths.is_empty() {
+            self.first = id;
+        }
+        // Those between were dropped before they could be read.
+        let place = id.wrapping_sub(self.first) as usize;
+        if place >= self.lengths.len() {
+            self.lengths.resize(place, 0);
+            self.lengths.push_back(length as u32);
+        }
+    }
+
+    fn remove(&mut self, id: u32) {
+        let place = id.wrapping_sub(self.first) as usize;
+        if let Some(length) = self.lengths.get_mut(place) {
+            *length = 0;
+        }
+        while self.lengths.front() == Some(&0) {
+            self.lengths.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// All that are left, in order.
+    fn take(&mut self) -> impl Iterator<Item = (u32, usize)> {
+        let first = self.first;
+        let lengths = std::mem::take(&mut self.lengths);
+        let all = (0..).zip(lengths).filter(|(_, length)| *length > 0);
+        all.map(move |(place, length)| (first.wrapping_add(place), length as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outstanding_numbers_run_on_beyond_the_last() {
+        let mut outstanding = Outstanding::default();
+        for id in [u32::MAX - 1, u32::MAX, 0, 3] {
+            outstanding.add(id, 100);
+        }
+        outstanding.remove(u32::MAX);
+        outstanding.remove(u32::MAX - 1);
+        assert_eq!(outstanding.first, 0);
+        outstanding.remove(0);
+        // 1 and 2 never came.
+        assert_eq!((outstanding.first, outstanding.lengths.len()), (3, 1));
+        outstanding.add(4, 50);
+        assert_eq!(outstanding.take().collect::<Vec<_>>(), [(3, 100), (4, 50)]);
+        assert_eq!(outstanding.take().count(), 0);
+    }
+
+    #[test]
+    fn what_is_noted_behind_a_packet_is_read_again() {
+        let note = Note { id: 77, ecn: Codepoint::Ect1, is_ours: true, at: -5 };
+        let bytes = [&[1, 2, 3][..], &note.bytes()].concat();
+        let (packet, read) = Note::split(&bytes).unwrap();
+        assert_eq!((packet, read.id, read.ecn), (&[1, 2, 3][..], 77, Codepoint::Ect1));
+        assert_eq!((read.is_ours, read.at), (true, -5));
+        assert!(Note::split(&bytes[4..]).is_none());
+    }
+}

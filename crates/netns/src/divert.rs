@@ -1,0 +1,369 @@
+//! Packets that this machine forwards, handed over to a program that says when and how each goes on.
+//!
+//! The kernel holds a packet where it has decided by which device it leaves, after the rules of
+//! firewalls and before the address translation of what leaves, and tells this process of it
+//! (NFQUEUE, linux/netfilter/nfnetlink_queue.h). A verdict lets it go on, perhaps with other bytes,
+//! or drops it. Routes, time to live, translation and firewalls are as they would be without.
+//!
+//! Nothing is left behind: the kernel removes the table of nftables with the socket that made it,
+//! also when this process is killed, and then forwards as before. What it held at that moment is lost.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlink_sys::Socket;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+
+use crate::error::{Context, Error, Result};
+use crate::nat::{
+    ACKNOWLEDGE, EQUAL, REGISTER, REQUEST, add_table, attribute, await_answers, empty_chains,
+    expression, message, nested, netfilter, number, text,
+};
+
+// Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. There is no crate
+// for them without C code, with a licence like ours, and that does not keep 64 kB per packet that waits.
+const NFPROTO_INET: u8 = 1;
+const FORWARD: u32 = 2;
+const LOCAL_OUT: u32 = 3;
+/// After rules that filter, whose priority is 0.
+const AFTER_FILTERS: u32 = 10;
+const OUTPUT_NAME: u32 = 7;
+const NAME_LENGTH: usize = 16;
+const QUEUE: u16 = 3 << 8;
+const PACKET: u16 = QUEUE;
+const VERDICT: u16 = QUEUE | 1;
+const CONFIG: u16 = QUEUE | 2;
+/// If nobody listens, packets pass.
+const BYPASS: u16 = 1;
+const BIND: u8 = 1;
+const COPY_PACKETS: u8 = 2;
+const DROP: u32 = 0;
+const ACCEPT: u32 = 1;
+const WHOLE: u32 = 0xffff;
+
+/// The first number of a queue that is tried, and how many are.
+const FIRST_QUEUE: u16 = 5700;
+const QUEUES: u16 = 256;
+/// Packets that the kernel holds at most.
+const MOST_HELD: u32 = 1 << 20;
+/// Bytes of packets that wait to be read by this process.
+const RECEIVE_BUFFER: usize = 64 << 20;
+/// Verdicts are sent together up to so many bytes; the kernel takes some 200 kB.
+const SEND_AT: usize = 32 << 10;
+/// Room for one message: a packet of 64 kB and what is told of it.
+const ROOM: usize = (64 << 10) + 8192;
+
+/// What leaves a device, diverted while this lives.
+///
+/// Without an end of its own a packet is held by the kernel: each that is read must be
+/// [passed](Diverted::pass) or [discarded](Diverted::discard).
+#[derive(Debug)]
+pub struct Diverted {
+    queue: Socket,
+    /// While it is open, there are rules.
+    table: Socket,
+    device: String,
+    own: bool,
+    number: u16,
+    buffer: Vec<u8>,
+    verdicts: Vec<u8>,
+}
+
+impl Diverted {
+    /// Diverts what is forwarded to `device` in the namespace of the calling thread, and with `own`
+    /// also what this machine sends there itself.
+    ///
+    /// # Errors
+    /// Without CAP_NET_ADMIN, if there is no such device, if what leaves it is diverted already, and
+    /// if the kernel has no nftables or no NFQUEUE.
+    pub fn begin(device: &str, own: bool) -> Result<Self> {
+        crate::netlink::Netlink::new()?.index(device)?;
+        let what = || format!("cannot divert packets that leave {device}");
+        let refuse = |error: io::Error, is_permitted: bool| {
+            let error = Error::new(what(), error);
+            match error.kind() {
+                // Of a table of another socket the kernel says the same.
+                io::ErrorKind::PermissionDenied | io::ErrorKind::AlreadyExists if is_permitted => {
+                    let taken = io::Error::from(io::ErrorKind::AddrInUse);
+                    Error::new(what(), taken).advise("another process diverts them already")
+                }
+                io::ErrorKind::PermissionDenied => {
+                    error.advise("run as root, or with the capability CAP_NET_ADMIN")
+                }
+                _ => error.advise(
+                    "load the modules nf_tables, nft_queue and nfnetlink_queue, on Linux 5.12 or newer",
+                ),
+            }
+        };
+        let (queue, number) = open_queue().map_err(|error| refuse(error, false))?;
+        let native = |number: u16| {
+            let attributes = [be16(1, number), be16(2, 1), be16(3, BYPASS)].concat();
+            expression("queue", &attributes)
+        };
+        let table = match divert(device, own, &native(number)) {
+            // A kernel without nft_queue may have the same of iptables, revision 3.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let info = [number, 1, BYPASS, 0].map(u16::to_ne_bytes).concat();
+                let target = [text(1, "NFQUEUE"), self::number(2, 3), attribute(3, &info)].concat();
+                divert(device, own, &expression("target", &target))
+            }
+            other => other,
+        };
+        let table = table.map_err(|error| refuse(error, true))?;
+        let device = device.to_owned();
+        Ok(Diverted {
+            queue,
+            table,
+            device,
+            own,
+            number,
+            buffer: vec![0; ROOM],
+            verdicts: Vec::new(),
+        })
+    }
+
+    /// Gives `each` the packets that have come since, with the number by which the kernel knows each,
+    /// but not more than `most` of them. Returns whether there may be more.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn read(&mut self, most: usize, mut each: impl FnMut(u32, &[u8])) -> io::Result<bool> {
+        for _ in 0..most {
+            let length = match recv(&self.queue, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+                Ok((length, _)) => length,
+                Err(rustix::io::Errno::AGAIN) => return Ok(false),
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let mut rest = &self.buffer[..length];
+            while let Some((kind, body)) = take_message(&mut rest) {
+                // Answers to verdicts on packets that are gone, with their device, are no news.
+                if kind == PACKET
+                    && let Some((id, packet)) = read_packet(body)
+                {
+                    each(id, packet);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets a packet go on, with these bytes if they are not those that were read. The kernel hears of
+    /// it at the latest with [`Diverted::flush`].
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn pass(&mut self, id: u32, changed: Option<&[u8]>) -> io::Result<()> {
+        self.decide(id, ACCEPT, changed)
+    }
+
+    /// Drops a packet, as [`Diverted::pass`].
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn discard(&mut self, id: u32) -> io::Result<()> {
+        self.decide(id, DROP, None)
+    }
+
+    fn decide(&mut self, id: u32, verdict: u32, changed: Option<&[u8]>) -> io::Result<()> {
+        let mut attributes = attribute(2, &[verdict.to_be_bytes(), id.to_be_bytes()].concat());
+        if let Some(bytes) = changed {
+            attributes.extend(attribute(10, bytes));
+        }
+        let verdict = message(VERDICT, REQUEST, 0, self.number, &attributes);
+        if self.verdicts.len() + verdict.len() > SEND_AT {
+            self.flush()?;
+        }
+        self.verdicts.extend(verdict);
+        Ok(())
+    }
+
+    /// Tells the kernel of all verdicts.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.verdicts.is_empty() {
+            return Ok(());
+        }
+        let sent = send(&self.queue, &self.verdicts, SendFlags::empty());
+        self.verdicts.clear();
+        sent.map(|_| ()).map_err(io::Error::from)
+    }
+
+    /// Diverts no more packets; those that were are still to be read and decided.
+    ///
+    /// They must be before this, or another in the same namespace, is dropped: where a chain goes, the
+    /// kernel drops all packets of the namespace that it holds for processes.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn end(&mut self) -> io::Result<()> {
+        let table = table_of(&self.device);
+        empty_chains(&mut self.table, NFPROTO_INET, &table, chains(self.own))
+    }
+
+    /// Packets that the kernel dropped because this process read too late.
+    ///
+    /// # Errors
+    /// If the kernel does not tell (/proc/net/netfilter/nfnetlink_queue).
+    pub fn overflow(&self) -> Result<u64> {
+        let queues = queues().context(|| format!("cannot read {QUEUES_PATH}"))?;
+        let own = queues.iter().find(|fields| fields.first() == Some(&self.number.into()));
+        // Number, process, waiting, mode, range, dropped for length, dropped for memory.
+        let dropped = own.and_then(|fields| Some(fields.get(5)? + fields.get(6)?));
+        Ok(dropped.unwrap_or(0))
+    }
+}
+
+/// Of the calling thread, which may be in another namespace than the process.
+const QUEUES_PATH: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
+
+/// A list of numbers for each queue that somebody listens to.
+fn queues() -> io::Result<Vec<Vec<u64>>> {
+    let text = fs::read_to_string(QUEUES_PATH)?;
+    let fields =
+        |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    Ok(text.lines().map(fields).collect())
+}
+
+impl AsFd for Diverted {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+fn be16(kind: u16, value: u16) -> Vec<u8> {
+    attribute(kind, &value.to_be_bytes())
+}
+
+/// A queue that nobody else listens to, and its number.
+fn open_queue() -> io::Result<(Socket, u16)> {
+    let mut socket = netfilter()?;
+    let mut configure = |number: u16, attributes: &[u8]| {
+        let message = message(CONFIG, REQUEST | ACKNOWLEDGE, 0, number, attributes);
+        socket.send(&message, 0)?;
+        await_answers(&mut socket, 1)
+    };
+    // The kernel says of a queue of others what it says to those who may not have any: permission
+    // denied. So numbers in use are left out, as far as this process may know them.
+    let mut refused = io::Error::from(io::ErrorKind::ResourceBusy);
+    let is_taken = |number: u16| {
+        let queues = queues().ok()?;
+        Some(queues.iter().any(|fields| fields.first() == Some(&number.into())))
+    };
+    let number = 'found: {
+        for number in FIRST_QUEUE..FIRST_QUEUE + QUEUES {
+            if is_taken(number) == Some(true) {
+                continue;
+            }
+            match configure(number, &attribute(1, &[BIND, 0, 0, 0])) {
+                Ok(()) => break 'found number,
+                Err(error) if is_taken(number) == Some(false) => return Err(error),
+                Err(error) => refused = error,
+            }
+        }
+        return Err(refused);
+    };
+    let copy = [&WHOLE.to_be_bytes()[..], &[COPY_PACKETS]].concat();
+    let parameters = [attribute(2, &copy), self::number(3, MOST_HELD)].concat();
+    configure(number, &parameters)?;
+    // More than usual programs may have; without the right to that, as much as these.
+    if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
+    }
+    // What is dropped for want of memory is counted: not to be an error of each read too.
+    socket.set_no_enobufs(true)?;
+    Ok((socket, number))
+}
+
+/// The chains of the hooks for what is forwarded and what is sent here.
+fn chains(own: bool) -> &'static [&'static str] {
+    if own { &["forwarded", "own"] } else { &["forwarded"] }
+}
+
+fn table_of(device: &str) -> Vec<u8> {
+    text(1, &format!("windward-router-{device}"))
+}
+
+/// Adds rules that hand over what leaves `device`.
+fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
+    let mut socket = netfilter()?;
+    let table = table_of(device);
+    let mut name = device.as_bytes().to_vec();
+    name.resize(NAME_LENGTH, 0);
+    let load = [number(1, REGISTER), number(2, OUTPUT_NAME)].concat();
+    let compare = [number(1, REGISTER), number(2, EQUAL), nested(3, &attribute(1, &name))].concat();
+    let expressions =
+        [&expression("meta", &load), &expression("cmp", &compare), hand_over].concat();
+    let chain = |(name, hook): (&&str, u32)| {
+        let hook = [number(1, hook), number(2, AFTER_FILTERS)].concat();
+        let chain = [table.clone(), text(3, name), nested(4, &hook), text(7, "filter")].concat();
+        let rule = [table.clone(), text(2, name), nested(4, &expressions)].concat();
+        (chain, rule)
+    };
+    let chains: Vec<_> = chains(own).iter().zip([FORWARD, LOCAL_OUT]).map(chain).collect();
+    add_table(&mut socket, NFPROTO_INET, &table, &chains)?;
+    Ok(socket)
+}
+
+/// The next message of netlink: its type, and what is behind the headers.
+fn take_message<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
+    let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
+    let kind = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
+    let body = rest.get(20..length)?;
+    *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((kind, body))
+}
+
+/// The number and the bytes of a packet that the kernel hands over.
+fn read_packet(mut attributes: &[u8]) -> Option<(u32, &[u8])> {
+    let (mut id, mut payload) = (None, &[][..]);
+    while let Some(header) = attributes.first_chunk::<4>() {
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let value = attributes.get(4..length)?;
+        // The upper bits say how a value is written.
+        match u16::from_ne_bytes([header[2], header[3]]) & 0x3fff {
+            1 => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
+            10 => payload = value,
+            _ => {}
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Some((id?, payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_packet_is_read_out_of_its_message() {
+        let attributes = [
+            attribute(1, &[0, 0, 0, 7, 8, 0, 2]),
+            attribute(5, &[0, 0, 0, 3]),
+            attribute(10, b"bytes"),
+        ]
+        .concat();
+        let mut two = message(PACKET, 0, 2, 5700, &attributes);
+        two.extend(message(2, 0, 0, 0, &[0; 16]));
+        let mut rest = &two[..];
+        let (kind, body) = take_message(&mut rest).unwrap();
+        assert_eq!((kind, read_packet(body)), (PACKET, Some((7, &b"bytes"[..]))));
+        assert_eq!(take_message(&mut rest).unwrap().0, 2);
+        assert!(take_message(&mut rest).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            let mut rest = &bytes[..];
+            while let Some((_, body)) = take_message(&mut rest) {
+                read_packet(body);
+            }
+            read_packet(&bytes);
+        }
+    }
+}
