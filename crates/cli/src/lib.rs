@@ -2,7 +2,7 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare_logs`, `script`, `bench`, `perf`, `pages`); what they share stands beside them: `failure` (exit
+//! `evaluate`, `compare`, `compare_logs`, `script`, `bench`, `perf`, `pages`); what they share stands beside them: `failure` (exit
 //! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
 //! `progress`, `signals`.
 
@@ -15,6 +15,8 @@ use windward_sim::text;
 
 mod bench;
 mod clock;
+#[cfg(target_os = "linux")]
+mod compare;
 mod compare_logs;
 mod drive;
 mod effort;
@@ -97,6 +99,8 @@ enum Command {
     Exec(emulate::ExecArgs),
     #[cfg(target_os = "linux")]
     Replay(replay::Args),
+    #[cfg(target_os = "linux")]
+    Compare(compare::Args),
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
     Perf(perf::Args),
@@ -161,7 +165,7 @@ type Rights = ();
 #[cfg(target_os = "linux")]
 fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
     match command {
-        Some(Command::Shell(_) | Command::Emulate(_)) => Ok(windward_netns::become_root()?),
+        Some(Command::Shell(_) | Command::Emulate(_) | Command::Compare(_)) => Ok(windward_netns::become_root()?),
         _ => Ok(Rights::OfRoot),
     }
 }
@@ -192,6 +196,8 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Exec(args)) => emulate::exec(&args),
         #[cfg(target_os = "linux")]
         Some(Command::Replay(args)) => replay::replay(&args),
+        #[cfg(target_os = "linux")]
+        Some(Command::Compare(args)) => compare::compare(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, quiet),
