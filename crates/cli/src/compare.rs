@@ -187,7 +187,11 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
     sweep()?;
     let loss_of_link = course.own_loss()?;
-    let losses = if args.loss.is_empty() { vec![None] } else { args.loss.iter().map(|p| Some(*p)).collect() };
+    let losses = if args.loss.is_empty() {
+        vec![None]
+    } else {
+        args.loss.iter().map(|p| Some(*p)).collect()
+    };
     let mut jobs = Vec::new();
     for seed in (args.seed..).take(args.runs.into()) {
         for &loss in &losses {
@@ -206,17 +210,17 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     skipped.dedup();
     let comparison = Comparison {
         link: course.words(args),
-        window: format!(
-            "Measured for {} s, {} s after the first packet.",
-            args.time, args.warmup
-        ),
+        window: format!("Measured for {} s, {} s after the first packet.", args.time, args.warmup),
         rate_bps: course.rate_bps()?,
         rival: rival.as_ref().map(|rival| format!("{} ({})", rival.name, rival.about)),
         runs,
         skipped,
     };
-    let record = serde_json::to_string_pretty(&Record { rows: comparison.rows(), comparison: &comparison })
-        .map_err(|error| Failure::Failed(format!("cannot write the result as JSON: {error}")))?;
+    let record =
+        serde_json::to_string_pretty(&Record { rows: comparison.rows(), comparison: &comparison })
+            .map_err(|error| {
+                Failure::Failed(format!("cannot write the result as JSON: {error}"))
+            })?;
     if let Some(mut out) = out {
         let about = effort::about();
         out.write("index.html", |file| file.write_all(comparison.page(&about).as_bytes()))?;
@@ -275,7 +279,9 @@ fn chosen(args: &Args, table: &Programs) -> Result<(Vec<Entry>, Vec<(String, Str
     let mut names: Vec<&str> = Vec::new();
     for name in &args.programs {
         match name.trim() {
-            ALL_ROWS => names.extend(windward_core::protocols::PROTOCOLS.iter().map(|row| row.name)),
+            ALL_ROWS => {
+                names.extend(windward_core::protocols::PROTOCOLS.iter().map(|row| row.name))
+            }
             name => names.push(name),
         }
     }
@@ -382,9 +388,8 @@ impl Course {
     }
 
     fn words(&self, args: &Args) -> String {
-        let words = |text: &Option<String>, what: &str| {
-            text.as_ref().map(|text| format!("{what} {text}"))
-        };
+        let words =
+            |text: &Option<String>, what: &str| text.as_ref().map(|text| format!("{what} {text}"));
         if args.file.is_some() {
             return format!("Scenario {}.", self.source.name);
         }
@@ -414,11 +419,13 @@ impl Course {
             }
         }
         if with_rival {
-            let nodes = self.nodes.as_ref().map_or_else(String::new, |[from, to]| {
-                format!(", from = '{from}', to = '{to}'")
-            });
+            let nodes = self
+                .nodes
+                .as_ref()
+                .map_or_else(String::new, |[from, to]| format!(", from = '{from}', to = '{to}'"));
             let name = windward_net::port::NAME;
-            let flow = format!("{{ group = 'rival-of-{}', protocol = '{name}'{nodes} }}", self.group);
+            let flow =
+                format!("{{ group = 'rival-of-{}', protocol = '{name}'{nodes} }}", self.group);
             file.set("flows.+", &flow)?;
         }
         Ok(file)
@@ -434,9 +441,8 @@ impl Course {
             }
         }
         if let Some(twin) = &job.entry.twin {
-            twin.plan(more(args, job.entry)).map_err(|wrong| {
-                Failure::Input(format!("{}: {wrong}", job.entry.name))
-            })?;
+            twin.plan(more(args, job.entry))
+                .map_err(|wrong| Failure::Input(format!("{}: {wrong}", job.entry.name)))?;
         }
         Ok(())
     }
@@ -535,9 +541,9 @@ impl Work<'_> {
 
     fn program(&self, entry: &Entry) -> Program {
         let Args { warmup, time, endpoint, .. } = self.args;
-        let words = endpoint.iter().map(|(key, value)| {
-            format!("--set {}", shell_word(&format!("{key}={value}")))
-        });
+        let words = endpoint
+            .iter()
+            .map(|(key, value)| format!("--set {}", shell_word(&format!("{key}={value}"))));
         let words: Vec<String> = words.collect();
         entry.program(*warmup, *time, &own_name(), &words.join(" "))
     }
@@ -583,7 +589,8 @@ impl Work<'_> {
                 Tried::Stopped => return Ok(None),
                 Tried::Bad(why) => {
                     let why = format!("beside {}: {why}", rival.name);
-                    run.unusable = Some(run.unusable.map_or(why.clone(), |own| format!("{own}; {why}")));
+                    run.unusable =
+                        Some(run.unusable.map_or(why.clone(), |own| format!("{own}; {why}")));
                 }
                 Tried::Good(emulated) => {
                     run.late_share = run.late_share.max(emulated.clock.late_share);
@@ -626,7 +633,7 @@ impl Work<'_> {
 
     /// What the program says itself, where that is of the same seconds.
     fn goodput(&self, entry: &Entry, emulated: &Emulated) -> Result<Option<f64>, String> {
-        if self.args.warmup > 0 && !entry.knows_warmup() {
+        if !entry.is_asked(self.args.warmup) {
             return Ok(None);
         }
         entry.goodput_bps(&emulated.outputs[0])
@@ -673,8 +680,15 @@ fn text(comparison: &Comparison) -> String {
     let rows = comparison.rows();
     let left = rows.iter().any(|row| row.left.is_some());
     let twin = rows.iter().any(|row| row.simulated_bps.is_some());
-    let mut headings =
-        vec!["program", ">loss", ">runs", ">goodput", ">of C(1-p)", ">sent/delivered", ">mean queue"];
+    let mut headings = vec![
+        "program",
+        ">loss",
+        ">runs",
+        ">goodput",
+        ">of C(1-p)",
+        ">sent/delivered",
+        ">mean queue",
+    ];
     if left {
         headings.push(">left to the other");
     }

@@ -312,7 +312,9 @@ impl<'a> Emulation<'a> {
         // First what cannot be had again.
         let recorded = self.recorder.map(|recorder| recorder.finish(until));
         let outcome = self.simulation.stop();
-        let record = RunRecord::new(&outcome).with_cpu_time(cpu_s).with_emulation(strays.record(&self.lateness, self.real_time));
+        let record = RunRecord::new(&outcome)
+            .with_cpu_time(cpu_s)
+            .with_emulation(strays.record(&self.lateness, self.real_time));
         if let Some(mut out) = self.out {
             record.write_files(&mut out)?;
             out.commit()?;

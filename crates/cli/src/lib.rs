@@ -165,7 +165,9 @@ type Rights = ();
 #[cfg(target_os = "linux")]
 fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
     match command {
-        Some(Command::Shell(_) | Command::Emulate(_) | Command::Compare(_)) => Ok(windward_netns::become_root()?),
+        Some(Command::Shell(_) | Command::Emulate(_) | Command::Compare(_)) => {
+            Ok(windward_netns::become_root()?)
+        }
         _ => Ok(Rights::OfRoot),
     }
 }

@@ -128,9 +128,10 @@ impl Comparison {
     /// A row for each program and loss rate.
     pub fn rows(&self) -> Vec<Row> {
         let losses = self.losses();
-        let cells = self.programs().into_iter().flat_map(|program| {
-            losses.iter().map(move |loss| (program, *loss))
-        });
+        let cells = self
+            .programs()
+            .into_iter()
+            .flat_map(|program| losses.iter().map(move |loss| (program, *loss)));
         cells.filter_map(|(program, loss)| self.row(program, loss)).collect()
     }
 

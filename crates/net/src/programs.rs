@@ -227,12 +227,13 @@ impl Entry {
             server: with(&self.server),
             client: with(&self.client),
             congestion_control: self.congestion_control.clone(),
+            says: self.is_asked(warmup),
         }
     }
 
-    /// Does it leave out by itself what does not count?
-    pub fn knows_warmup(&self) -> bool {
-        self.client.contains("{warmup}")
+    /// Is it asked for its goodput? Not if it would count what does not count here.
+    pub fn is_asked(&self, warmup: u32) -> bool {
+        self.goodput.is_some() && (warmup == 0 || self.client.contains("{warmup}"))
     }
 
     /// What it says that its goodput was, bits per second of IP packets; `None` if it is not asked.
@@ -306,6 +307,7 @@ mod tests {
         assert_eq!(said, Ok(Some(1500.0)));
         assert!(json.goodput_bps("{\"error\": \"refused\"}").unwrap_err().contains("refused"));
         assert!(json.goodput_bps("nothing").unwrap_err().contains("no JSON"));
+        assert!(json.is_asked(0) && !json.is_asked(2));
         let regex = table("{ regex = '= ([0-9.]+) kB/s', unit = 8000 }").unwrap();
         assert_eq!(regex.goodput_bps("= 1 kB/s\n= 2.5 kB/s\n"), Ok(Some(20_000.0)));
         assert!(regex.goodput_bps("= fast").is_err());
@@ -331,7 +333,7 @@ mod tests {
         let entry = &table.entries()[0];
         let program = entry.program(2, 10, "'w'", "--set a=1");
         assert_eq!((&*program.server, &*program.client), ("'w' s", "c 2 10 12 --set a=1"));
-        assert!(entry.knows_warmup());
+        assert!(!program.says && !entry.is_asked(0));
         assert_eq!(entry.missing().unwrap(), "/no/such/program is not installed");
         assert_eq!(entry.goodput_bps("7"), Ok(None));
     }

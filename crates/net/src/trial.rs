@@ -20,8 +20,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use windward_core::units::{Duration, Time};
 use windward_netns::{Inside, Namespace, prefer_this_thread};
 use windward_sim::record::EmulationRecord;
-use windward_sim::scenario::{FlowKind, Traffic};
 use windward_sim::scenario::file::{ScenarioError, ScenarioFile};
+use windward_sim::scenario::{FlowKind, Traffic};
 use windward_sim::stack::Stacks;
 use windward_sim::{LinkSnapshot, Scenario, Simulation};
 
@@ -34,12 +34,14 @@ use crate::testbed::{self, Testbed, listens};
 /// What runs at the ends of a port, in network namespaces of its own: lines of a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// At the far end, where the port begins, which it sends from.
+    /// At the far end, where the port begins, which it sends from. The other end is called `inside`.
     pub server: String,
     /// Where the port ends; the far end is called `outside`.
     pub client: String,
     /// The congestion control of the kernel that TCP of the far end has if nobody says otherwise, as `cubic`.
     pub congestion_control: Option<String>,
+    /// May the client take a while to end, since what it prints counts? Else it is ended when all is measured.
+    pub says: bool,
 }
 
 /// What is measured of a run.
@@ -129,7 +131,10 @@ impl fmt::Display for Error {
         match self {
             Error::Scenario(error) => error.fmt(f),
             Error::Ports { ports, programs } => {
-                write!(f, "the scenario has {ports} ports for outside programs, and {programs} are to run")
+                write!(
+                    f,
+                    "the scenario has {ports} ports for outside programs, and {programs} are to run"
+                )
             }
             Error::Netns(error) => error.fmt(f),
             Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
@@ -339,8 +344,10 @@ pub fn emulate(
 /// What a program writes, in memory.
 fn paper() -> Result<File, Error> {
     let file = memfd_create("windward", MemfdFlags::CLOEXEC);
-    file.map(File::from)
-        .map_err(|error| Error::Io { doing: "make a file in memory".to_owned(), source: error.into() })
+    file.map(File::from).map_err(|error| Error::Io {
+        doing: "make a file in memory".to_owned(),
+        source: error.into(),
+    })
 }
 
 fn read(file: &mut File) -> String {
@@ -391,6 +398,7 @@ struct Run {
     testbed: Testbed,
     ruler: Ruler,
     window: Window,
+    says: bool,
     stop: &'static AtomicBool,
 }
 
@@ -429,7 +437,8 @@ impl Run {
         }
         testbed.end_with(clients[0].child.as_fd())?;
         testbed.stop_on(Some(stop));
-        Ok(Some(Run { simulation, clients, servers, testbed, ruler, window, stop }))
+        let says = programs[0].says;
+        Ok(Some(Run { simulation, clients, servers, testbed, ruler, window, says, stop }))
     }
 
     /// Goes on until the first client ends, or is too long about it.
@@ -440,8 +449,7 @@ impl Run {
         let mut late = Lateness::new();
         let mut end = Time::ZERO + GRACE;
         let mut run = |run: &mut Run, until: Time| {
-            let more =
-                emulate::run(&mut run.simulation, &ports, &mut run.testbed, &clock, until);
+            let more = emulate::run(&mut run.simulation, &ports, &mut run.testbed, &clock, until);
             let more = more.map_err(|source| Error::Io { doing: "emulate".to_owned(), source })?;
             late.add(&more);
             Ok::<_, Error>(run.simulation.now() >= until)
@@ -452,12 +460,18 @@ impl Run {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            if !is_there || next == end {
+            if !is_there {
                 break;
             }
-            self.ruler.look(&mut self.simulation);
+            if next == self.ruler.next() {
+                self.ruler.look(&mut self.simulation);
+            }
+            if next == end {
+                break;
+            }
             if let Some(from) = self.ruler.from {
-                end = from + self.window.time + GRACE;
+                let grace = if self.says { GRACE } else { Duration::ZERO };
+                end = from + self.window.time + grace;
             }
         }
         let Some(figures) = self.ruler.figures() else {
@@ -499,18 +513,17 @@ fn start_server(
 ) -> Result<Started, Error> {
     let [outside, inside] = testbed.ends()[port].clone();
     let pair = testbed.pair(port).expect("each port has a pair");
+    let pair_inside = (pair.inside.ipv4, pair.inside.ipv6);
     let ends = [Some(IpAddr::from(pair.outside.ipv4)), pair.outside.ipv6.map(IpAddr::from)];
     let hosts: Vec<IpAddr> = ends.into_iter().flatten().collect();
     let namespace = testbed.namespace(&inside).expect("each end is a namespace");
     namespace.set_hosts(hosts.iter().map(|address| (*address, "outside")));
+    let ends = [Some(IpAddr::from(pair_inside.0)), pair_inside.1.map(IpAddr::from)];
+    let hosts: Vec<IpAddr> = ends.into_iter().flatten().collect();
     let namespace = testbed.namespace(&outside).expect("each end is a namespace");
+    namespace.set_hosts(hosts.iter().map(|address| (*address, "inside")));
     if let Some(name) = &program.congestion_control {
-        // /proc/sys/net is that of the namespace of whoever opens it.
-        let chosen = namespace.run(|| fs::write(CHOSEN, name))?;
-        chosen.map_err(|source| Error::Io {
-            doing: format!("choose the congestion control {name} of the kernel"),
-            source,
-        })?;
+        choose(namespace, name)?;
     }
     let server = Started::new(namespace, &program.server)?;
     for _ in 0..100 {
@@ -520,6 +533,27 @@ fn start_server(
         thread::sleep(std::time::Duration::from_millis(20));
     }
     Ok(server)
+}
+
+/// Makes it what TCP of the namespace has if nobody says otherwise.
+fn choose(namespace: &Namespace, name: &str) -> Result<(), Error> {
+    let mut tries = 0;
+    loop {
+        // Another process that allowed it may end, and take that back, at any time.
+        let allowed = Allowed::all([name]);
+        // /proc/sys/net is that of the namespace of whoever opens it.
+        let chosen = namespace.run(|| fs::write(CHOSEN, name))?;
+        drop(allowed);
+        tries += 1;
+        match chosen {
+            Ok(()) => return Ok(()),
+            Err(_) if tries < 5 => {}
+            Err(source) => {
+                let doing = format!("choose the congestion control {name} of the kernel");
+                return Err(Error::Io { doing, source });
+            }
+        }
+    }
 }
 
 const CHOSEN: &str = "/proc/sys/net/ipv4/tcp_congestion_control";

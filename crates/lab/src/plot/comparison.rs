@@ -12,8 +12,20 @@ type Measure =
 
 const MEASURES: [Measure; 5] = [
     ("Goodput", "Goodput over C (1 - p)", |row| row.share, Some((0.0, 1.05)), Some(1.0)),
-    ("Left to a competing flow", "Its share of C (1 - p)", |row| row.left, Some((0.0, 1.05)), Some(0.5)),
-    ("Packets sent for each delivered", "Sent / delivered", |row| row.sent_per_delivered, None, None),
+    (
+        "Left to a competing flow",
+        "Its share of C (1 - p)",
+        |row| row.left,
+        Some((0.0, 1.05)),
+        Some(0.5),
+    ),
+    (
+        "Packets sent for each delivered",
+        "Sent / delivered",
+        |row| row.sent_per_delivered,
+        None,
+        None,
+    ),
     ("Mean queue", "Packets", |row| row.mean_queue_packets, None, None),
     ("Real beside simulated", "Real / simulated goodput", |row| row.ratio, None, Some(1.0)),
 ];
