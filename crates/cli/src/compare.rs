@@ -274,13 +274,16 @@ fn find(table: &Programs, name: &str) -> Result<Entry, Failure> {
     })
 }
 
+/// A program, and why it cannot run here.
+type Skipped = (String, String);
+
 /// The programs that are asked for, and those of them that cannot run here.
-fn chosen(args: &Args, table: &Programs) -> Result<(Vec<Entry>, Vec<(String, String)>), Failure> {
+fn chosen(args: &Args, table: &Programs) -> Result<(Vec<Entry>, Vec<Skipped>), Failure> {
     let mut names: Vec<&str> = Vec::new();
     for name in &args.programs {
         match name.trim() {
             ALL_ROWS => {
-                names.extend(windward_core::protocols::PROTOCOLS.iter().map(|row| row.name))
+                names.extend(windward_core::protocols::PROTOCOLS.iter().map(|row| row.name));
             }
             name => names.push(name),
         }
@@ -376,14 +379,14 @@ impl Course {
     fn own_loss(&self) -> Result<f64, Failure> {
         let scenario = self.source.load()?.scenario;
         let port = testbed::ports(&scenario).next().map_or(0, |(flow, _)| flow);
-        let link = scenario.flows[port].bottleneck as usize;
+        let link = scenario.flows[port].bottleneck;
         Ok(scenario.links[link].kind.loss_rate(1500))
     }
 
     fn rate_bps(&self) -> Result<f64, Failure> {
         let scenario = self.source.load()?.scenario;
         let port = testbed::ports(&scenario).next().map_or(0, |(flow, _)| flow);
-        let link = scenario.flows[port].bottleneck as usize;
+        let link = scenario.flows[port].bottleneck;
         Ok(scenario.links[link].kind.rate.mean().bytes_per_s() * 8.0)
     }
 
@@ -493,7 +496,7 @@ fn run_all(
                     runs[job] = run;
                 }
                 Ok((_, Err(failure))) => {
-                    // Those that run are not waited for longer than they need to stop.
+                    // Those that run are waited for, and no more begin.
                     next.lock().expect("nobody panics with it").nth(jobs.len());
                     return Err(failure);
                 }

@@ -130,12 +130,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Scenario(error) => error.fmt(f),
-            Error::Ports { ports, programs } => {
-                write!(
-                    f,
-                    "the scenario has {ports} ports for outside programs, and {programs} are to run"
-                )
-            }
+            Error::Ports { ports, programs } => write!(
+                f,
+                "each port needs a program: ports in the scenario {ports}, programs {programs}"
+            ),
             Error::Netns(error) => error.fmt(f),
             Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
             Error::Ended { status, said } if said.is_empty() => {
@@ -213,7 +211,7 @@ impl Ruler {
         Ruler {
             window,
             flows,
-            link: link as usize,
+            link,
             next: Time::ZERO + WATCH,
             from: None,
             first: None,
@@ -604,5 +602,56 @@ impl Drop for Allowed {
             // There is nobody to tell.
             let _ = fs::write(ALLOWED, before.trim());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::Test;
+
+    const LINK: &str = r#"
+        duration = "1s"
+        links = [{ name = "l", from = "a", to = "b", rate = "8Mbit", delay = "10ms", queue = "100p" }]
+        flows = [{ group = "port", protocol = "outside:port", from = "a", to = "b" }]
+    "#;
+
+    fn simulated(set: &[(&str, &str)], loss: &str) -> Figures {
+        let mut file = ScenarioFile::parse("test", LINK).unwrap();
+        file.set("links.l.loss", loss).unwrap();
+        let parameters = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let plan = Test { parameters: parameters.collect(), ..Test::of("sack") }.plan().unwrap();
+        let scenario = twin(&file, &Stacks::none(), &[plan]).unwrap();
+        let window = Window { warmup: Duration::from_secs(1), time: Duration::from_secs(4) };
+        simulate(&scenario, &[0], window, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn a_window_is_what_arrives_in_a_round_trip() {
+        // Five packets of 1000 bytes in 2 * 10 ms, 1 ms for a packet and 0.1 ms for an acknowledgment of 100
+        // bytes: 40,000 bits in 21.1 ms. Four seconds may hold one packet more or less.
+        let figures = simulated(&[("rwnd", "5"), ("ack_size", "100")], "0");
+        let expected = 40_000.0 / 0.0211;
+        assert!((figures.flows[0].arrived_bps - expected).abs() < 2.0 * 8000.0, "{figures:?}");
+        assert_eq!(figures.flows[0].arrived_bps, figures.flows[0].unique_bps);
+        assert_eq!(figures.sent_per_delivered(), 1.0);
+        assert!(figures.mean_queue_packets < 5.0, "{figures:?}");
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_and_not_delivered() {
+        let figures = simulated(&[], "0.2");
+        // About 1 / (1 - 0.2), of more than 50 packets.
+        assert!(figures.sent > 50, "{figures:?}");
+        assert!((1.05..1.6).contains(&figures.sent_per_delivered()), "{figures:?}");
+        let none = Figures { sent: 1, delivered: 0, ..figures };
+        assert_eq!(none.sent_per_delivered(), f64::INFINITY);
+    }
+
+    #[test]
+    fn ports_and_programs_must_be_as_many() {
+        let file = ScenarioFile::parse("test", LINK).unwrap();
+        let error = twin(&file, &Stacks::none(), &[]).unwrap_err();
+        assert!(error.to_string().ends_with("ports in the scenario 1, programs 0"), "{error}");
     }
 }

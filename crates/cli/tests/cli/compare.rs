@@ -180,7 +180,10 @@ fn mistakes_are_told() {
     refused(&["--table", "/no/table.toml"], "cannot read /no/table.toml");
     refused(&["--loss", "0,100%"], "nothing would arrive");
     refused(&["--time", "1.5s"], "whole seconds");
-    refused(&["--programs", "cubic", "--alone", "--endpoint", "initial_window=0"], "initial_window");
+    refused(
+        &["--programs", "cubic", "--alone", "--endpoint", "initial_window=0"],
+        "initial_window",
+    );
     refused(&["--programs", "cubic", "--alone", "--set", "links.down.rat=1"], "rat");
     let sandbox = Sandbox::new("[[programs]]\nname = \"a\"\n");
     let table = sandbox.scenario().display().to_string();
