@@ -1,5 +1,6 @@
 //! `windward compare`: programs side by side on one emulated link.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -166,8 +167,8 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let rival = rival(args, &table)?;
     let all = || entries.iter().chain(rival.as_ref());
     // Other namespaces may not choose what the initial one does not allow them.
-    let controls: Vec<&str> =
-        all().filter_map(|entry| entry.congestion_control.as_deref()).collect();
+    let controls = all().filter_map(|entry| entry.congestion_control.as_deref());
+    let controls: Vec<&str> = controls.collect::<BTreeSet<_>>().into_iter().collect();
     let allowed = Allowed::all(controls.iter().copied()).map_err(|error| {
         Failure::Failed(format!(
             "cannot let network namespaces choose {}: {error}; be root, or leave the programs of \
