@@ -16,7 +16,7 @@ use windward_net::testbed::{self, Testbed};
 use windward_netns::prefer_this_thread;
 use windward_sim::output::OutputDir;
 use windward_sim::pcap::PcapFile;
-use windward_sim::record::{EmulationRecord, RunRecord};
+use windward_sim::record::RunRecord;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation};
 
@@ -120,6 +120,14 @@ impl Source {
             file.set(key, value)?;
         }
         Ok(file)
+    }
+
+    /// A dumbbell or a parking lot without a port gets one.
+    pub(crate) fn add_port(&mut self) {
+        if !self.text.contains(NAME) && self.text.contains("bottleneck") {
+            let port = format!("{{ group = \"outside\", protocol = \"{NAME}\" }}");
+            self.changes.push(("flows.+".to_owned(), port));
+        }
     }
 
     /// Checks the scenario and makes it ready for a clock.
@@ -304,11 +312,9 @@ impl<'a> Emulation<'a> {
         // First what cannot be had again.
         let recorded = self.recorder.map(|recorder| recorder.finish(until));
         let outcome = self.simulation.stop();
-        let record = RunRecord::new(&outcome).with_cpu_time(cpu_s).with_emulation(of_clock(
-            &self.lateness,
-            self.real_time,
-            strays,
-        ));
+        let record = RunRecord::new(&outcome)
+            .with_cpu_time(cpu_s)
+            .with_emulation(strays.record(&self.lateness, self.real_time));
         if let Some(mut out) = self.out {
             record.write_files(&mut out)?;
             out.commit()?;
@@ -327,7 +333,10 @@ impl<'a> Emulation<'a> {
             }
         }
         if killed > 0 && !quiet {
-            output::note(&format!("{killed} processes were still there and were ended"));
+            output::note(&match killed {
+                1 => "1 process was still there and was ended".to_owned(),
+                many => format!("{many} processes were still there and were ended"),
+            });
         }
         let progress = Progress::new(quiet);
         self.testbed.close(|share| progress.set(share, "namespaces are removed"));
@@ -355,22 +364,6 @@ fn record(path: &Path, header: Header) -> Result<Recorder<BufWriter<File>>, Fail
     let failed = |error| Failure::Input(format!("--record {}: {error}", path.display()));
     let file = File::create(path).map_err(failed)?;
     Recorder::begin(BufWriter::new(file), header).map_err(failed)
-}
-
-fn of_clock(late: &Lateness, real_time: bool, strays: testbed::Strays) -> EmulationRecord {
-    EmulationRecord {
-        usable: !late.is_too_much() && strays.overflow == 0,
-        packets: late.packets(),
-        late_p50_s: late.percentile(50.0).as_secs_f64(),
-        late_p99_s: late.percentile(99.0).as_secs_f64(),
-        late_max_s: late.percentile(100.0).as_secs_f64(),
-        late_share: late.share_above(Duration::from_millis(1)),
-        real_time,
-        too_big: strays.too_big,
-        malformed: strays.malformed,
-        refused: strays.refused,
-        overflow: strays.overflow,
-    }
 }
 
 /// The outcome for people.

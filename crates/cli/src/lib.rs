@@ -2,7 +2,7 @@
 //! and writes what they found.
 //!
 //! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare_logs`, `script`, `shell`, `emulate`, `replay`, `router`, `bench`, `perf`,
+//! `evaluate`, `compare`, `compare_logs`, `script`, `shell`, `emulate`, `replay`, `router`, `bench`, `perf`,
 //! `pages`); what they share stands beside them: `failure` (exit
 //! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
 //! `progress`, `signals`.
@@ -16,6 +16,8 @@ use windward_sim::text;
 
 mod bench;
 mod clock;
+#[cfg(target_os = "linux")]
+mod compare;
 mod compare_logs;
 mod drive;
 mod effort;
@@ -102,6 +104,7 @@ enum Command {
     Replay(replay::Args),
     #[cfg(target_os = "linux")]
     Router(router::Args),
+    Compare(compare::Args),
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
     Perf(perf::Args),
@@ -178,7 +181,9 @@ type Rights = ();
 #[cfg(target_os = "linux")]
 fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
     match command {
-        Some(Command::Shell(_) | Command::Emulate(_)) => Ok(windward_netns::become_root()?),
+        Some(Command::Shell(_) | Command::Emulate(_) | Command::Compare(_)) => {
+            Ok(windward_netns::become_root()?)
+        }
         _ => Ok(Rights::OfRoot),
     }
 }
@@ -211,6 +216,7 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Replay(args)) => replay::replay(&args),
         #[cfg(target_os = "linux")]
         Some(Command::Router(args)) => router::router(&args, quiet),
+        Some(Command::Compare(args)) => compare::compare(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, quiet),

@@ -1,7 +1,6 @@
 //! `windward shell`: a program behind a scenario.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -10,7 +9,6 @@ use std::process::Stdio;
 use std::thread;
 
 use windward_core::units::{Duration, Time};
-use windward_net::port::NAME;
 use windward_net::testbed::{self, Testbed};
 use windward_netns::{Inside, Masquerade, Rights, sweep};
 use windward_sim::scenario::file::ScenarioFile;
@@ -47,6 +45,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     link: Link,
 
+    /// Each packet is lost with this probability, each way
+    #[arg(long, value_name = "PROBABILITY", help_heading = "Link", conflicts_with = "file")]
+    loss: Option<String>,
+
     #[command(flatten)]
     changes: Changes,
 
@@ -70,26 +72,22 @@ pub(crate) struct Args {
 /// One link, the same both ways unless said otherwise.
 #[derive(Debug, clap::Args)]
 #[group(id = "Link")]
-struct Link {
+pub(crate) struct Link {
     /// Bits per second of each way, such as 10mbit; unlimited if not given
     #[arg(long, value_name = "RATE", help_heading = "Link")]
-    rate: Option<String>,
+    pub(crate) rate: Option<String>,
 
     /// Delay of each way: the RTT is twice that
     #[arg(long, value_name = "TIME", help_heading = "Link")]
-    delay: Option<String>,
-
-    /// Each packet is lost with this probability, each way
-    #[arg(long, value_name = "PROBABILITY", help_heading = "Link")]
-    loss: Option<String>,
+    pub(crate) delay: Option<String>,
 
     /// What may wait: packets (50p), bytes (64kB) or bandwidth-delay products (1bdp, the default)
     #[arg(long, value_name = "SIZE", help_heading = "Link")]
-    queue: Option<String>,
+    pub(crate) queue: Option<String>,
 
     /// Queue management, such as codel or fq-codel
     #[arg(long, value_name = "KIND", help_heading = "Link")]
-    aqm: Option<String>,
+    pub(crate) aqm: Option<String>,
 
     /// The rate over time, a trace of mahimahi
     #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = "Link")]
@@ -105,9 +103,9 @@ struct Link {
 }
 
 /// What no link is called like in errors: the options of the command.
-const OPTIONS: &str = "the link";
+pub(crate) const OPTIONS: &str = "the link";
 /// Two one-way links; the rate is one that no machine reaches.
-const SKELETON: &str = r#"
+pub(crate) const SKELETON: &str = r#"
 duration = "1h"
 links = [
     { name = "down", from = "outside", to = "inside", both_ways = false, rate = "1Tbit", delay = "0s", queue = "10000p" },
@@ -120,7 +118,7 @@ const LEAST_QUEUE: f64 = 32_000.0;
 
 impl Link {
     /// The scenario of such a link, as changes of the skeleton.
-    fn changes(&self) -> Result<Vec<(String, String)>, Failure> {
+    pub(crate) fn changes(&self, loss: Option<&String>) -> Result<Vec<(String, String)>, Failure> {
         let mut changes = Vec::new();
         for (way, own) in [("down", &self.down), ("up", &self.up)] {
             let mut set = |key: &str, value: &str| {
@@ -131,10 +129,10 @@ impl Link {
                 set("rate", &format!("{{ trace = '{}' }}", trace.display()));
             }
             let given = [
-                ("rate", &self.rate),
-                ("delay", &self.delay),
-                ("loss", &self.loss),
-                ("aqm", &self.aqm),
+                ("rate", self.rate.as_ref()),
+                ("delay", self.delay.as_ref()),
+                ("loss", loss),
+                ("aqm", self.aqm.as_ref()),
             ];
             for (key, value) in given {
                 if let Some(value) = value {
@@ -202,7 +200,7 @@ impl Args {
             None => Source {
                 name: OPTIONS.to_owned(),
                 text: SKELETON.to_owned(),
-                changes: self.link.changes()?,
+                changes: self.link.changes(self.loss.as_ref())?,
                 is_open: true,
             },
             Some(file) => Source {
@@ -213,11 +211,7 @@ impl Args {
             },
         };
         source.changes.extend(self.changes.list());
-        if self.file.is_some() && !source.text.contains(NAME) && source.text.contains("bottleneck")
-        {
-            let port = format!("{{ group = \"outside\", protocol = \"{NAME}\" }}");
-            source.changes.push(("flows.+".to_owned(), port));
-        }
+        source.add_port();
         Ok(source)
     }
 }
@@ -337,7 +331,7 @@ impl Place {
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null())
         })?;
         for _ in 0..100 {
-            if listens(peer.id()) || signals::check().is_err() {
+            if testbed::listens(peer.id()) || signals::check().is_err() {
                 break;
             }
             thread::sleep(std::time::Duration::from_millis(20));
@@ -358,13 +352,4 @@ impl Place {
             child.args(arguments).env("WINDWARD_OUTSIDE", self.address.to_string()).stdout(stdout)
         })?)
     }
-}
-
-/// Does anything listen in the network namespace of that process? Lines behind the headings of
-/// proc_net(5) are sockets.
-fn listens(process: u32) -> bool {
-    ["tcp", "tcp6", "udp", "udp6"].iter().any(|table| {
-        let text = fs::read_to_string(format!("/proc/{process}/net/{table}"));
-        text.is_ok_and(|text| text.lines().count() > 1)
-    })
 }

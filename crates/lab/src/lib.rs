@@ -22,6 +22,7 @@ pub mod builtin;
 mod campaign;
 pub mod catalogue;
 pub mod claims;
+pub mod comparison;
 mod dataset;
 mod error;
 pub mod evaluate;

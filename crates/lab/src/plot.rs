@@ -17,10 +17,12 @@ use crate::statistics::{Estimate, estimate};
 use crate::sweep::Results;
 use crate::theory;
 
+mod comparison;
 mod logs;
 mod panel;
 mod run;
 
+pub(crate) use comparison::of_comparison;
 pub use logs::compared;
 pub(crate) use panel::escape;
 use panel::{Guide, GuideLine, Mark, Panel, Reported, Scale, Series, Word};

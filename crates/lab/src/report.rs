@@ -14,6 +14,7 @@ use crate::claims::Verdict;
 use crate::evaluate::{Evaluation, Inquiry};
 use crate::table::Table;
 
+mod comparison;
 mod evaluation;
 mod figure;
 mod front;
@@ -21,6 +22,7 @@ mod group;
 mod matrix;
 mod section;
 
+pub(crate) use comparison::page_of_comparison;
 pub use group::Tally;
 pub(crate) use group::page_of;
 use group::{Group, groups};

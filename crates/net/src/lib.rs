@@ -14,8 +14,12 @@ pub mod headers;
 #[cfg(target_os = "linux")]
 pub mod perf;
 pub mod port;
+#[cfg(target_os = "linux")]
+pub mod programs;
 pub mod record;
 #[cfg(target_os = "linux")]
 pub mod router;
 #[cfg(target_os = "linux")]
 pub mod testbed;
+#[cfg(target_os = "linux")]
+pub mod trial;

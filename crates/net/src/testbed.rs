@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,10 +16,11 @@ use windward_core::units::Duration;
 use windward_netns::packet::{self, Ecn};
 use windward_netns::{Namespace, Pair, PairOptions, Poller, Received, Result, ToSend, Tun};
 use windward_sim::Scenario;
+use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::Traffic;
 use windward_sim::stack::{Codepoint, End};
 
-use crate::emulate::{Outside, Take};
+use crate::emulate::{Lateness, Outside, Take};
 use crate::port::{NAME, Port};
 
 /// What a testbed is like.
@@ -32,6 +34,9 @@ pub struct Options {
     pub offload: bool,
     /// Do default routes lead to the node where a port begins, as to the rest of the world?
     pub default_routes: bool,
+    /// Has each port namespaces of its own, also where several begin or end at one node? Its nodes are then called after its flow
+    /// too, as `outside.rival-1`.
+    pub apart: bool,
 }
 
 /// One end of a port outside.
@@ -56,6 +61,34 @@ pub struct Strays {
     pub refused: u64,
     /// The kernel dropped them since they were not read in time: how the machine is too slow.
     pub overflow: u64,
+}
+
+impl Strays {
+    /// How an emulation kept its clock, and whether it may be used.
+    pub fn record(self, late: &Lateness, real_time: bool) -> EmulationRecord {
+        EmulationRecord {
+            usable: !late.is_too_much() && self.overflow == 0,
+            packets: late.packets(),
+            late_p50_s: late.percentile(50.0).as_secs_f64(),
+            late_p99_s: late.percentile(99.0).as_secs_f64(),
+            late_max_s: late.percentile(100.0).as_secs_f64(),
+            late_share: late.share_above(Duration::from_millis(1)),
+            real_time,
+            too_big: self.too_big,
+            malformed: self.malformed,
+            refused: self.refused,
+            overflow: self.overflow,
+        }
+    }
+}
+
+/// Does anything listen in the network namespace of that process? Lines behind the headings of
+/// proc_net(5) are sockets.
+pub fn listens(process: u32) -> bool {
+    ["tcp", "tcp6", "udp", "udp6"].iter().any(|table| {
+        let text = fs::read_to_string(format!("/proc/{process}/net/{table}"));
+        text.is_ok_and(|text| text.lines().count() > 1)
+    })
 }
 
 /// Namespaces, and the devices in them that packets cross.
@@ -120,7 +153,12 @@ impl Testbed {
             strays: Strays::default(),
         };
         let mut hosts: BTreeMap<String, Vec<(IpAddr, String)>> = BTreeMap::new();
-        for ((flow, [from, to]), port) in ports(scenario).zip(made) {
+        for ((flow, nodes), port) in ports(scenario).zip(made) {
+            let name = &scenario.flows[flow].name;
+            let [from, to] = match options.apart {
+                true => nodes.map(|node| format!("{node}.{name}")),
+                false => nodes,
+            };
             if !go_on(testbed.ports.len() as f64 / all) {
                 return Ok(None);
             }

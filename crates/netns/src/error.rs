@@ -17,8 +17,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What to do where a capability is missing.
-const NEEDS_ROOT: &str = "run as root, or call become_root at the start of the program, \
-                          where the kernel allows user namespaces";
+const NEEDS_ROOT: &str = "run as root";
 
 impl Error {
     /// What was tried, and the answer.

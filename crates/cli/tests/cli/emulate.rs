@@ -22,7 +22,7 @@ use crate::{Sandbox, command, stderr};
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Says why there is nothing to test, where that is so.
-fn cannot() -> bool {
+pub(crate) fn cannot() -> bool {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root || !Path::new("/dev/net/tun").exists() {
         println!("skipped: namespaces and TUN devices need root and /dev/net/tun");
@@ -103,7 +103,7 @@ impl Drop for Running {
     }
 }
 
-fn signal(process: u32, name: &str) {
+pub(crate) fn signal(process: u32, name: &str) {
     let kill = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
     assert!(kill.unwrap().success());
 }

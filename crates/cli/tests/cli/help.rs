@@ -16,6 +16,8 @@ const COMMANDS: &[&str] = &[
     "schema",
     "compare-logs",
     #[cfg(target_os = "linux")]
+    "compare",
+    #[cfg(target_os = "linux")]
     "perf",
 ];
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 mod bad_input;
+#[cfg(target_os = "linux")]
+mod compare;
 mod compare_logs;
 mod emulate;
 mod evaluate;

@@ -302,6 +302,7 @@ impl Foreign {
             srtt: report.srtt,
             in_flight: report.in_flight.div_ceil(u64::from(self.setup.config.payload())),
             delivered_bytes: report.delivered,
+            arrived_bytes: report.delivered,
             bottleneck_bytes,
         }
     }

@@ -104,6 +104,9 @@ pub struct FlowSnapshot {
     pub in_flight: u64,
     /// Bytes delivered uniquely so far.
     pub delivered_bytes: u64,
+    /// Bytes that reached the receiver so far, those that had arrived before included; of a
+    /// [stack](crate::stack), which alone knows, as `delivered_bytes`.
+    pub arrived_bytes: u64,
     /// Bytes put through the bottleneck so far.
     pub bottleneck_bytes: u64,
 }
@@ -352,13 +355,15 @@ impl Simulation {
             return Some(foreign.snapshot(self.bottleneck_bytes(index)));
         }
         let transport = self.transports[index].as_ref()?;
-        let delivered = transport.receiver.stats().unique * u64::from(transport.packet_size);
+        let stats = transport.receiver.stats();
+        let bytes = |packets: u64| packets * u64::from(transport.packet_size);
         Some(FlowSnapshot {
             cwnd: transport.sender.cwnd(),
             ssthresh: transport.sender.ssthresh(),
             srtt: transport.sender.rtt().srtt(),
             in_flight: transport.sender.in_flight(),
-            delivered_bytes: delivered,
+            delivered_bytes: bytes(stats.unique),
+            arrived_bytes: bytes(stats.unique + stats.duplicates),
             bottleneck_bytes: self.bottleneck_bytes(index),
         })
     }

@@ -68,8 +68,12 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
             let named = group.section.read("bottleneck", named)?;
             Ok(named.unwrap_or(route.bottleneck))
         };
+        // Only those of a graph have names: a parking lot counts its bottlenecks.
         let node = |key| group.section.read(key, Field::name);
-        let nodes = node("from")?.zip(node("to")?).map(|(from, to)| [from.into(), to.into()]);
+        let nodes = match root.get("links") {
+            Some(_) => node("from")?.zip(node("to")?).map(|(from, to)| [from.into(), to.into()]),
+            None => None,
+        };
         let traffic = group.traffic.clone();
         let mut kind = FlowKind { traffic, start: group.start, stop: group.stop, nodes };
         if let (Some(plan), Some(first)) = (&group.arrivals, routes.first()) {

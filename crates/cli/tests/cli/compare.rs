@@ -1,0 +1,204 @@
+//! Programs side by side on one emulated link: as root, with /dev/net/tun.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::emulate::{cannot, signal};
+use crate::{Sandbox, command, stderr, windward};
+
+const LINK: [&str; 7] = ["compare", "--rate", "10mbit", "--delay", "10ms", "--queue", "50p"];
+
+fn compare(args: &[&str]) -> Output {
+    windward(LINK.iter().chain(args))
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = compare(&[args, &["--json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What was measured, of runs that may be used: the machine of a test may be busy.
+fn usable(result: &Value) -> Vec<&Value> {
+    let runs = result["runs"].as_array().unwrap().iter();
+    let (good, bad): (Vec<&Value>, Vec<&Value>) = runs.partition(|run| run["unusable"].is_null());
+    for run in bad {
+        let why = run["unusable"].as_str().unwrap();
+        println!("skipped: {} at {}: {why}", run["program"], run["loss"]);
+        assert!(why.contains("late twice"), "{why}");
+    }
+    good
+}
+
+#[test]
+fn rows_do_on_the_real_clock_what_they_do_in_virtual_time() {
+    if cannot() {
+        return;
+    }
+    let result = json(&[
+        "--programs",
+        "upwind,sack,xcp",
+        "--loss",
+        "0,2%",
+        "--runs",
+        "1",
+        "-t",
+        "2s",
+        "--warmup",
+        "0s",
+        "--simulate",
+        "--routers",
+        "--alone",
+        "--jobs",
+        "2",
+    ]);
+    assert_eq!(result["runs"].as_array().unwrap().len(), 6);
+    assert_eq!(result["rows"].as_array().unwrap().len(), 6);
+    for run in usable(&result) {
+        let number = |of: &str, key: &str| run[of][key].as_f64().unwrap();
+        let [real, simulated] = ["alone", "simulated"].map(|of| number(of, "goodput_bps"));
+        let capacity = 10e6 * (1.0 - run["loss"].as_f64().unwrap());
+        // One run of two seconds on a busy machine says little: such factors are no accident.
+        assert!(real > 0.2 * simulated && real < 3.0 * simulated, "{run}");
+        assert!(real < 1.2 * capacity, "{run}");
+        let sent = number("alone", "sent_per_delivered");
+        assert!((1.0..2.0).contains(&sent), "{run}");
+        assert!(number("alone", "mean_queue_packets") <= 50.0, "{run}");
+    }
+}
+
+#[test]
+fn what_the_port_delivered_counts_and_what_is_left_to_another() {
+    if cannot() {
+        return;
+    }
+    let sandbox = Sandbox::new("");
+    let table = sandbox.path("mine.toml");
+    let client = "{windward} perf client outside -R --protocol cubic -t {total}s";
+    let entry = |name: &str, more: &str| {
+        format!(
+            "[[programs]]\nname = \"{name}\"\nserver = \"{{windward}} perf server\"\nclient = \"{client}\"\n{more}\n"
+        )
+    };
+    let text = entry("counted", "")
+        + &entry("absent", "needs = [\"no-such-command-of-anybody\"]")
+        + &entry("strange", "congestion_control = \"no-such-control\"")
+        + "[[programs]]\nname = \"broken\"\nserver = \"true\"\nclient = \"echo no luck >&2; exit 3\"\n";
+    fs::write(&table, text).unwrap();
+    let table = table.display().to_string();
+    let out = sandbox.path("out");
+    let args = [
+        "--table",
+        &table,
+        "--programs",
+        "counted,absent,strange,broken",
+        "--rival",
+        "counted",
+        "--runs",
+        "1",
+        "-t",
+        "1s",
+        "--warmup",
+        "1s",
+        "--jobs",
+        "2",
+    ];
+    let result = json(&[&args[..], &["--out", &out.display().to_string()]].concat());
+    let skipped = result["skipped"].to_string();
+    assert!(skipped.contains("no-such-command-of-anybody is not installed"), "{skipped}");
+    assert!(skipped.contains("the kernel has no no-such-control"), "{skipped}");
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    let why = runs[1]["unusable"].as_str().unwrap();
+    assert!(why.contains("status 3: no luck") && runs[1]["alone"].is_null(), "{why}");
+    if runs[0]["unusable"].is_null() {
+        let number = |of: &str, key: &str| runs[0][of][key].as_f64().unwrap();
+        assert_eq!(number("alone", "goodput_bps"), number("alone", "arrived_bps"));
+        let (own, other) = (number("beside", "own_bps"), number("beside", "rival_bps"));
+        assert!(own > 0.0 && other > 0.0 && own + other < 11e6, "{own} {other}");
+    }
+    for file in ["index.html", "programs.csv", "runs.csv", "compare.json"] {
+        let text = fs::read_to_string(out.join(file)).unwrap();
+        assert!(text.contains("counted") && text.contains("broken"), "{file}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_all_of_it() {
+    if cannot() {
+        return;
+    }
+    let args = ["--programs", "cubic", "--alone", "--runs", "4", "--jobs", "2", "-t", "600s"];
+    let mut child = command(LINK.iter().chain(&args))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let servers = || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", child.id()));
+        let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children"));
+        let all: Vec<String> = tasks.into_iter().flatten().flatten().flat_map(of_task).collect();
+        all.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut started = Vec::new();
+    for _ in 0..1000 {
+        started = servers();
+        if started.len() >= 4 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(started.len() >= 4, "two servers and two clients: {started:?}");
+    signal(child.id(), "INT");
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(130), "{said}");
+    for process in started {
+        let command = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        assert!(!command.contains("perf"), "{process} is still there: {command}");
+    }
+}
+
+#[test]
+fn mistakes_are_told() {
+    if cannot() {
+        return;
+    }
+    let refused = |args: &[&str], word: &str| {
+        let output = compare(args);
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(word), "{error}");
+    };
+    refused(&["--programs", "cubik"], "no program is called `cubik`");
+    refused(&["--table", "/no/table.toml"], "cannot read /no/table.toml");
+    refused(&["--loss", "0,100%"], "nothing would arrive");
+    refused(&["--time", "1.5s"], "whole seconds");
+    refused(
+        &["--programs", "cubic", "--alone", "--endpoint", "initial_window=0"],
+        "initial_window",
+    );
+    refused(&["--programs", "cubic", "--alone", "--set", "links.down.rat=1"], "rat");
+    let sandbox = Sandbox::new("[[programs]]\nname = \"a\"\n");
+    let table = sandbox.scenario().display().to_string();
+    refused(&["--table", &table], "server");
+    let ports = "experiments/emulate/satellite.toml";
+    let output = windward(["compare", ports, "--loss", "1%", "--programs", "cubic"]);
+    assert!(stderr(&output).contains("--link NAME"), "{}", stderr(&output));
+}
+
+#[test]
+fn all_programs_are_listed() {
+    if cannot() {
+        return;
+    }
+    let output = windward(["compare", "--list"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("linux-cubic") && text.contains("kcptun"), "{text}");
+}

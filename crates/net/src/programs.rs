@@ -1,0 +1,354 @@
+//! Which programs there are to be measured, how they are started, and where in what they print their goodput is: a table in TOML.
+//!
+//! ```
+//! use windward_net::programs::Programs;
+//!
+//! let table = Programs::parse(
+//!     "mine.toml",
+//!     r#"
+//!     [[programs]]
+//!     name = "mine"
+//!     needs = ["mine-server", "mine-client"]
+//!     server = "mine-server"
+//!     client = "mine-client outside {total}"
+//!     goodput = { regex = "received ([0-9.]+) Mbit/s", unit = 1e6 }
+//!     "#,
+//! )?;
+//! let mine = table.find("mine").expect("it is there");
+//! assert_eq!(mine.goodput_bps("received 9.5 Mbit/s\n"), Ok(Some(9.5e6)));
+//! # Ok::<(), String>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+
+use regex_lite::Regex;
+use serde::Deserialize;
+use windward_core::protocols;
+
+use crate::perf::{Plan, Test};
+use crate::trial;
+
+/// The table that comes with Windward: `experiments/emulate/programs.toml`.
+pub const BUILTIN: &str = include_str!("../../../experiments/emulate/programs.toml");
+
+/// A table of programs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Programs {
+    /// What every row of the table of protocols is measured by; `{row}` stands for its name.
+    rows: Option<Entry>,
+    /// Programs with a name of their own.
+    #[serde(default)]
+    programs: Vec<Entry>,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// What it is called; `{row}` in what rows of protocols are measured by.
+    pub name: String,
+    /// What it is, in one line.
+    #[serde(default)]
+    pub about: String,
+    /// Commands that it consists of: without one of them on the path it is skipped.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// The congestion control of the kernel that it sends by, chosen before it starts; a kernel without it skips it.
+    pub congestion_control: Option<String>,
+    /// The end that sends, a line of a shell.
+    pub server: String,
+    /// The end that receives. `{total}` are the seconds that it is to run, and `{warmup}` and `{time}` those of them that do not count and
+    /// do. `{windward}` is this program, `{endpoint}` what was asked of endpoints, as `--set KEY=VALUE`; `outside` is where the server is.
+    pub client: String,
+    /// Where in what the client prints its goodput is, if not what the port delivered counts.
+    pub goodput: Option<Goodput>,
+    /// What is simulated beside it.
+    pub twin: Option<Twin>,
+}
+
+/// Where in what a client prints its goodput is. All of it is standard output.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goodput {
+    /// A path in JSON: names and, for lists, numbers, with dots between them.
+    pub json: Option<String>,
+    /// A regular expression whose first group is the number; the last match counts.
+    pub regex: Option<String>,
+    /// Bits per second that the number is multiplied by: 1 by default.
+    #[serde(default = "one")]
+    pub unit: f64,
+    /// The bytes that the program counts of a full packet, and the size of that packet in IP: what it says is multiplied by their ratio.
+    pub packet: Option<[u32; 2]>,
+}
+
+/// A simulated flow that is to do the same. What is not set is as of a flow between hosts: see [`Test`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Twin {
+    /// A row of the table of protocols.
+    pub protocol: String,
+    /// Keys of `[endpoint]` of scenario files.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+}
+
+impl Twin {
+    /// The protocol and its endpoints; `more` keys are set after its own.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the protocol or a key.
+    pub fn plan(&self, more: &[(String, String)]) -> Result<Plan, String> {
+        let own = self.set.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let parameters = own.chain(more.iter().cloned()).collect();
+        Test { parameters, ..Test::of(&self.protocol) }.plan()
+    }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Programs {
+    /// Reads a table; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// In words, what is wrong and where.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let table: Programs = toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+        for (number, entry) in table.programs.iter().enumerate() {
+            if table.programs[..number].iter().any(|other| other.name == entry.name) {
+                return Err(format!("{name}: two programs are called `{}`", entry.name));
+            }
+        }
+        for entry in table.programs.iter().chain(&table.rows) {
+            entry.check().map_err(|wrong| format!("{name}: `{}`: {wrong}", entry.name))?;
+        }
+        Ok(table)
+    }
+
+    /// Those of another table too, which come first and are found instead of those here.
+    #[must_use]
+    pub fn under(self, mut other: Programs) -> Self {
+        let own = self.programs.into_iter();
+        let more = own.filter(|own| !other.programs.iter().any(|entry| entry.name == own.name));
+        let more: Vec<Entry> = more.collect();
+        other.programs.extend(more);
+        Programs { rows: other.rows.or(self.rows), programs: other.programs }
+    }
+
+    /// All programs with a name of their own.
+    pub fn entries(&self) -> &[Entry] {
+        &self.programs
+    }
+
+    /// The program of that name, or what measures the row of protocols of that name.
+    pub fn find(&self, name: &str) -> Option<Entry> {
+        let own = self.programs.iter().find(|entry| entry.name == name).cloned();
+        own.or_else(|| Some(self.rows.as_ref()?.of_row(protocols::find(name)?.name)))
+    }
+}
+
+impl Entry {
+    fn check(&self) -> Result<(), String> {
+        if self.name.trim().is_empty() || self.name.contains(char::is_control) {
+            return Err("a program has a name, without control characters".to_owned());
+        }
+        let Some(goodput) = &self.goodput else { return Ok(()) };
+        match (&goodput.json, &goodput.regex) {
+            (Some(_), None) => {}
+            (None, Some(text)) => {
+                let regex = Regex::new(text).map_err(|error| format!("goodput.regex: {error}"))?;
+                if regex.captures_len() < 2 {
+                    return Err("goodput.regex: it needs a group around the number".to_owned());
+                }
+            }
+            _ => return Err("goodput: give either json or regex".to_owned()),
+        }
+        if !(goodput.unit.is_finite() && goodput.unit > 0.0) {
+            return Err("goodput.unit: a number above 0".to_owned());
+        }
+        match goodput.packet {
+            Some([0, _] | [_, 0]) => Err("goodput.packet: sizes above 0".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for a row of the table of protocols.
+    fn of_row(&self, row: &str) -> Entry {
+        let with = |text: &str| text.replace("{row}", row);
+        let twin = self.twin.as_ref();
+        Entry {
+            name: with(&self.name),
+            server: with(&self.server),
+            client: with(&self.client),
+            twin: twin.map(|twin| Twin { protocol: with(&twin.protocol), ..twin.clone() }),
+            ..self.clone()
+        }
+    }
+
+    /// Why it cannot run here, if it cannot.
+    pub fn missing(&self) -> Option<String> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let is_there = |name: &str| {
+            name.contains('/') && Path::new(name).exists()
+                || env::split_paths(&path).any(|folder| folder.join(name).is_file())
+        };
+        if let Some(command) = self.needs.iter().find(|command| !is_there(command)) {
+            return Some(format!("{command} is not installed"));
+        }
+        let control = self.congestion_control.as_ref()?;
+        match trial::kernel_controls() {
+            Ok(known) if known.contains(control) => None,
+            Ok(_) => Some(format!("the kernel has no {control}: modprobe tcp_{control}")),
+            Err(error) => Some(format!("the kernel does not tell what it has: {error}")),
+        }
+    }
+
+    /// What runs, of which so many seconds do not count and do; `windward` is the word for this program in a shell, and `endpoint` are the
+    /// words for what is asked of endpoints.
+    pub fn program(
+        &self,
+        warmup: u32,
+        time: u32,
+        windward: &str,
+        endpoint: &str,
+    ) -> trial::Program {
+        let with = |text: &str| {
+            text.replace("{total}", &(warmup + time).to_string())
+                .replace("{warmup}", &warmup.to_string())
+                .replace("{time}", &time.to_string())
+                .replace("{windward}", windward)
+                .replace("{endpoint}", endpoint)
+        };
+        trial::Program {
+            server: with(&self.server),
+            client: with(&self.client),
+            congestion_control: self.congestion_control.clone(),
+            says: self.is_asked(warmup),
+        }
+    }
+
+    /// Is it asked for its goodput? Not if it would count what does not count here.
+    pub fn is_asked(&self, warmup: u32) -> bool {
+        self.goodput.is_some() && (warmup == 0 || self.client.contains("{warmup}"))
+    }
+
+    /// What it says that its goodput was, bits per second of IP packets; `None` if it is not asked.
+    ///
+    /// # Errors
+    /// In words, what was looked for and not found.
+    pub fn goodput_bps(&self, output: &str) -> Result<Option<f64>, String> {
+        let Some(goodput) = &self.goodput else { return Ok(None) };
+        let number = match (&goodput.json, &goodput.regex) {
+            (Some(path), _) => in_json(output, path)?,
+            (_, Some(text)) => in_text(output, text)?,
+            _ => return Ok(None),
+        };
+        let ratio = goodput.packet.map_or(1.0, |[own, ip]| f64::from(ip) / f64::from(own));
+        Ok(Some(number * goodput.unit * ratio))
+    }
+}
+
+fn in_json(output: &str, path: &str) -> Result<f64, String> {
+    let value: serde_json::Value =
+        serde_json::from_str(output).map_err(|error| format!("it printed no JSON: {error}"))?;
+    let place = path.split('.').try_fold(&value, |value, key| match key.parse::<usize>() {
+        Ok(number) if value.is_array() => value.get(number),
+        _ => value.get(key),
+    });
+    place.and_then(serde_json::Value::as_f64).ok_or_else(|| match value.get("error") {
+        Some(error) => format!("it printed no number at {path}, but {error}"),
+        None => format!("it printed no number at {path}"),
+    })
+}
+
+fn in_text(output: &str, regex: &str) -> Result<f64, String> {
+    let compiled = Regex::new(regex).map_err(|error| error.to_string())?;
+    let last = compiled.captures_iter(output).last().and_then(|found| found.get(1));
+    let number = last.and_then(|number| number.as_str().parse().ok());
+    number.ok_or_else(|| format!("it printed no number where {regex} looks for one"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_that_comes_along_is_right() {
+        let table = Programs::parse("programs.toml", BUILTIN).unwrap();
+        for row in protocols::PROTOCOLS {
+            let entry = table.find(row.name).expect(row.name);
+            assert_eq!(entry.name, row.name);
+            assert!(entry.client.contains(row.name) && !entry.client.contains("{row}"));
+            assert_eq!(entry.twin.unwrap().protocol, row.name);
+        }
+        for entry in table.entries() {
+            assert!(protocols::find(&entry.name).is_none(), "{}", entry.name);
+            if let Some(twin) = &entry.twin {
+                assert!(protocols::find(&twin.protocol).is_some(), "{}", entry.name);
+            }
+        }
+        assert_eq!(table.find("no-such-program"), None);
+    }
+
+    #[test]
+    fn goodput_is_found_where_the_table_says() {
+        let table = |goodput: &str| {
+            let text = format!(
+                "[[programs]]\nname = \"a\"\nserver = \"s\"\nclient = \"c\"\ngoodput = {goodput}"
+            );
+            Programs::parse("t", &text).map(|table| table.entries()[0].clone())
+        };
+        let json = table("{ json = \"end.flows.1.bps\", packet = [1448, 1500] }").unwrap();
+        let said = json.goodput_bps("{\"end\": {\"flows\": [0, {\"bps\": 1448}]}}");
+        assert_eq!(said, Ok(Some(1500.0)));
+        assert!(json.goodput_bps("{\"error\": \"refused\"}").unwrap_err().contains("refused"));
+        assert!(json.goodput_bps("nothing").unwrap_err().contains("no JSON"));
+        assert!(json.is_asked(0) && !json.is_asked(2));
+        let regex = table("{ regex = '= ([0-9.]+) kB/s', unit = 8000 }").unwrap();
+        assert_eq!(regex.goodput_bps("= 1 kB/s\n= 2.5 kB/s\n"), Ok(Some(20_000.0)));
+        assert!(regex.goodput_bps("= fast").is_err());
+        for (wrong, word) in [
+            ("{}", "either"),
+            ("{ json = \"a\", regex = '(b)' }", "either"),
+            ("{ regex = 'b' }", "group"),
+            ("{ regex = '(' }", "regex"),
+            ("{ json = \"a\", unit = 0 }", "unit"),
+            ("{ json = \"a\", packet = [0, 1] }", "packet"),
+            ("{ jsn = \"a\" }", "jsn"),
+        ] {
+            let error = table(wrong).unwrap_err();
+            assert!(error.starts_with("t: ") && error.contains(word), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn words_in_braces_stand_for_what_is_known_later() {
+        let text = "[[programs]]\nname = \"a\"\nneeds = [\"/no/such/program\"]\nserver = \"{windward} s\"\n\
+                    client = \"c {warmup} {time} {total} {endpoint}\"";
+        let table = Programs::parse("t", text).unwrap();
+        let entry = &table.entries()[0];
+        let program = entry.program(2, 10, "'w'", "--set a=1");
+        assert_eq!((&*program.server, &*program.client), ("'w' s", "c 2 10 12 --set a=1"));
+        assert!(!program.says && !entry.is_asked(0));
+        assert_eq!(entry.missing().unwrap(), "/no/such/program is not installed");
+        assert_eq!(entry.goodput_bps("7"), Ok(None));
+    }
+
+    #[test]
+    fn a_table_of_ones_own_lies_over_the_other() {
+        let entry = |name: &str, server: &str| {
+            format!("[[programs]]\nname = \"{name}\"\nserver = \"{server}\"\nclient = \"c\"\n")
+        };
+        let below = Programs::parse("t", &(entry("a", "old") + &entry("b", "old"))).unwrap();
+        let above = Programs::parse("t", &entry("a", "new")).unwrap();
+        let both = below.under(above);
+        let servers: Vec<&str> = both.entries().iter().map(|entry| &*entry.server).collect();
+        assert_eq!(servers, ["new", "old"]);
+        let twice = entry("a", "x") + &entry("a", "y");
+        assert!(Programs::parse("t", &twice).unwrap_err().contains("two programs"));
+    }
+}

@@ -1,0 +1,657 @@
+//! Programs on the ports of a scenario, measured by the links that they send over; and simulated flows in place of the ports,
+//! measured by the same code in virtual time.
+//!
+//! What is measured lasts from [`Window::warmup`] after the first delivery of the first flow on, for [`Window::time`]. Bytes and
+//! packets are those of IP, headers included, as links count them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::panic::resume_unwind;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use windward_core::units::{Duration, Time};
+use windward_netns::{Inside, Namespace, prefer_this_thread};
+use windward_sim::record::EmulationRecord;
+use windward_sim::scenario::file::{ScenarioError, ScenarioFile};
+use windward_sim::scenario::{FlowKind, Traffic};
+use windward_sim::stack::Stacks;
+use windward_sim::{LinkSnapshot, Scenario, Simulation};
+
+use crate::clock::{Clock, Monotonic};
+use crate::emulate::{self, Lateness};
+use crate::perf::Plan;
+use crate::port::Ports;
+use crate::testbed::{self, Testbed, listens};
+
+/// What runs at the ends of a port, in network namespaces of its own: lines of a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// At the far end, where the port begins, which it sends from. The other end is called `inside`.
+    pub server: String,
+    /// Where the port ends; the far end is called `outside`.
+    pub client: String,
+    /// The congestion control of the kernel that TCP of the far end has if nobody says otherwise, as `cubic`.
+    pub congestion_control: Option<String>,
+    /// May the client take a while to end, since what it prints counts? Else it is ended when all is measured.
+    pub says: bool,
+}
+
+/// What is measured of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// So much is left out after the first delivery.
+    pub warmup: Duration,
+    /// So long is measured.
+    pub time: Duration,
+}
+
+/// What a flow did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowFigures {
+    /// What reached the end of the flow, bits per second of IP packets; what had arrived before counts again.
+    pub arrived_bps: f64,
+    /// The same without what had arrived before; of a port, whose packets nobody understands, as `arrived_bps`.
+    pub unique_bps: f64,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// One for each flow asked for, in order.
+    pub flows: Vec<FlowFigures>,
+    /// Packets that came to the bottleneck of the first flow, of whatever flow.
+    pub sent: u64,
+    /// Those of them that its queue did not drop and its channel did not destroy.
+    pub delivered: u64,
+    /// Packets waiting there, mean of a look each 10 ms.
+    pub mean_queue_packets: f64,
+}
+
+impl Figures {
+    /// Packets sent for each that was delivered; infinite if none was.
+    pub fn sent_per_delivered(&self) -> f64 {
+        if self.delivered == 0 { f64::INFINITY } else { self.sent as f64 / self.delivered as f64 }
+    }
+}
+
+/// A run on the real clock.
+#[derive(Debug)]
+pub struct Emulated {
+    /// What the links say of it.
+    pub figures: Figures,
+    /// What each client wrote to standard output.
+    pub outputs: Vec<String>,
+    /// How the clock was kept.
+    pub clock: EmulationRecord,
+}
+
+/// Why there are no figures.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The scenario is none.
+    Scenario(ScenarioError),
+    /// It has not as many ports as there are programs.
+    Ports {
+        /// Ports.
+        ports: usize,
+        /// Programs.
+        programs: usize,
+    },
+    /// Namespaces, devices or children cannot be made.
+    Netns(windward_netns::Error),
+    /// A call of the system failed, while doing this.
+    Io {
+        /// As `choose the congestion control bbr`.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The client ended before all was measured.
+    Ended {
+        /// Exit status, as shells have it.
+        status: i32,
+        /// The end of what client and server wrote to standard error.
+        said: String,
+    },
+    /// Nothing was delivered for so long.
+    Nothing(Duration),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Scenario(error) => error.fmt(f),
+            Error::Ports { ports, programs } => write!(
+                f,
+                "each port needs a program: ports in the scenario {ports}, programs {programs}"
+            ),
+            Error::Netns(error) => error.fmt(f),
+            Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Error::Ended { status, said } if said.is_empty() => {
+                write!(f, "the client ended too early, with status {status}")
+            }
+            Error::Ended { status, said } => {
+                write!(f, "the client ended too early, with status {status}: {said}")
+            }
+            Error::Nothing(waited) => write!(f, "nothing was delivered in {waited}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Scenario(error) => Some(error),
+            Error::Netns(error) => Some(error),
+            Error::Io { source, .. } => Some(source),
+            Error::Ports { .. } | Error::Ended { .. } | Error::Nothing(_) => None,
+        }
+    }
+}
+
+impl From<ScenarioError> for Error {
+    fn from(error: ScenarioError) -> Self {
+        Error::Scenario(error)
+    }
+}
+
+impl From<windward_netns::Error> for Error {
+    fn from(error: windward_netns::Error) -> Self {
+        Error::Netns(error)
+    }
+}
+
+/// Between two looks at the queue.
+const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks at whether anything was delivered.
+const WATCH: Duration = Duration::from_millis(2);
+/// The longest that a program may take until its first packet arrives, and to end after the last that counts.
+const GRACE: Duration = Duration::from_secs(8);
+/// How long a program that was asked to end may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The most that is shown of what a program wrote to standard error, bytes.
+const SAID: usize = 600;
+
+/// What stands at an instant.
+#[derive(Debug)]
+struct Standing {
+    at: Time,
+    /// Arrived, and unique of it, bytes.
+    flows: Vec<[u64; 2]>,
+    link: LinkSnapshot,
+}
+
+/// Measures a simulation, whoever moves it on.
+#[derive(Debug)]
+struct Ruler {
+    window: Window,
+    flows: Vec<usize>,
+    link: usize,
+    next: Time,
+    /// When what counts begins.
+    from: Option<Time>,
+    first: Option<Standing>,
+    last: Option<Standing>,
+    queue: u64,
+    looks: u64,
+}
+
+impl Ruler {
+    fn new(scenario: &Scenario, flows: Vec<usize>, window: Window) -> Self {
+        let link = scenario.flows[flows[0]].bottleneck;
+        Ruler {
+            window,
+            flows,
+            link,
+            next: Time::ZERO + WATCH,
+            from: None,
+            first: None,
+            last: None,
+            queue: 0,
+            looks: 0,
+        }
+    }
+
+    /// When to [look](Ruler::look) next; never once all is measured.
+    fn next(&self) -> Time {
+        if self.last.is_some() { Time::NEVER } else { self.next }
+    }
+
+    fn standing(&self, simulation: &mut Simulation) -> Standing {
+        let of_flow = |flow: &usize| {
+            let flow = simulation.flow(*flow);
+            flow.map_or([0; 2], |flow| [flow.arrived_bytes, flow.delivered_bytes])
+        };
+        let flows = self.flows.iter().map(of_flow).collect();
+        Standing { at: simulation.now(), flows, link: simulation.link(self.link) }
+    }
+
+    /// Looks at a simulation that has come to [`Ruler::next`].
+    fn look(&mut self, simulation: &mut Simulation) {
+        let now = simulation.now();
+        let Some(from) = self.from else {
+            let arrived = simulation.flow(self.flows[0]).map_or(0, |flow| flow.arrived_bytes);
+            self.from = (arrived > 0).then(|| now + self.window.warmup);
+            self.next = self.from.unwrap_or(now + WATCH);
+            if self.from == Some(now) {
+                self.look(simulation);
+            }
+            return;
+        };
+        let until = from + self.window.time;
+        if self.first.is_none() {
+            self.first = Some(self.standing(simulation));
+        }
+        if now >= until {
+            self.last = Some(self.standing(simulation));
+            return;
+        }
+        self.queue += simulation.link(self.link).queue_packets;
+        self.looks += 1;
+        self.next = (self.next + LOOK).max(now).min(until);
+    }
+
+    fn figures(&self) -> Option<Figures> {
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        let seconds = last.at.since(first.at).as_secs_f64();
+        let bps = |from: u64, to: u64| (to - from) as f64 * 8.0 / seconds;
+        let flows = first.flows.iter().zip(&last.flows).map(|(from, to)| FlowFigures {
+            arrived_bps: bps(from[0], to[0]),
+            unique_bps: bps(from[1], to[1]),
+        });
+        let lost = |link: &LinkSnapshot| link.dropped + link.corrupted;
+        let sent = last.link.arrived - first.link.arrived;
+        Some(Figures {
+            flows: flows.collect(),
+            sent,
+            delivered: sent.saturating_sub(lost(&last.link) - lost(&first.link)),
+            mean_queue_packets: self.queue as f64 / self.looks.max(1) as f64,
+        })
+    }
+}
+
+/// The scenario with a simulated flow in place of each port, in their order.
+///
+/// # Errors
+/// If it is none, or has another number of ports.
+pub fn twin(file: &ScenarioFile, stacks: &Stacks, plans: &[Plan]) -> Result<Scenario, Error> {
+    let stacks = stacks.clone().with(Ports::new());
+    let mut scenario = file.clone().with_stacks(&stacks).build()?;
+    let ports: Vec<usize> = testbed::ports(&scenario).map(|(flow, _)| flow).collect();
+    if ports.len() != plans.len() || ports.is_empty() {
+        return Err(Error::Ports { ports: ports.len(), programs: plans.len() });
+    }
+    for (flow, plan) in ports.into_iter().zip(plans) {
+        let flow = &mut scenario.flows[flow];
+        let Plan { protocol, config } = plan.clone();
+        let traffic = Traffic::Transport { protocol, config, packets: None, arrivals: None };
+        flow.kind = Arc::new(FlowKind { traffic, ..(*flow.kind).clone() });
+    }
+    Ok(scenario)
+}
+
+/// Measures these flows of a scenario in virtual time. `None` if nothing was delivered, or if `stop` became true.
+pub fn simulate(
+    scenario: &Scenario,
+    flows: &[usize],
+    window: Window,
+    stop: &AtomicBool,
+) -> Option<Figures> {
+    let mut scenario = scenario.clone();
+    scenario.warmup = Duration::ZERO;
+    scenario.duration = GRACE + window.warmup + window.time;
+    let mut ruler = Ruler::new(&scenario, flows.to_vec(), window);
+    let mut simulation = Simulation::traced(&scenario);
+    while ruler.next() <= Time::ZERO + scenario.duration && !stop.load(Ordering::Relaxed) {
+        simulation.advance(ruler.next());
+        ruler.look(&mut simulation);
+    }
+    ruler.figures()
+}
+
+/// Runs a program at each port of a scenario, in the order of its flows, and measures it. The first client decides how long it takes: it
+/// has a while to end by itself. `None` if `stop` became true.
+///
+/// # Errors
+/// [`Error`]; without the rights to make namespaces among them.
+pub fn emulate(
+    file: &ScenarioFile,
+    stacks: &Stacks,
+    programs: &[Program],
+    window: Window,
+    stop: &'static AtomicBool,
+) -> Result<Option<Emulated>, Error> {
+    // The thread that moves packets is preferred from then on, for good.
+    let run = || Run::begin(file, stacks, programs, window, stop)?.map_or(Ok(None), Run::measure);
+    let on_a_thread = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("trial".into()).spawn_scoped(scope, run);
+        thread.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    on_a_thread.map_err(|source| Error::Io { doing: "make a thread".to_owned(), source })?
+}
+
+/// What a program writes, in memory.
+fn paper() -> Result<File, Error> {
+    let file = memfd_create("windward", MemfdFlags::CLOEXEC);
+    file.map(File::from).map_err(|error| Error::Io {
+        doing: "make a file in memory".to_owned(),
+        source: error.into(),
+    })
+}
+
+fn read(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // Memory can be read; what cannot is not there.
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A client or a server.
+#[derive(Debug)]
+struct Started {
+    child: Inside,
+    stdout: File,
+    stderr: File,
+}
+
+impl Started {
+    fn new(namespace: &Namespace, command: &str) -> Result<Self, Error> {
+        let (stdout, stderr) = (paper()?, paper()?);
+        let copies = stdout.try_clone().and_then(|out| Ok((out, stderr.try_clone()?)));
+        let (out, err) = copies
+            .map_err(|source| Error::Io { doing: "share a file in memory".to_owned(), source })?;
+        let child = namespace.spawn("/bin/sh", |sh| {
+            sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(out).stderr(err)
+        })?;
+        Ok(Started { child, stdout, stderr })
+    }
+
+    /// The end of what it said of errors.
+    fn said(&mut self) -> String {
+        let said = read(&mut self.stderr);
+        let mut from = said.len().saturating_sub(SAID);
+        while !said.is_char_boundary(from) {
+            from += 1;
+        }
+        said[from..].trim().to_owned()
+    }
+}
+
+/// A run that goes on.
+#[derive(Debug)]
+struct Run {
+    simulation: Simulation,
+    /// Before the testbed: namespaces outlive who is in them.
+    clients: Vec<Started>,
+    servers: Vec<Started>,
+    testbed: Testbed,
+    ruler: Ruler,
+    window: Window,
+    says: bool,
+    stop: &'static AtomicBool,
+}
+
+impl Run {
+    fn begin(
+        file: &ScenarioFile,
+        stacks: &Stacks,
+        programs: &[Program],
+        window: Window,
+        stop: &'static AtomicBool,
+    ) -> Result<Option<Self>, Error> {
+        let ports = Ports::new();
+        let stacks = stacks.clone().with(ports.clone());
+        let mut scenario = file.clone().with_stacks(&stacks).build()?;
+        emulate::prepare(&mut scenario, true);
+        let flows: Vec<usize> = testbed::ports(&scenario).map(|(flow, _)| flow).collect();
+        if flows.len() != programs.len() || flows.is_empty() {
+            return Err(Error::Ports { ports: flows.len(), programs: programs.len() });
+        }
+        let ruler = Ruler::new(&scenario, flows, window);
+        let simulation = Simulation::changeable(&scenario);
+        let options =
+            testbed::Options { apart: true, default_routes: true, ..testbed::Options::default() };
+        let go_on = |_| !stop.load(Ordering::Relaxed);
+        let Some(mut testbed) = Testbed::new(&scenario, ports.take(), &options, go_on)? else {
+            return Ok(None);
+        };
+        let (mut servers, mut clients) = (Vec::new(), Vec::new());
+        for (port, program) in programs.iter().enumerate() {
+            servers.push(start_server(&mut testbed, port, program, stop)?);
+        }
+        for (port, program) in programs.iter().enumerate() {
+            let [_, inside] = testbed.ends()[port].clone();
+            let namespace = testbed.namespace(&inside).expect("each end is a namespace");
+            clients.push(Started::new(namespace, &program.client)?);
+        }
+        testbed.end_with(clients[0].child.as_fd())?;
+        testbed.stop_on(Some(stop));
+        let says = programs[0].says;
+        Ok(Some(Run { simulation, clients, servers, testbed, ruler, window, says, stop }))
+    }
+
+    /// Goes on until the first client ends, or is too long about it.
+    fn measure(mut self) -> Result<Option<Emulated>, Error> {
+        let real_time = prefer_this_thread().is_ok();
+        let clock = Monotonic::start();
+        let ports = self.testbed.ports().to_vec();
+        let mut late = Lateness::new();
+        let mut end = Time::ZERO + GRACE;
+        let mut run = |run: &mut Run, until: Time| {
+            let more = emulate::run(&mut run.simulation, &ports, &mut run.testbed, &clock, until);
+            let more = more.map_err(|source| Error::Io { doing: "emulate".to_owned(), source })?;
+            late.add(&more);
+            Ok::<_, Error>(run.simulation.now() >= until)
+        };
+        loop {
+            let next = self.ruler.next().min(end);
+            let is_there = run(&mut self, next)?;
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if !is_there {
+                break;
+            }
+            if next == self.ruler.next() {
+                self.ruler.look(&mut self.simulation);
+            }
+            if next == end {
+                break;
+            }
+            if let Some(from) = self.ruler.from {
+                let grace = if self.says { GRACE } else { Duration::ZERO };
+                end = from + self.window.time + grace;
+            }
+        }
+        let Some(figures) = self.ruler.figures() else {
+            return Err(self.too_early());
+        };
+        if !self.testbed.has_ended() {
+            self.clients[0].child.terminate()?;
+            run(&mut self, clock.now() + LAST_WORDS)?;
+        }
+        let strays = self.testbed.strays();
+        let mut outputs = Vec::new();
+        for client in &mut self.clients {
+            client.child.kill()?;
+            client.child.wait()?;
+            outputs.push(read(&mut client.stdout));
+        }
+        self.testbed.kill_all()?;
+        Ok(Some(Emulated { figures, outputs, clock: strays.record(&late, real_time) }))
+    }
+
+    fn too_early(&mut self) -> Error {
+        if !self.testbed.has_ended() {
+            return Error::Nothing(GRACE);
+        }
+        let client = &mut self.clients[0];
+        let status = client.child.wait().map_or(-1, Inside::exit_code);
+        let said = [client.said(), read(&mut client.stdout), self.servers[0].said()];
+        let said = said.iter().map(|said| said.trim()).find(|said| !said.is_empty());
+        Error::Ended { status, said: said.unwrap_or_default().chars().take(SAID).collect() }
+    }
+}
+
+/// Starts what sends, and waits until it listens; for a moment.
+fn start_server(
+    testbed: &mut Testbed,
+    port: usize,
+    program: &Program,
+    stop: &AtomicBool,
+) -> Result<Started, Error> {
+    let [outside, inside] = testbed.ends()[port].clone();
+    let pair = testbed.pair(port).expect("each port has a pair");
+    let pair_inside = (pair.inside.ipv4, pair.inside.ipv6);
+    let ends = [Some(IpAddr::from(pair.outside.ipv4)), pair.outside.ipv6.map(IpAddr::from)];
+    let hosts: Vec<IpAddr> = ends.into_iter().flatten().collect();
+    let namespace = testbed.namespace(&inside).expect("each end is a namespace");
+    namespace.set_hosts(hosts.iter().map(|address| (*address, "outside")));
+    let ends = [Some(IpAddr::from(pair_inside.0)), pair_inside.1.map(IpAddr::from)];
+    let hosts: Vec<IpAddr> = ends.into_iter().flatten().collect();
+    let namespace = testbed.namespace(&outside).expect("each end is a namespace");
+    namespace.set_hosts(hosts.iter().map(|address| (*address, "inside")));
+    if let Some(name) = &program.congestion_control {
+        choose(namespace, name)?;
+    }
+    let server = Started::new(namespace, &program.server)?;
+    for _ in 0..100 {
+        if listens(server.child.id()) || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Ok(server)
+}
+
+/// Makes it what TCP of the namespace has if nobody says otherwise.
+fn choose(namespace: &Namespace, name: &str) -> Result<(), Error> {
+    let mut tries = 0;
+    loop {
+        // Another process that allowed it may end, and take that back, at any time.
+        let allowed = Allowed::all([name]);
+        // /proc/sys/net is that of the namespace of whoever opens it.
+        let chosen = namespace.run(|| fs::write(CHOSEN, name))?;
+        drop(allowed);
+        tries += 1;
+        match chosen {
+            Ok(()) => return Ok(()),
+            Err(_) if tries < 5 => {}
+            Err(source) => {
+                let doing = format!("choose the congestion control {name} of the kernel");
+                return Err(Error::Io { doing, source });
+            }
+        }
+    }
+}
+
+const CHOSEN: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+
+/// The congestion controls that the kernel has loaded (ip-sysctl, tcp_available_congestion_control).
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn kernel_controls() -> io::Result<Vec<String>> {
+    Ok(fs::read_to_string(AVAILABLE)?.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Lets network namespaces choose among all these congestion controls of the kernel, as long as this lives: only those that
+/// `tcp_allowed_congestion_control` of the initial namespace lists can be chosen in another.
+#[derive(Debug)]
+pub struct Allowed {
+    /// What was allowed before, if that is to come back.
+    before: Option<String>,
+}
+
+impl Allowed {
+    /// Adds those that are missing.
+    ///
+    /// # Errors
+    /// Without root in the initial namespaces, if any is missing.
+    pub fn all<'a>(names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
+        let before = fs::read_to_string(ALLOWED)?;
+        let mut all: Vec<&str> = before.split_whitespace().collect();
+        let known = all.len();
+        for name in names {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        if all.len() == known {
+            return Ok(Allowed { before: None });
+        }
+        fs::write(ALLOWED, all.join(" "))?;
+        Ok(Allowed { before: Some(before) })
+    }
+}
+
+impl Drop for Allowed {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // There is nobody to tell.
+            let _ = fs::write(ALLOWED, before.trim());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::Test;
+
+    const LINK: &str = r#"
+        duration = "1s"
+        links = [{ name = "l", from = "a", to = "b", rate = "8Mbit", delay = "10ms", queue = "100p" }]
+        flows = [{ group = "port", protocol = "outside:port", from = "a", to = "b" }]
+    "#;
+
+    fn simulated(set: &[(&str, &str)], loss: &str) -> Figures {
+        let mut file = ScenarioFile::parse("test", LINK).unwrap();
+        file.set("links.l.loss", loss).unwrap();
+        let parameters = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let plan = Test { parameters: parameters.collect(), ..Test::of("sack") }.plan().unwrap();
+        let scenario = twin(&file, &Stacks::none(), &[plan]).unwrap();
+        let window = Window { warmup: Duration::from_secs(1), time: Duration::from_secs(4) };
+        simulate(&scenario, &[0], window, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn a_window_is_what_arrives_in_a_round_trip() {
+        // Five packets of 1000 bytes in 2 * 10 ms, 1 ms for a packet and 0.1 ms for an acknowledgment of 100
+        // bytes: 40,000 bits in 21.1 ms. Four seconds may hold one packet more or less.
+        let figures = simulated(&[("rwnd", "5"), ("ack_size", "100")], "0");
+        let expected = 40_000.0 / 0.0211;
+        assert!((figures.flows[0].arrived_bps - expected).abs() < 2.0 * 8000.0, "{figures:?}");
+        assert_eq!(figures.flows[0].arrived_bps, figures.flows[0].unique_bps);
+        assert_eq!(figures.sent_per_delivered(), 1.0);
+        assert!(figures.mean_queue_packets < 5.0, "{figures:?}");
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_and_not_delivered() {
+        let figures = simulated(&[], "0.2");
+        // About 1 / (1 - 0.2), of more than 50 packets.
+        assert!(figures.sent > 50, "{figures:?}");
+        assert!((1.05..1.6).contains(&figures.sent_per_delivered()), "{figures:?}");
+        let none = Figures { sent: 1, delivered: 0, ..figures };
+        assert_eq!(none.sent_per_delivered(), f64::INFINITY);
+    }
+
+    #[test]
+    fn ports_and_programs_must_be_as_many() {
+        let file = ScenarioFile::parse("test", LINK).unwrap();
+        let error = twin(&file, &Stacks::none(), &[]).unwrap_err();
+        assert!(error.to_string().ends_with("ports in the scenario 1, programs 0"), "{error}");
+    }
+}
