@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use windward_core::units::Duration;
 use windward_netns::packet::{self, Ecn};
@@ -265,12 +265,30 @@ impl Testbed {
         Strays { overflow, ..self.strays }
     }
 
-    /// Kills what still runs in the namespaces.
+    /// Gives the namespaces names by which the next process finds what this one has left, should it be killed: see
+    /// [`Namespace::publish`]. Without the right to do so it leaves them as they are.
+    pub fn publish_for_sweep(&mut self) {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        for namespace in self.namespaces.values_mut() {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let _ = namespace.publish(&format!("trial-{number}"));
+        }
+    }
+
+    /// Kills what still runs in the namespaces. Who drops a testbed does that too.
     ///
     /// # Errors
     /// As of [`Namespace::kill_all`].
     pub fn kill_all(&self) -> Result<usize> {
         self.namespaces.values().map(Namespace::kill_all).sum()
+    }
+}
+
+impl Drop for Testbed {
+    /// Nothing that was started in a namespace outlives it.
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = self.kill_all();
     }
 }
 

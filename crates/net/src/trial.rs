@@ -424,6 +424,7 @@ impl Run {
         let Some(mut testbed) = Testbed::new(&scenario, ports.take(), &options, go_on)? else {
             return Ok(None);
         };
+        testbed.publish_for_sweep();
         let (mut servers, mut clients) = (Vec::new(), Vec::new());
         for (port, program) in programs.iter().enumerate() {
             servers.push(start_server(&mut testbed, port, program, stop)?);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -128,41 +128,79 @@ fn what_the_port_delivered_counts_and_what_is_left_to_another() {
     }
 }
 
+/// Programs of a comparison that this variable in the environment tells from others, two at a time and two each.
+struct Long {
+    child: Child,
+    mark: String,
+}
+
+impl Long {
+    fn start(name: &str) -> Self {
+        let mark = format!("WINDWARD_TEST={name}-{}", std::process::id());
+        let (key, value) = mark.split_once('=').unwrap();
+        let args = ["--programs", "cubic", "--alone", "--runs", "4", "--jobs", "2", "-t", "600s"];
+        let mut start = command(LINK.iter().chain(&args));
+        let pipe = start.env(key, value).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let long = Long { child: pipe.spawn().unwrap(), mark };
+        for _ in 0..1000 {
+            // The comparison itself is one.
+            if long.there().len() >= 5 {
+                return long;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("two servers and two clients: {:?}", long.there());
+    }
+
+    /// Who runs of it, whoever started them.
+    fn there(&self) -> Vec<String> {
+        let mut there = Vec::new();
+        for process in fs::read_dir("/proc").unwrap().flatten() {
+            let of = |file| fs::read_to_string(process.path().join(file)).unwrap_or_default();
+            if of("environ").split('\0').any(|variable| variable == self.mark) {
+                there.push(format!("{}: {}", process.path().display(), of("cmdline")));
+            }
+        }
+        there
+    }
+
+    /// Who is there after a moment: the kernel takes its time to end who was killed.
+    fn left(&self) -> Vec<String> {
+        for _ in 0..100 {
+            if self.there().is_empty() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.there()
+    }
+}
+
 #[test]
 fn ctrl_c_ends_all_of_it() {
     if cannot() {
         return;
     }
-    let args = ["--programs", "cubic", "--alone", "--runs", "4", "--jobs", "2", "-t", "600s"];
-    let mut child = command(LINK.iter().chain(&args))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let servers = || {
-        let tasks = fs::read_dir(format!("/proc/{}/task", child.id()));
-        let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children"));
-        let all: Vec<String> = tasks.into_iter().flatten().flatten().flat_map(of_task).collect();
-        all.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let mut started = Vec::new();
-    for _ in 0..1000 {
-        started = servers();
-        if started.len() >= 4 {
-            break;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    assert!(started.len() >= 4, "two servers and two clients: {started:?}");
-    signal(child.id(), "INT");
-    let status = child.wait().unwrap();
+    let mut long = Long::start("ctrl-c");
+    signal(long.child.id(), "INT");
+    let status = long.child.wait().unwrap();
     let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    long.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(status.code(), Some(130), "{said}");
-    for process in started {
-        let command = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        assert!(!command.contains("perf"), "{process} is still there: {command}");
+    assert_eq!(long.left(), [""; 0]);
+}
+
+#[test]
+fn what_a_killed_one_has_left_ends_with_the_next() {
+    if cannot() {
+        return;
     }
+    let mut long = Long::start("killed");
+    long.child.kill().unwrap();
+    long.child.wait().unwrap();
+    let output = windward(["shell", "--rate", "10mbit", "--peer", "true", "--", "true"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(long.left(), [""; 0]);
 }
 
 #[test]
