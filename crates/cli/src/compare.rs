@@ -21,10 +21,11 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
 
 use crate::effort;
-use crate::emulation::Source;
+use crate::emulation::{KEPT, Source, record};
 use crate::failure::Failure;
 use crate::output::{self, Table, rate};
 use crate::progress::Progress;
+use crate::replay;
 use crate::scenario_args::parse_change;
 use crate::shell::{Link, OPTIONS, SKELETON};
 use crate::signals;
@@ -121,6 +122,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Keep a record of each emulation in this folder, and check that it replays: NAME.rec, for
+    /// `windward replay`
+    #[arg(long, value_name = "DIR")]
+    records: Option<PathBuf>,
+
     /// Say which programs there are, and which of them can run here, and do nothing
     #[arg(long)]
     list: bool,
@@ -186,6 +192,10 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let course = Course::new(args)?;
     let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
+    if let Some(dir) = &args.records {
+        fs::create_dir_all(dir)
+            .map_err(|error| Failure::Input(format!("--records {}: {error}", dir.display())))?;
+    }
     sweep()?;
     let loss_of_link = course.own_loss()?;
     let losses = if args.loss.is_empty() {
@@ -209,6 +219,10 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let runs = run_all(&work, &jobs, loss_of_link, quiet)?;
     drop(allowed);
     skipped.dedup();
+    if let Some(dir) = args.records.as_ref().filter(|_| !quiet) {
+        let dir = dir.display();
+        output::note(&format!("{dir}: records, which replay with the fingerprints of their runs"));
+    }
     let comparison = Comparison {
         link: course.words(args),
         window: format!("Measured for {} s, {} s after the first packet.", args.time, args.warmup),
@@ -350,6 +364,7 @@ impl Course {
         };
         source.changes.extend(args.set.iter().cloned());
         source.add_port();
+        source.load()?.warn();
         let is_dumbbell = source.text.contains("[dumbbell");
         let place = match (&args.file, &args.link_name) {
             (_, Some(name)) => Some(format!("links.{name}")),
@@ -409,17 +424,18 @@ impl Course {
     }
 
     /// The scenario of one run.
-    fn file(&self, args: &Args, job: &Job<'_>, with_rival: bool) -> Result<ScenarioFile, Failure> {
-        let mut file = self.source.file()?;
-        file.set("seed", &job.seed.to_string())?;
+    fn source(&self, args: &Args, job: &Job<'_>, with_rival: bool) -> Result<Source, Failure> {
+        let mut source = self.source.clone();
+        let mut set = |key: String, value: String| source.changes.push((key, value));
+        set("seed".to_owned(), job.seed.to_string());
         if let Some(place) = &self.place {
             if let Some(loss) = job.loss {
-                file.set(&format!("{place}.loss"), &loss.to_string())?;
+                set(format!("{place}.loss"), loss.to_string());
             }
             let twin = job.entry.twin.as_ref().filter(|_| args.routers);
             if let Some(twin) = twin {
                 let plan = twin.plan(&[]).map_err(Failure::Input)?;
-                file.set(&format!("{place}.router"), plan.protocol.router.name())?;
+                set(format!("{place}.router"), plan.protocol.router.name().to_owned());
             }
         }
         if with_rival {
@@ -430,9 +446,9 @@ impl Course {
             let name = windward_net::port::NAME;
             let flow =
                 format!("{{ group = 'rival-of-{}', protocol = '{name}'{nodes} }}", self.group);
-            file.set("flows.+", &flow)?;
+            set("flows.+".to_owned(), flow);
         }
-        Ok(file)
+        Ok(source)
     }
 
     /// Everything that can be wrong with a run, before it begins.
@@ -441,7 +457,7 @@ impl Course {
             if !with_rival || rival.is_some() {
                 let source = windward_net::port::Ports::new();
                 let stacks = crate::stacks().with(source);
-                self.file(args, job, with_rival)?.with_stacks(&stacks).build()?;
+                self.source(args, job, with_rival)?.file()?.with_stacks(&stacks).build()?;
             }
         }
         if let Some(twin) = &job.entry.twin {
@@ -608,16 +624,29 @@ impl Work<'_> {
 
     /// Once, and once more if the machine was too slow.
     fn emulate(&self, job: &Job<'_>, rival: Option<&Entry>) -> Result<Tried, Failure> {
-        let file = self.course.file(self.args, job, rival.is_some())?;
+        let source = self.course.source(self.args, job, rival.is_some())?;
+        let file = source.file()?;
         let entries = [Some(job.entry), rival];
         let programs: Vec<Program> =
             entries.into_iter().flatten().map(|entry| self.program(entry)).collect();
         let mut why = String::new();
         for _ in 0..2 {
-            let stacks = crate::stacks();
-            match trial::emulate(&file, &stacks, &programs, self.window(), signals::flag()) {
+            let (stacks, window) = (crate::stacks(), self.window());
+            let path = self.record_of(job, rival);
+            let begin =
+                |path: &PathBuf| record("--records", path, source.header(&source.load()?, KEPT));
+            let recorder = path.as_ref().map(begin).transpose()?;
+            match trial::emulate(&file, &stacks, &programs, window, recorder, signals::flag()) {
                 Ok(None) => return Ok(Tried::Stopped),
                 Ok(Some(emulated)) if emulated.clock.usable => {
+                    if let Some(path) = path
+                        && replay::again(&path)?.fingerprint != emulated.fingerprint
+                    {
+                        return Err(Failure::Failed(format!(
+                            "{} replays to another fingerprint than that of its run",
+                            path.display()
+                        )));
+                    }
                     return Ok(Tried::Good(Box::new(emulated)));
                 }
                 Ok(Some(emulated)) => {
@@ -635,6 +664,14 @@ impl Work<'_> {
         Ok(Tried::Bad(why))
     }
 
+    /// Where to keep the record of an emulation, if anybody wants it.
+    fn record_of(&self, job: &Job<'_>, rival: Option<&Entry>) -> Option<PathBuf> {
+        let loss = job.loss.map_or_else(String::new, |loss| format!("-{loss}"));
+        let rival = rival.map_or("", |_| "-beside");
+        let name = format!("{}{loss}-{}{rival}.rec", job.entry.name, job.seed);
+        self.args.records.as_ref().map(|dir| dir.join(name))
+    }
+
     /// What the program says itself, where that is of the same seconds.
     fn goodput(&self, entry: &Entry, emulated: &Emulated) -> Result<Option<f64>, String> {
         if !entry.is_asked(self.args.warmup) {
@@ -646,7 +683,7 @@ impl Work<'_> {
     /// The same in virtual time, if it is known what that would be.
     fn simulate(&self, job: &Job<'_>) -> Result<Option<Figures>, Failure> {
         let Some(twin) = &job.entry.twin else { return Ok(None) };
-        let file = self.course.file(self.args, job, false)?;
+        let file = self.course.source(self.args, job, false)?.file()?;
         let plan = twin.plan(more(self.args, job.entry)).map_err(Failure::Input)?;
         let scenario = trial::twin(&file, &crate::stacks(), &[plan])
             .map_err(|error| Failure::Failed(error.to_string()))?;

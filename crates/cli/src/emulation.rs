@@ -87,14 +87,14 @@ fn parse_every(text: &str) -> Result<Duration, String> {
 }
 
 /// Of each packet so many bytes are kept: all headers of TCP over IPv6.
-const KEPT: u32 = 120;
+pub(crate) const KEPT: u32 = 120;
 /// A chart covers no more: longer times cannot be seen in one picture.
 const CHARTED: Duration = Duration::from_secs(1800);
 /// Between two points of its lines.
 const CHART_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A scenario file and what is changed of it, in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: String,
@@ -142,15 +142,31 @@ impl Source {
                 self.name,
             )));
         }
-        warn(scenario.warnings.iter().map(String::as_str));
         emulate::prepare(&mut scenario, self.is_open);
         let mut traces = DefaultHasher::new();
         file.hash_traces(&mut traces);
         Ok(Loaded { scenario, ports, traces: traces.finish() })
     }
+
+    /// The beginning of a record of it, that keeps so many bytes of each packet.
+    pub(crate) fn header(&self, loaded: &Loaded, kept: u32) -> Header {
+        Header {
+            name: self.name.clone(),
+            scenario: self.text.clone(),
+            changes: self.changes.clone(),
+            is_open: self.is_open,
+            traces: loaded.traces,
+            kept,
+        }
+    }
 }
 
 impl Loaded {
+    /// Says what is likely to be a mistake in it.
+    pub(crate) fn warn(&self) {
+        warn(self.scenario.warnings.iter().map(String::as_str));
+    }
+
     /// The simulation, and its ports in the order of their flows.
     pub(crate) fn begin(&self, pcap: Option<&PcapFile>) -> (Simulation, Vec<Port>) {
         let simulation = match pcap {
@@ -190,6 +206,7 @@ impl<'a> Emulation<'a> {
         quiet: bool,
     ) -> Result<Self, Failure> {
         let loaded = source.load()?;
+        loaded.warn();
         let scenario = &loaded.scenario;
         // Folders that cannot be had shall not cost minutes first.
         let plot = telling.plot.as_ref().map(|path| {
@@ -200,15 +217,9 @@ impl<'a> Emulation<'a> {
         });
         let plot = plot.transpose()?;
         let out = telling.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
-        let header = Header {
-            name: source.name.clone(),
-            scenario: source.text.clone(),
-            changes: source.changes.clone(),
-            is_open: source.is_open,
-            traces: loaded.traces,
-            kept: if telling.payload { u32::from(u16::MAX) } else { KEPT },
-        };
-        let recorder = telling.record.as_ref().map(|path| record(path, header)).transpose()?;
+        let kept = if telling.payload { u32::from(u16::MAX) } else { KEPT };
+        let begin = |path: &PathBuf| record("--record", path, source.header(&loaded, kept));
+        let recorder = telling.record.as_ref().map(begin).transpose()?;
         let pcap = telling.pcap.create(scenario)?;
         let (mut simulation, ports) = loaded.begin(pcap.as_ref());
         if let Some(lead) = telling.lead {
@@ -360,8 +371,13 @@ pub(crate) enum Until {
     Stopped,
 }
 
-fn record(path: &Path, header: Header) -> Result<Recorder<BufWriter<File>>, Failure> {
-    let failed = |error| Failure::Input(format!("--record {}: {error}", path.display()));
+/// Begins a record in a file, that this option asks for.
+pub(crate) fn record(
+    option: &str,
+    path: &Path,
+    header: Header,
+) -> Result<Recorder<BufWriter<File>>, Failure> {
+    let failed = |error| Failure::Input(format!("{option} {}: {error}", path.display()));
     let file = File::create(path).map_err(failed)?;
     Recorder::begin(BufWriter::new(file), header).map_err(failed)
 }

@@ -2,16 +2,17 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use windward_net::record::{Error, Reader};
 use windward_net::testbed;
+use windward_sim::Outcome;
 use windward_sim::output::OutputDir;
 use windward_sim::pcap::PcapFile;
 use windward_sim::record::RunRecord;
 
 use crate::clock::CpuStopwatch;
-use crate::emulation::Source;
+use crate::emulation::{Loaded, Source};
 use crate::failure::Failure;
 use crate::output;
 use crate::pcap::PcapArgs;
@@ -40,9 +41,10 @@ pub(crate) struct Args {
     pcap: PcapArgs,
 }
 
-pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
-    let failed = |error: Error| Failure::Input(format!("{}: {error}", args.file.display()));
-    let file = File::open(&args.file).map_err(|error| failed(Error::Io(error)))?;
+/// A record, and the scenario that it is of.
+fn open(path: &Path) -> Result<(Reader<BufReader<File>>, Loaded), Failure> {
+    let failed = failed(path);
+    let file = File::open(path).map_err(|error| failed(Error::Io(error)))?;
     let reader = Reader::open(BufReader::new(file)).map_err(failed)?;
     let header = reader.header().clone();
     let source = Source {
@@ -55,18 +57,43 @@ pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
     if loaded.traces != header.traces {
         return Err(Failure::Input(format!(
             "{}: the trace files that {} names are not those of the recorded run; put them back",
-            args.file.display(),
+            path.display(),
             source.name,
         )));
     }
+    Ok((reader, loaded))
+}
+
+fn failed(path: &Path) -> impl Fn(Error) -> Failure + Copy {
+    move |error| Failure::Input(format!("{}: {error}", path.display()))
+}
+
+/// What a recorded run does again.
+pub(crate) fn again(path: &Path) -> Result<Outcome, Failure> {
+    let (reader, loaded) = open(path)?;
+    take(path, reader, &loaded, None)
+}
+
+fn take(
+    path: &Path,
+    reader: Reader<BufReader<File>>,
+    loaded: &Loaded,
+    pcap: Option<&PcapFile>,
+) -> Result<Outcome, Failure> {
+    let (mut simulation, ports) = loaded.begin(pcap);
+    let flows = testbed::ports(&loaded.scenario).map(|(flow, _)| flow);
+    let ports: Vec<_> = flows.zip(ports).collect();
+    reader.replay(&mut simulation, &ports, |_, _| {}).map_err(failed(path))?;
+    Ok(simulation.stop())
+}
+
+pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
+    let (reader, loaded) = open(&args.file)?;
+    loaded.warn();
     let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
     let cpu = CpuStopwatch::start();
     let pcap = args.pcap.create(&loaded.scenario)?;
-    let (mut simulation, ports) = loaded.begin(pcap.as_ref());
-    let flows = testbed::ports(&loaded.scenario).map(|(flow, _)| flow);
-    let ports: Vec<_> = flows.zip(ports).collect();
-    reader.replay(&mut simulation, &ports, |_, _| {}).map_err(failed)?;
-    let outcome = simulation.stop();
+    let outcome = take(&args.file, reader, &loaded, pcap.as_ref())?;
     let cpu_s = cpu.seconds();
     pcap.map(PcapFile::commit).transpose()?;
     if let Some(mut out) = out {

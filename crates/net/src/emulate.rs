@@ -145,6 +145,8 @@ pub fn run_recorded<W: io::Write>(
     let mut lateness = Lateness::new();
     // The ends at which something came in.
     let mut woken = vec![[false; 2]; ports.len()];
+    // When what is being handed over was due.
+    let mut due = Vec::new();
     loop {
         let now = clock.now().min(until);
         while simulation.now() + LONGEST_STEP < now {
@@ -168,11 +170,16 @@ pub fn run_recorded<W: io::Write>(
         for (number, (_, port)) in ports.iter().enumerate() {
             while let Some(packet) = port.pop() {
                 outside.write(number, packet.end, &packet.bytes, packet.ecn)?;
-                lateness.note(clock.now().since(packet.at));
+                due.push(packet.at);
                 port.recycle(packet);
             }
         }
         outside.flush()?;
+        // Only now has the last of them gone: the others have no more than this.
+        if !due.is_empty() {
+            let gone = clock.now();
+            due.drain(..).for_each(|at| lateness.note(gone.since(at)));
+        }
         if now >= until {
             return Ok(lateness);
         }

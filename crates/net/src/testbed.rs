@@ -207,7 +207,7 @@ impl Testbed {
         Ok(Some(testbed))
     }
 
-    /// Removes all of it. The kernel takes its time for many devices: `heard` is told which share is gone.
+    /// Removes all of it, what still runs there too. The kernel takes its time for many devices: `heard` is told which share is gone.
     pub fn close(mut self, mut heard: impl FnMut(f64)) {
         let all = self.pairs.len().max(1) as f64;
         while self.pairs.pop().is_some() {

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::panic::resume_unwind;
@@ -29,6 +29,7 @@ use crate::clock::{Clock, Monotonic};
 use crate::emulate::{self, Lateness};
 use crate::perf::Plan;
 use crate::port::Ports;
+use crate::record::Recorder;
 use crate::testbed::{self, Testbed, listens};
 
 /// What runs at the ends of a port, in network namespaces of its own: lines of a shell.
@@ -91,6 +92,8 @@ pub struct Emulated {
     pub outputs: Vec<String>,
     /// How the clock was kept.
     pub clock: EmulationRecord,
+    /// Stands for all that the engine did: a replay of the record has the same.
+    pub fingerprint: u64,
 }
 
 /// Why there are no figures.
@@ -319,19 +322,23 @@ pub fn simulate(
 }
 
 /// Runs a program at each port of a scenario, in the order of its flows, and measures it. The first client decides how long it takes: it
-/// has a while to end by itself. `None` if `stop` became true.
+/// has a while to end by itself. What comes in is recorded, if asked for. `None` if `stop` became true.
 ///
 /// # Errors
-/// [`Error`]; without the rights to make namespaces among them.
-pub fn emulate(
+/// [`Error`]; without the rights to make namespaces among them, and a record that cannot be written.
+pub fn emulate<W: Write + Send>(
     file: &ScenarioFile,
     stacks: &Stacks,
     programs: &[Program],
     window: Window,
+    recorder: Option<Recorder<W>>,
     stop: &'static AtomicBool,
 ) -> Result<Option<Emulated>, Error> {
     // The thread that moves packets is preferred from then on, for good.
-    let run = || Run::begin(file, stacks, programs, window, stop)?.map_or(Ok(None), Run::measure);
+    let run = || match Run::begin(file, stacks, programs, window, stop)? {
+        Some(run) => run.measure(recorder),
+        None => Ok(None),
+    };
     let on_a_thread = thread::scope(|scope| {
         let thread = thread::Builder::new().name("trial".into()).spawn_scoped(scope, run);
         thread.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -390,7 +397,7 @@ impl Started {
 #[derive(Debug)]
 struct Run {
     simulation: Simulation,
-    /// Before the testbed: namespaces outlive who is in them.
+    /// Before the testbed, which ends what else is in its namespaces.
     clients: Vec<Started>,
     servers: Vec<Started>,
     testbed: Testbed,
@@ -441,14 +448,25 @@ impl Run {
     }
 
     /// Goes on until the first client ends, or is too long about it.
-    fn measure(mut self) -> Result<Option<Emulated>, Error> {
+    fn measure<W: Write>(
+        mut self,
+        mut recorder: Option<Recorder<W>>,
+    ) -> Result<Option<Emulated>, Error> {
         let real_time = prefer_this_thread().is_ok();
         let clock = Monotonic::start();
         let ports = self.testbed.ports().to_vec();
         let mut late = Lateness::new();
         let mut end = Time::ZERO + GRACE;
         let mut run = |run: &mut Run, until: Time| {
-            let more = emulate::run(&mut run.simulation, &ports, &mut run.testbed, &clock, until);
+            let Run { simulation, testbed, .. } = run;
+            let more = emulate::run_recorded(
+                simulation,
+                &ports,
+                testbed,
+                &clock,
+                until,
+                recorder.as_mut(),
+            );
             let more = more.map_err(|source| Error::Io { doing: "emulate".to_owned(), source })?;
             late.add(&more);
             Ok::<_, Error>(run.simulation.now() >= until)
@@ -487,8 +505,12 @@ impl Run {
             client.child.wait()?;
             outputs.push(read(&mut client.stdout));
         }
-        self.testbed.kill_all()?;
-        Ok(Some(Emulated { figures, outputs, clock: strays.record(&late, real_time) }))
+        let until = self.simulation.now();
+        let recorded = recorder.map(|recorder| recorder.finish(until)).transpose();
+        recorded.map_err(|source| Error::Io { doing: "write the record".to_owned(), source })?;
+        let fingerprint = self.simulation.stop().fingerprint;
+        let clock = strays.record(&late, real_time);
+        Ok(Some(Emulated { figures, outputs, clock, fingerprint }))
     }
 
     fn too_early(&mut self) -> Error {

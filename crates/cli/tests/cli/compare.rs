@@ -40,7 +40,11 @@ fn rows_do_on_the_real_clock_what_they_do_in_virtual_time() {
     if cannot() {
         return;
     }
+    let sandbox = Sandbox::new("");
+    let records = sandbox.path("records");
     let result = json(&[
+        "--records",
+        &records.display().to_string(),
         "--programs",
         "upwind,sack,xcp",
         "--loss",
@@ -59,6 +63,11 @@ fn rows_do_on_the_real_clock_what_they_do_in_virtual_time() {
     ]);
     assert_eq!(result["runs"].as_array().unwrap().len(), 6);
     assert_eq!(result["rows"].as_array().unwrap().len(), 6);
+    // Who ran them has compared their fingerprints.
+    for record in ["upwind-0-1.rec", "sack-0.02-1.rec", "xcp-0.02-1.rec"] {
+        let output = windward(["replay", "--json", &records.join(record).display().to_string()]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
     for run in usable(&result) {
         let number = |of: &str, key: &str| run[of][key].as_f64().unwrap();
         let [real, simulated] = ["alone", "simulated"].map(|of| number(of, "goodput_bps"));
