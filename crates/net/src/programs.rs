@@ -30,8 +30,8 @@ use windward_core::protocols;
 use crate::perf::{Plan, Test};
 use crate::trial;
 
-/// The table that comes with Windward: `experiments/emulate/programs.toml`.
-pub const BUILTIN: &str = include_str!("../../../experiments/emulate/programs.toml");
+/// The table that comes with Windward: `programs.toml` of this crate.
+pub const BUILTIN: &str = include_str!("../programs.toml");
 
 /// A table of programs.
 #[derive(Debug, Clone, Default, Deserialize)]
