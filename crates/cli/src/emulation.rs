@@ -386,15 +386,17 @@ pub(crate) fn record(
 fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'_>) -> String {
     let mut text = summary(scenario, outcome, cpu_s, "emulated");
     let Some(clock) = &record.emulation else { return text };
-    text += &format!(
-        "{} packets went out, half of them no later than {}, 99 % than {}, all than {}; \
-         {:.2} % later than 1 ms\n",
-        clock.packets,
-        seconds(clock.late_p50_s),
-        seconds(clock.late_p99_s),
-        seconds(clock.late_max_s),
-        clock.late_share * 100.0,
-    );
+    text += &match clock.packets {
+        0 => "no packet went out\n".to_owned(),
+        packets => format!(
+            "{packets} packets went out, half of them no later than {}, 99 % than {}, all than {}; \
+             {:.2} % later than 1 ms\n",
+            seconds(clock.late_p50_s),
+            seconds(clock.late_p99_s),
+            seconds(clock.late_max_s),
+            clock.late_share * 100.0,
+        ),
+    };
     for (count, what) in [
         (clock.too_big, "packets were too big for their port"),
         (clock.malformed, "packets were none of IP"),

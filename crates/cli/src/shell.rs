@@ -260,7 +260,13 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     }
     child.kill()?;
     let status = child.wait()?;
-    drop(peer);
+    if peer.is_some() {
+        // It was to end now, and what it has started too: there is nothing to say of it.
+        drop(peer);
+        if let Some(far) = emulation.testbed.namespace(&place.outside) {
+            far.kill_all()?;
+        }
+    }
     emulation.finish(quiet, true)?;
     drop(place);
     match u8::try_from(Inside::exit_code(status)) {
