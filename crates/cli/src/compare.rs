@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use serde::Serialize;
-use windward_core::units::{Duration, Probability};
+use windward_core::units::{Duration, Probability, Time};
 use windward_lab::comparison::{Beside, Comparison, Measured, Row, Run};
 use windward_lab::statistics::Estimate;
 use windward_net::programs::{BUILTIN, Entry, Programs};
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: u32,
 
-    /// What is left out before, whole seconds, from the first packet on
+    /// What is left out before, whole seconds, from when a full packet has arrived
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_warmup)]
     warmup: u32,
 
@@ -225,7 +225,10 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let comparison = Comparison {
         link: course.words(args),
-        window: format!("Measured for {} s, {} s after the first packet.", args.time, args.warmup),
+        window: format!(
+            "Measured for {} s, {} s after the first full packet.",
+            args.time, args.warmup
+        ),
         rate_bps: course.rate_bps()?,
         rival: rival.as_ref().map(|rival| format!("{} ({})", rival.name, rival.about)),
         runs,
@@ -583,11 +586,13 @@ impl Work<'_> {
         let mut late = |emulated: &Emulated| {
             run.late_share = run.late_share.max(emulated.clock.late_share);
         };
+        let mut began = None;
         match self.emulate(job, None)? {
             Tried::Stopped => return Ok(None),
             Tried::Bad(why) => run.unusable = Some(why),
             Tried::Good(emulated) => {
                 late(&emulated);
+                began = Some(emulated.figures.began);
                 match self.goodput(job.entry, &emulated) {
                     Err(why) => run.unusable = Some(why),
                     Ok(reported) => run.alone = Some(measured(&emulated.figures, reported)),
@@ -595,7 +600,7 @@ impl Work<'_> {
             }
         }
         if self.args.simulate {
-            match self.simulate(job)? {
+            match self.simulate(job, began)? {
                 Some(figures) => {
                     let unique = figures.flows[0].unique_bps;
                     run.simulated = Some(measured(&figures, Some(unique)));
@@ -680,15 +685,15 @@ impl Work<'_> {
         entry.goodput_bps(&emulated.outputs[0])
     }
 
-    /// The same in virtual time, if it is known what that would be.
-    fn simulate(&self, job: &Job<'_>) -> Result<Option<Figures>, Failure> {
+    /// The same in virtual time, if it is known what that would be, from then on.
+    fn simulate(&self, job: &Job<'_>, began: Option<Time>) -> Result<Option<Figures>, Failure> {
         let Some(twin) = &job.entry.twin else { return Ok(None) };
         let file = self.course.source(self.args, job, false)?.file()?;
         let plan = twin.plan(more(self.args, job.entry)).map_err(Failure::Input)?;
         let scenario = trial::twin(&file, &crate::stacks(), &[plan])
             .map_err(|error| Failure::Failed(error.to_string()))?;
         let port = self.port()?;
-        Ok(trial::simulate(&scenario, &[port], self.window(), signals::flag()))
+        Ok(trial::simulate(&scenario, &[port], self.window(), began, signals::flag()))
     }
 
     /// The number of the port among the flows.

@@ -1,7 +1,7 @@
 //! Programs on the ports of a scenario, measured by the links that they send over; and simulated flows in place of the ports,
 //! measured by the same code in virtual time.
 //!
-//! What is measured lasts from [`Window::warmup`] after the first delivery of the first flow on, for [`Window::time`]. Bytes and
+//! What is measured lasts from [`Window::warmup`] after the [beginning](Figures::began) of the first flow on, for [`Window::time`]. Bytes and
 //! packets are those of IP, headers included, as links count them.
 
 use std::fmt;
@@ -48,7 +48,7 @@ pub struct Program {
 /// What is measured of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// So much is left out after the first delivery.
+    /// So much is left out after the beginning.
     pub warmup: Duration,
     /// So long is measured.
     pub time: Duration,
@@ -66,6 +66,8 @@ pub struct FlowFigures {
 /// What was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
+    /// When as many bytes of the first flow had arrived as a full packet has: programs greet each other before they send.
+    pub began: Time,
     /// One for each flow asked for, in order.
     pub flows: Vec<FlowFigures>,
     /// Packets that came to the bottleneck of the first flow, of whatever flow.
@@ -177,7 +179,9 @@ impl From<windward_netns::Error> for Error {
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks at whether anything was delivered.
 const WATCH: Duration = Duration::from_millis(2);
-/// The longest that a program may take until its first packet arrives, and to end after the last that counts.
+/// The longest that a program may take until a full packet arrives: greetings take round trips, of seconds on some links.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest that it may take to end after the last packet that counts.
 const GRACE: Duration = Duration::from_secs(8);
 /// How long a program that was asked to end may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -199,9 +203,10 @@ struct Ruler {
     window: Window,
     flows: Vec<usize>,
     link: usize,
+    /// A full packet of the first flow, bytes.
+    full: u64,
     next: Time,
-    /// When what counts begins.
-    from: Option<Time>,
+    began: Option<Time>,
     first: Option<Standing>,
     last: Option<Standing>,
     queue: u64,
@@ -210,13 +215,20 @@ struct Ruler {
 
 impl Ruler {
     fn new(scenario: &Scenario, flows: Vec<usize>, window: Window) -> Self {
-        let link = scenario.flows[flows[0]].bottleneck;
+        let first = &scenario.flows[flows[0]];
+        let link = first.bottleneck;
+        let full = match &first.kind.traffic {
+            Traffic::Transport { config, .. } => config.packet_size,
+            Traffic::Stack { config, .. } => config.packet_size,
+            _ => 1,
+        };
         Ruler {
             window,
             flows,
             link,
+            full: full.into(),
             next: Time::ZERO + WATCH,
-            from: None,
+            began: None,
             first: None,
             last: None,
             queue: 0,
@@ -241,16 +253,19 @@ impl Ruler {
     /// Looks at a simulation that has come to [`Ruler::next`].
     fn look(&mut self, simulation: &mut Simulation) {
         let now = simulation.now();
-        let Some(from) = self.from else {
+        let Some(began) = self.began else {
             let arrived = simulation.flow(self.flows[0]).map_or(0, |flow| flow.arrived_bytes);
-            self.from = (arrived > 0).then(|| now + self.window.warmup);
-            self.next = self.from.unwrap_or(now + WATCH);
-            if self.from == Some(now) {
-                self.look(simulation);
+            self.next = now + WATCH;
+            if arrived >= self.full {
+                self.began = Some(now);
+                self.next = now + self.window.warmup;
+                if self.next == now {
+                    self.look(simulation);
+                }
             }
             return;
         };
-        let until = from + self.window.time;
+        let until = began + self.window.warmup + self.window.time;
         if self.first.is_none() {
             self.first = Some(self.standing(simulation));
         }
@@ -263,8 +278,20 @@ impl Ruler {
         self.next = (self.next + LOOK).max(now).min(until);
     }
 
+    /// The program has ended. If that was in the last tenth of what counts, all until now is measured: it has its own beginning.
+    fn end(&mut self, simulation: &mut Simulation) {
+        let Some(began) = self.began.filter(|_| self.first.is_some() && self.last.is_none()) else {
+            return;
+        };
+        let tenth = Duration::from_ps(self.window.time.as_ps() / 10);
+        if simulation.now() + tenth >= began + self.window.warmup + self.window.time {
+            self.last = Some(self.standing(simulation));
+        }
+    }
+
     fn figures(&self) -> Option<Figures> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        let began = self.began?;
         let seconds = last.at.since(first.at).as_secs_f64();
         let bps = |from: u64, to: u64| (to - from) as f64 * 8.0 / seconds;
         let flows = first.flows.iter().zip(&last.flows).map(|(from, to)| FlowFigures {
@@ -274,6 +301,7 @@ impl Ruler {
         let lost = |link: &LinkSnapshot| link.dropped + link.corrupted;
         let sent = last.link.arrived - first.link.arrived;
         Some(Figures {
+            began,
             flows: flows.collect(),
             sent,
             delivered: sent.saturating_sub(lost(&last.link) - lost(&first.link)),
@@ -302,16 +330,34 @@ pub fn twin(file: &ScenarioFile, stacks: &Stacks, plans: &[Plan]) -> Result<Scen
     Ok(scenario)
 }
 
-/// Measures these flows of a scenario in virtual time. `None` if nothing was delivered, or if `stop` became true.
+/// Measures these flows of a scenario in virtual time. If they are to have begun at some time, as a program did whose greetings took
+/// a while, they start so much later. `None` if nothing was delivered, or if `stop` became true.
 pub fn simulate(
     scenario: &Scenario,
     flows: &[usize],
     window: Window,
+    began: Option<Time>,
     stop: &AtomicBool,
 ) -> Option<Figures> {
     let mut scenario = scenario.clone();
     scenario.warmup = Duration::ZERO;
-    scenario.duration = GRACE + window.warmup + window.time;
+    scenario.duration = PATIENCE + window.warmup + window.time;
+    if let Some(began) = began {
+        let mut ruler = Ruler::new(&scenario, flows.to_vec(), window);
+        let mut simulation = Simulation::traced(&scenario);
+        while ruler.began.is_none() && ruler.next() <= Time::ZERO + scenario.duration {
+            simulation.advance(ruler.next());
+            ruler.look(&mut simulation);
+        }
+        let later = began.since(ruler.began?);
+        for flow in flows {
+            let flow = &mut scenario.flows[*flow];
+            let (from, until) = flow.kind.start;
+            let start = (from + later, until + later);
+            flow.kind = Arc::new(FlowKind { start, ..(*flow.kind).clone() });
+        }
+        scenario.duration += later;
+    }
     let mut ruler = Ruler::new(&scenario, flows.to_vec(), window);
     let mut simulation = Simulation::traced(&scenario);
     while ruler.next() <= Time::ZERO + scenario.duration && !stop.load(Ordering::Relaxed) {
@@ -456,7 +502,7 @@ impl Run {
         let clock = Monotonic::start();
         let ports = self.testbed.ports().to_vec();
         let mut late = Lateness::new();
-        let mut end = Time::ZERO + GRACE;
+        let mut end = Time::ZERO + PATIENCE;
         let mut run = |run: &mut Run, until: Time| {
             let Run { simulation, testbed, .. } = run;
             let more = emulate::run_recorded(
@@ -478,6 +524,7 @@ impl Run {
                 return Ok(None);
             }
             if !is_there {
+                self.ruler.end(&mut self.simulation);
                 break;
             }
             if next == self.ruler.next() {
@@ -486,9 +533,9 @@ impl Run {
             if next == end {
                 break;
             }
-            if let Some(from) = self.ruler.from {
+            if let Some(began) = self.ruler.began {
                 let grace = if self.says { GRACE } else { Duration::ZERO };
-                end = from + self.window.time + grace;
+                end = began + self.window.warmup + self.window.time + grace;
             }
         }
         let Some(figures) = self.ruler.figures() else {
@@ -515,7 +562,7 @@ impl Run {
 
     fn too_early(&mut self) -> Error {
         if !self.testbed.has_ended() {
-            return Error::Nothing(GRACE);
+            return Error::Nothing(PATIENCE);
         }
         let client = &mut self.clients[0];
         let status = client.child.wait().map_or(-1, Inside::exit_code);
@@ -646,7 +693,7 @@ mod tests {
         let plan = Test { parameters: parameters.collect(), ..Test::of("sack") }.plan().unwrap();
         let scenario = twin(&file, &Stacks::none(), &[plan]).unwrap();
         let window = Window { warmup: Duration::from_secs(1), time: Duration::from_secs(4) };
-        simulate(&scenario, &[0], window, &AtomicBool::new(false)).unwrap()
+        simulate(&scenario, &[0], window, None, &AtomicBool::new(false)).unwrap()
     }
 
     #[test]
@@ -659,6 +706,20 @@ mod tests {
         assert_eq!(figures.flows[0].arrived_bps, figures.flows[0].unique_bps);
         assert_eq!(figures.sent_per_delivered(), 1.0);
         assert!(figures.mean_queue_packets < 5.0, "{figures:?}");
+    }
+
+    #[test]
+    fn a_twin_begins_when_the_program_did() {
+        let file = ScenarioFile::parse("test", LINK).unwrap();
+        let scenario = twin(&file, &Stacks::none(), &[Test::of("sack").plan().unwrap()]).unwrap();
+        let window = Window { warmup: Duration::ZERO, time: Duration::from_secs(1) };
+        let stop = AtomicBool::new(false);
+        let figures = |began| simulate(&scenario, &[0], window, began, &stop).unwrap();
+        // A packet of 1000 bytes takes 1 ms and 10 ms; who looks each 2 ms sees it after 12 ms.
+        let by_itself = figures(None);
+        assert_eq!(by_itself.began, Time::ZERO + Duration::from_millis(12));
+        let late = Time::ZERO + Duration::from_millis(2500);
+        assert_eq!(figures(Some(late)), Figures { began: late, ..by_itself });
     }
 
     #[test]
