@@ -228,6 +228,17 @@ pub(crate) fn summary(
     text
 }
 
+/// A count of what a sender did, which is nothing where there is no window: nobody looks into the
+/// packets of outside programs.
+fn known(count: u64, cwnd: f64) -> String {
+    if count == 0 && cwnd == 0.0 { "-".to_owned() } else { count.to_string() }
+}
+
+/// What was measured at all.
+fn some(value: f64, text: impl Fn(f64) -> String) -> String {
+    if value == 0.0 { "-".to_owned() } else { text(value) }
+}
+
 fn groups(outcome: &Outcome) -> Table {
     let mut table = Table::new([
         "group",
@@ -246,9 +257,9 @@ fn groups(outcome: &Outcome) -> Table {
             rate(group.goodput_bps),
             rate(group.throughput_bps),
             group.packets_sent.to_string(),
-            group.retransmissions.to_string(),
-            group.timeouts.to_string(),
-            seconds(mean_rtt_s),
+            known(group.retransmissions, group.mean_cwnd),
+            known(group.timeouts, group.mean_cwnd),
+            some(mean_rtt_s, seconds),
         ]);
     }
     table
@@ -278,10 +289,10 @@ fn flows(outcome: &Outcome) -> Table {
             rate(flow.goodput_bps),
             rate(flow.throughput_bps),
             flow.packets_sent.to_string(),
-            flow.retransmissions.to_string(),
-            flow.timeouts.to_string(),
-            seconds(flow.mean_rtt.as_secs_f64()),
-            format!("{:.1}", flow.mean_cwnd),
+            known(flow.retransmissions, flow.mean_cwnd),
+            known(flow.timeouts, flow.mean_cwnd),
+            some(flow.mean_rtt.as_secs_f64(), seconds),
+            some(flow.mean_cwnd, |cwnd| format!("{cwnd:.1}")),
         ];
         if transfers {
             cells.push(
