@@ -1,6 +1,5 @@
 //! `windward compare-logs`: two qlogs of the same workload side by side.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -10,7 +9,7 @@ use windward_lab::qlog::{
     Align, CompareError, CompareOptions, Comparison, Departure, LogSummary, Quantity, Sample,
     compare,
 };
-use windward_sim::output::OutputDir;
+use windward_sim::output::OutputFile;
 
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds, si};
@@ -169,6 +168,7 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
         traces,
         rtt_unit_ms: units.map(Unit::ms),
     };
+    output::claim_json(args.json)?;
     signals::check()?;
     let comparison = compare([&args.a, &args.b], &options, signals::flag())?;
     if !quiet {
@@ -211,11 +211,9 @@ fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut dir = OutputDir::create(folder.unwrap_or(Path::new(".")))?;
-    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    dir.write(&file, |out| out.write_all(chart.as_bytes()))?;
-    Ok(dir.commit()?)
+    output::claim("--plot", path)?;
+    OutputFile::create(path)?.finish(chart.as_bytes())?;
+    Ok(())
 }
 
 /// How people call a log.

@@ -38,6 +38,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
+    output::claim_json(args.telling.json)?;
     let source = Source {
         name: ScenarioFile::name(&args.file),
         text: ScenarioFile::text(&args.file)?,

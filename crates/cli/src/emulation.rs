@@ -14,7 +14,7 @@ use windward_net::port::{NAME, Port, Ports};
 use windward_net::record::{Header, Recorder};
 use windward_net::testbed::{self, Testbed};
 use windward_netns::prefer_this_thread;
-use windward_sim::output::OutputDir;
+use windward_sim::output::{OutputDir, stream};
 use windward_sim::pcap::PcapFile;
 use windward_sim::record::RunRecord;
 use windward_sim::scenario::file::ScenarioFile;
@@ -373,12 +373,13 @@ pub(crate) enum Until {
 
 /// Begins a record in a file, that this option asks for.
 pub(crate) fn record(
-    option: &str,
+    option: &'static str,
     path: &Path,
     header: Header,
 ) -> Result<Recorder<BufWriter<File>>, Failure> {
     let failed = |error| Failure::Input(format!("{option} {}: {error}", path.display()));
-    let file = File::create(path).map_err(failed)?;
+    output::claim(option, path)?;
+    let file = stream(path).map_err(failed)?;
     Recorder::begin(BufWriter::new(file), header).map_err(failed)
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Failure {
     Interrupted,
     /// A program that was run ended with this status, and has said why. So does this one.
     Command(u8),
-    /// Whoever read standard output has read enough (`| head`). Not an error.
+    /// The reader closed standard output or a pipe (`| head`). Not an error.
     ReaderLeft,
 }
 
@@ -50,6 +50,9 @@ impl From<ScenarioError> for Failure {
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
+        if error.error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::ReaderLeft;
+        }
         Failure::Failed(error.to_string())
     }
 }

@@ -2,14 +2,58 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use serde::Serialize;
+use windward_sim::output::is_standard_output;
 use windward_sim::text::printable;
 
 use crate::failure::Failure;
 
-/// Writes `text` to standard output; what a terminal would obey is written out.
+/// The option whose output has standard output.
+static OWNER: OnceLock<&'static str> = OnceLock::new();
+
+const JSON: &str = "--json";
+
+/// Gives standard output to an option if `path` names it; tables then go to standard error.
+///
+/// # Errors
+/// If another option has it.
+pub(crate) fn claim(option: &'static str, path: &Path) -> Result<(), Failure> {
+    if !is_standard_output(path) {
+        return Ok(());
+    }
+    let owner = *OWNER.get_or_init(|| option);
+    if owner == option {
+        return Ok(());
+    }
+    Err(Failure::Input(format!(
+        "{option} {}: {owner} writes to standard output already; give one of them a file",
+        path.display()
+    )))
+}
+
+/// Gives standard output to the JSON, where that is asked for.
+///
+/// # Errors
+/// If another option has it.
+pub(crate) fn claim_json(json: bool) -> Result<(), Failure> {
+    if json { claim(JSON, Path::new("-")) } else { Ok(()) }
+}
+
+/// True if an output file has standard output.
+pub(crate) fn is_claimed() -> bool {
+    OWNER.get().is_some_and(|owner| *owner != JSON)
+}
+
+/// Writes `text` to standard output, or to standard error if an output file has that; what a terminal
+/// would obey is written out.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    if is_claimed() {
+        note(text.trim_end());
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     out.write_all(printable(text).as_bytes())?;
     if !text.ends_with('\n') {

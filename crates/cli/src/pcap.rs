@@ -8,6 +8,7 @@ use windward_sim::pcap::{PcapFile, SNAP_LEN};
 use windward_sim::suggest;
 
 use crate::failure::Failure;
+use crate::output;
 use crate::signals;
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,7 @@ impl PcapArgs {
         if path.is_dir() {
             return Err(Failure::Input(format!("--pcap {}: is a directory", path.display())));
         }
+        output::claim("--pcap", path)?;
         let links: BTreeSet<usize> = match self.pcap_links.is_empty() {
             true => scenario.flows.iter().map(|flow| flow.bottleneck).collect(),
             false => {

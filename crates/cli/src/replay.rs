@@ -88,6 +88,7 @@ fn take(
 }
 
 pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
+    output::claim_json(args.json)?;
     let (reader, loaded) = open(&args.file)?;
     loaded.warn();
     let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;

@@ -1,12 +1,11 @@
 //! `windward run`: one scenario.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use windward_core::units::Time;
 use windward_lab::plot::RunChart;
-use windward_sim::output::OutputDir;
+use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
 use windward_sim::pcap::PcapFile;
 use windward_sim::qlog::QlogFiles;
 use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
@@ -54,18 +53,21 @@ pub(crate) struct Args {
 
 pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
+    // A name that promises another format is refused; devices, pipes and `-` promise none.
+    let is_stream = is_standard_output(&path)
+        || path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
     match path.extension() {
         Some(extension) if extension.eq_ignore_ascii_case("svg") => Ok(path),
+        _ if is_stream => Ok(path),
         _ => Err("it is an SVG file: write for instance run.svg".to_owned()),
     }
 }
 
-/// A chart and the folder that it goes into.
+/// A chart and the file that it goes into.
 #[derive(Debug)]
 pub(crate) struct Plot {
     pub(crate) chart: RunChart,
-    file: String,
-    dir: OutputDir,
+    file: OutputFile,
 }
 
 impl Plot {
@@ -73,20 +75,15 @@ impl Plot {
         if path.is_dir() {
             return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let name = path.file_name().unwrap_or_default();
+        output::claim("--plot", path)?;
         signals::check()?;
-        Ok(Plot {
-            chart: RunChart::new(scenario),
-            file: name.to_string_lossy().into_owned(),
-            dir: OutputDir::create(folder.unwrap_or(Path::new(".")))?,
-        })
+        Ok(Plot { chart: RunChart::new(scenario), file: OutputFile::create(path)? })
     }
 
-    pub(crate) fn commit(mut self, title: &str, outcome: &Outcome) -> Result<(), Failure> {
+    pub(crate) fn commit(self, title: &str, outcome: &Outcome) -> Result<(), Failure> {
         let svg = self.chart.svg(title, outcome);
-        self.dir.write(&self.file, |out| out.write_all(svg.as_bytes()))?;
-        Ok(self.dir.commit()?)
+        self.file.finish(svg.as_bytes())?;
+        Ok(())
     }
 }
 
@@ -96,12 +93,13 @@ const MAX_FLOW_ROWS: usize = 24;
 const MAX_LINK_ROWS: usize = 16;
 
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
+    output::claim_json(args.json)?;
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
-    let pcap = args.pcap.create(&scenario)?;
     // Folders that cannot be had shall not cost minutes first.
     let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
+    let pcap = args.pcap.create(&scenario)?;
     let mut out = None;
     if let Some(dir) = &args.out {
         signals::check()?;

@@ -220,6 +220,7 @@ impl Args {
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Failure> {
+    output::claim_json(args.telling.json)?;
     let source = args.source()?;
     let present = rights == Rights::OfRoot && args.peer.is_none();
     let options = testbed::Options { present, default_routes: true, ..testbed::Options::default() };
@@ -349,8 +350,8 @@ impl Place {
         let namespace = testbed.namespace(&self.inside).ok_or(Failure::Interrupted)?;
         let command = or_shell(&args.command);
         let (program, arguments) = command.split_first().ok_or(Failure::Interrupted)?;
-        // Standard output is for lines of JSON then.
-        let stdout = match args.telling.json {
+        // Standard output is for lines of JSON or for a file then.
+        let stdout = match args.telling.json || output::is_claimed() {
             true => Stdio::from(io::stderr().as_fd().try_clone_to_owned()?),
             false => Stdio::inherit(),
         };

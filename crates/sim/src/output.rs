@@ -1,15 +1,20 @@
-//! Files that appear whole or not at all.
+//! Output files, under paths that are the user's.
 //!
-//! An [`OutputDir`] is a folder for results. Each [`StagedFile`] in it is written under a hidden
-//! name beside its own; [`OutputDir::commit`] renames those that were completed. What is dropped
-//! before that, by an error or an interruption, is removed, and so are the folders made for it. What
-//! a process left that was killed, the next one that writes into the folder removes.
+//! A regular file appears whole or not at all: it is written under a hidden name beside its own and
+//! renamed in the end, with the mode and the owner of the file that it replaces. A symbolic link stays,
+//! and what it names is written. A device, a pipe and standard output (`-`, where a command takes one
+//! file) are written to directly, as `cat >` would.
+//!
+//! An [`OutputDir`] is a folder for several such files, which appear together; an [`OutputFile`] is one.
+//! Files that are dropped before they are committed, by an error or an interruption, are removed, and so
+//! are the folders made for them. Files of a process that was killed are removed by the next one that
+//! writes into the folder.
 
 use std::error::Error;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A file or folder could not be written.
@@ -84,7 +89,14 @@ impl OutputDir {
         let missing = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
         let made = missing.map(Path::to_owned).collect();
         let folder = Folder { path: path.to_owned(), made };
-        match fs::create_dir_all(path) {
+        let result = match is_standard_output(path) {
+            true => Err(io::Error::new(
+                io::ErrorKind::NotADirectory,
+                "standard output holds no folder (./- is a folder of that name)",
+            )),
+            false => fs::create_dir_all(path),
+        };
+        match result {
             Ok(()) => {
                 remove_abandoned(path);
                 Ok(OutputDir { complete: Vec::new(), folder: Arc::new(folder) })
@@ -103,22 +115,16 @@ impl OutputDir {
     /// Begins a file of that name, to be handed to [`OutputDir::complete`] once it is written.
     ///
     /// # Errors
-    /// If the folder does not take it.
-    pub fn file(&self, name: &str) -> Result<StagedFile, OutputError> {
+    /// If the folder does not take it, or a folder has that name.
+    pub fn file(&self, name: impl AsRef<Path>) -> Result<StagedFile, OutputError> {
         let path = self.path().join(name);
-        let hidden = self.path().join(format!(".{name}.{}{PART}", std::process::id()));
-        match File::create(&hidden) {
-            Ok(file) => {
-                // Tells others that it is being written, until this process ends in whatever way.
-                // Where there are no locks they go by its number alone.
-                let _ = file.try_lock();
-                Ok(StagedFile {
-                    writer: BufWriter::new(file),
-                    hidden,
-                    path,
-                    _folder: Arc::clone(&self.folder),
-                })
-            }
+        match begin(&path) {
+            Ok((file, place)) => Ok(StagedFile {
+                writer: BufWriter::new(file),
+                place,
+                path,
+                _folder: Arc::clone(&self.folder),
+            }),
             Err(error) => Err(OutputError::write(&path, error)),
         }
     }
@@ -153,10 +159,206 @@ impl OutputDir {
     /// If the system does not let it; the files before that one have their names by then.
     pub fn commit(self) -> Result<(), OutputError> {
         for file in self.complete {
-            fs::rename(&file.hidden, &file.path)
-                .map_err(|error| OutputError::write(&file.path, error))?;
+            file.place.publish().map_err(|error| OutputError::write(&file.path, error))?;
         }
         Ok(())
+    }
+}
+
+/// One output file, with the folders above it where they are missing.
+///
+/// ```
+/// use std::io::Write;
+/// use windward_sim::output::OutputFile;
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("answers/first.txt");
+/// let mut file = OutputFile::create(&path)?;
+/// writeln!(file, "42").unwrap();
+/// assert!(!path.exists());
+/// assert_eq!(file.commit()?, path);
+/// assert!(path.exists());
+/// # Ok::<(), windward_sim::output::OutputError>(())
+/// ```
+#[derive(Debug)]
+pub struct OutputFile(StagedFile);
+
+impl OutputFile {
+    /// Begins the file at `path`; `-` is standard output.
+    ///
+    /// # Errors
+    /// If the system does not let it, or a folder is there.
+    pub fn create(path: &Path) -> Result<Self, OutputError> {
+        let failed = |error| OutputError::write(path, error);
+        if is_standard_output(path) {
+            let file = standard_output().map_err(failed)?;
+            let folder = Folder { path: PathBuf::new(), made: Vec::new() };
+            return Ok(OutputFile(StagedFile {
+                writer: BufWriter::new(file),
+                place: Place::Stream,
+                path: path.to_owned(),
+                _folder: Arc::new(folder),
+            }));
+        }
+        let Some(name) = path.file_name() else {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = OutputDir::create(folder.unwrap_or(Path::new(".")))?.file(name)?;
+        file.path = path.to_owned();
+        Ok(OutputFile(file))
+    }
+
+    /// Gives the file its name, and returns the path.
+    ///
+    /// # Errors
+    /// If not everything could be written; then the file is removed.
+    pub fn commit(self) -> Result<PathBuf, OutputError> {
+        let mut file = self.0;
+        let mut publish = || {
+            file.writer.flush()?;
+            file.place.publish()
+        };
+        publish().map_err(|error| OutputError::write(&file.path, error))?;
+        Ok(file.path.clone())
+    }
+
+    /// Writes the last of it and commits.
+    ///
+    /// # Errors
+    /// As [`OutputFile::commit`].
+    pub fn finish(mut self, content: &[u8]) -> Result<PathBuf, OutputError> {
+        self.write_all(content).map_err(|error| OutputError::write(&self.0.path, error))?;
+        self.commit()
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Opens `path` for something that is worth having unfinished, as a record of a run that was killed:
+/// what is written is there at once. `-` is standard output.
+///
+/// # Errors
+/// If the system does not let it.
+pub fn stream(path: &Path) -> io::Result<File> {
+    if is_standard_output(path) { standard_output() } else { File::create(path) }
+}
+
+/// True if `path` is `-` or a name of the process's standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+fn standard_output() -> io::Result<File> {
+    #[cfg(unix)]
+    let copy = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+    #[cfg(windows)]
+    let copy = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+    copy.map(File::from)
+}
+
+/// Where the bytes of a file go.
+#[derive(Debug)]
+enum Place {
+    /// To a hidden file, which replaces `target` in the end.
+    Hidden { hidden: PathBuf, target: PathBuf },
+    /// Straight to a device or a pipe.
+    Stream,
+}
+
+impl Place {
+    fn publish(&self) -> io::Result<()> {
+        let Place::Hidden { hidden, target } = self else { return Ok(()) };
+        match fs::rename(hidden, target) {
+            // A file that is mounted on its own, as containers have it, cannot be replaced.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                fs::copy(hidden, target).map(drop)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Opens what `path` names for writing.
+fn begin(path: &Path) -> io::Result<(File, Place)> {
+    let target = follow(path)?;
+    let present = fs::metadata(&target).ok();
+    match &present {
+        Some(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Some(there) if !there.is_file() || is_descriptor(&target) => {
+            return Ok((OpenOptions::new().write(true).open(&target)?, Place::Stream));
+        }
+        _ => {}
+    }
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    // A name has 255 bytes at most, and this one is longer than the other.
+    let name: String = name.chars().take(50).collect();
+    let hidden = target.with_file_name(format!(".{name}.{}{PART}", std::process::id()));
+    let file = match File::create_new(&hidden) {
+        // Left by a process that had the same number, or laid there by somebody: a link is not followed.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&hidden)?;
+            File::create_new(&hidden)?
+        }
+        other => other?,
+    };
+    // Tells others that it is being written, until this process ends in whatever way.
+    // Where there are no locks they go by its number alone.
+    let _ = file.try_lock();
+    if let Some(there) = present {
+        take_after(&file, &there);
+    }
+    Ok((file, Place::Hidden { hidden, target }))
+}
+
+/// Gives `file` the owner and the mode of the one that it replaces, as far as the system lets it.
+fn take_after(file: &File, there: &fs::Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        let _ = fchown(file, Some(there.uid()), Some(there.gid()));
+    }
+    let _ = file.set_permissions(there.permissions());
+}
+
+/// Symbolic links are followed no further than this, as in Linux.
+const MOST_LINKS: usize = 40;
+
+/// The path behind symbolic links, whether or not something is there.
+fn follow(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        if is_descriptor(&path) {
+            return Ok(path);
+        }
+        match fs::symlink_metadata(&path) {
+            Ok(there) if there.is_symlink() => {
+                let link = fs::read_link(&path)?;
+                path = path.parent().unwrap_or(Path::new("")).join(link);
+            }
+            // Nothing is there, or nobody may look: to open it tells.
+            _ => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// True for the names of descriptors that this process holds, which look like links.
+fn is_descriptor(path: &Path) -> bool {
+    let names: Vec<_> = path.components().filter(|part| *part != Component::CurDir).collect();
+    let is = |part: &Component<'_>, name: &str| part.as_os_str() == name;
+    match &names[..] {
+        [Component::RootDir, dev, fd, _] => is(dev, "dev") && is(fd, "fd"),
+        [Component::RootDir, proc, _, fd, _] => is(proc, "proc") && is(fd, "fd"),
+        _ => false,
     }
 }
 
@@ -208,7 +410,7 @@ fn is_locked(path: &Path) -> bool {
 #[derive(Debug)]
 pub struct StagedFile {
     writer: BufWriter<File>,
-    hidden: PathBuf,
+    place: Place,
     path: PathBuf,
     /// Dropped last: the file must be gone when the folder is looked at.
     _folder: Arc<Folder>,
@@ -234,7 +436,9 @@ impl Write for StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         // Gone already if it has its name.
-        let _ = fs::remove_file(&self.hidden);
+        if let Place::Hidden { hidden, .. } = &self.place {
+            let _ = fs::remove_file(hidden);
+        }
     }
 }
 
@@ -343,6 +547,103 @@ mod tests {
         assert!(!root.path().join(format!(".held.csv.{NOBODY}.part")).exists());
     }
 
+    /// What is written to `path` in the end.
+    fn write(path: &Path, text: &str) -> Result<PathBuf, OutputError> {
+        OutputFile::create(path)?.finish(text.as_bytes())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_the_file_behind_it_is_replaced_whole() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("elsewhere")).unwrap();
+        fs::write(at("elsewhere/real"), "old").unwrap();
+        fs::set_permissions(at("elsewhere/real"), fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("elsewhere/real", at("second")).unwrap();
+        symlink("second", at("first")).unwrap();
+        let mut file = OutputFile::create(&at("first")).unwrap();
+        file.write_all(b"new").unwrap();
+        file.flush().unwrap();
+        assert_eq!(fs::read(at("elsewhere/real")).unwrap(), b"old");
+        assert_eq!(file.commit().unwrap(), at("first"));
+        assert_eq!(fs::read(at("elsewhere/real")).unwrap(), b"new");
+        assert_eq!(fs::metadata(at("elsewhere/real")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(at("first")).unwrap().is_symlink());
+        assert_eq!(entries(&at("elsewhere")), ["real"]);
+        // A link to nothing: the file that it names is made.
+        symlink("elsewhere/fresh", at("dangling")).unwrap();
+        write(&at("dangling"), "made").unwrap();
+        assert_eq!(fs::read(at("elsewhere/fresh")).unwrap(), b"made");
+        symlink("loop", at("loop")).unwrap();
+        assert!(write(&at("loop"), "x").is_err());
+        // The same for files of a folder.
+        let mut dir = OutputDir::create(root.path()).unwrap();
+        dir.write("first", |file| file.write_all(b"third")).unwrap();
+        dir.commit().unwrap();
+        assert_eq!(fs::read(at("elsewhere/real")).unwrap(), b"third");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn devices_and_pipes_are_written_to_and_stay() {
+        use std::os::unix::fs::{FileTypeExt as _, symlink};
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        // A link to a device, since only root makes devices. ENOSPC is 28 (errno(3)).
+        symlink("/dev/full", at("full")).unwrap();
+        assert_eq!(write(&at("full"), "x").unwrap_err().error.raw_os_error(), Some(28));
+        symlink("/dev/null", at("null")).unwrap();
+        write(&at("null"), "x").unwrap();
+        let is_device = |path: &str| fs::metadata(path).unwrap().file_type().is_char_device();
+        assert!(is_device("/dev/full") && is_device("/dev/null"));
+
+        let fifo = at("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let fifo = fifo.clone();
+            move || fs::read_to_string(fifo).unwrap()
+        });
+        write(&fifo, "through the pipe").unwrap();
+        assert_eq!(reader.join().unwrap(), "through the pipe");
+        assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
+        assert_eq!(entries(root.path()), ["full", "null", "pipe"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_place_of_the_hidden_file_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("victim"), "precious").unwrap();
+        let hidden = format!(".x.{}.part", std::process::id());
+        symlink("victim", root.path().join(hidden)).unwrap();
+        write(&root.path().join("x"), "mine").unwrap();
+        assert_eq!(fs::read(root.path().join("victim")).unwrap(), b"precious");
+        assert_eq!(fs::read(root.path().join("x")).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn names_of_standard_output_are_known_and_hold_no_folder() {
+        for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+            assert!(is_standard_output(Path::new(name)), "{name}");
+            let error = OutputDir::create(Path::new(name)).unwrap_err().to_string();
+            assert!(error.contains("standard output holds no folder"), "{error}");
+        }
+        assert!(!is_standard_output(Path::new("./-")));
+        assert!(is_descriptor(Path::new("/dev/fd/7")) && is_descriptor(Path::new("/proc/9/fd/7")));
+        assert!(!is_descriptor(Path::new("/dev/full")) && !is_descriptor(Path::new("a/fd/7")));
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_the_file_is_an_error_before_anything_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let error = OutputFile::create(root.path()).unwrap_err();
+        assert_eq!(error.error.kind(), io::ErrorKind::IsADirectory);
+        assert!(OutputFile::create(Path::new("..")).is_err());
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_process_that_has_ended_is_none_even_if_nobody_asked() {
@@ -369,7 +670,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let output = OutputDir::create(root.path()).unwrap();
         let file = output.file("x").unwrap();
-        assert!(is_locked(&file.hidden));
+        let Place::Hidden { hidden, .. } = &file.place else { panic!("a regular file") };
+        assert!(is_locked(hidden));
     }
 
     #[test]

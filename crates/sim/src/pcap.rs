@@ -24,7 +24,7 @@ use windward_core::packet::{Flags, Packet};
 use windward_core::units::Time;
 use windward_core::wire;
 
-use crate::output::{OutputDir, OutputError, StagedFile};
+use crate::output::{OutputError, OutputFile};
 use crate::stack::UDP_OVERHEAD;
 use crate::{Loss, LossCause, Observer, OnWire, Scenario};
 
@@ -60,13 +60,12 @@ pub const SNAP_LEN: u32 = 1514;
 #[derive(Debug)]
 pub struct PcapFile {
     shared: Arc<Mutex<Shared>>,
-    dir: OutputDir,
     path: PathBuf,
 }
 
 /// What the observer writes.
 struct Shared {
-    out: PcapNgWriter<StagedFile>,
+    out: PcapNgWriter<OutputFile>,
     /// Numbers of interfaces by those of links.
     interfaces: BTreeMap<usize, Interface>,
     snap_len: usize,
@@ -98,9 +97,7 @@ impl PcapFile {
         links: &[usize],
         snap_len: u32,
     ) -> Result<Self, OutputError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let dir = OutputDir::create(folder.unwrap_or(Path::new(".")))?;
-        let file = dir.file(&path.file_name().unwrap_or_default().to_string_lossy())?;
+        let file = OutputFile::create(path)?;
         let failed = |error| failed(path, error);
         let mut out = PcapNgWriter::new(file).map_err(failed)?;
         let mut interfaces = BTreeMap::new();
@@ -129,7 +126,7 @@ impl PcapFile {
             error: None,
         };
         let shared = Arc::new(Mutex::new(shared));
-        Ok(PcapFile { shared, dir, path: path.to_owned() })
+        Ok(PcapFile { shared, path: path.to_owned() })
     }
 
     /// Who writes it, for [`Simulation::observed`](crate::Simulation::observed).
@@ -149,13 +146,12 @@ impl PcapFile {
     ///
     /// # Errors
     /// If not all could be written.
-    pub fn commit(mut self) -> Result<PathBuf, OutputError> {
+    pub fn commit(self) -> Result<PathBuf, OutputError> {
         self.check()?;
         if let Some(shared) = Arc::into_inner(self.shared) {
             let shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.dir.complete(shared.out.into_inner())?;
+            shared.out.into_inner().commit()?;
         }
-        self.dir.commit()?;
         Ok(self.path)
     }
 }

@@ -66,6 +66,109 @@ fn header(path: &Path) -> Vec<String> {
     text.lines().next().unwrap().split(',').map(str::to_owned).collect()
 }
 
+/// Every option that takes one output file, by command; those of folders (`DIR`) are not here. A new one
+/// belongs into this list, and beside the others in the tests below.
+const FILES: &[(&str, &[&str])] = &[
+    ("run", &["--plot", "--pcap"]),
+    ("replay", &["--pcap"]),
+    ("shell", &["--plot", "--record", "--pcap"]),
+    ("emulate", &["--plot", "--record", "--pcap"]),
+    ("compare-logs", &["--plot"]),
+];
+/// Options that read a file.
+const INPUTS: &[&str] = &["--psk", "--table", "--config", "--trace"];
+
+#[test]
+fn every_option_that_writes_a_file_is_known_here() {
+    let listing = success(["--help"]);
+    let commands = listing.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // Lines that go on with a description are indented further.
+    let commands = commands.map_while(|line| line.strip_prefix("  ")?.split(' ').next());
+    let commands: Vec<&str> = commands.filter(|name| !name.is_empty()).collect();
+    assert!(commands.contains(&"shell") || cfg!(not(target_os = "linux")), "{commands:?}");
+    for command in commands.into_iter().filter(|name| !["help", "exec"].contains(name)) {
+        let help = success([command, "--help"]);
+        let takes_a_file = |line: &&str| line.contains("<FILE");
+        let options = help.lines().filter(takes_a_file).filter_map(|line| {
+            line.split_whitespace().find(|word| word.starts_with("--")).map(str::to_owned)
+        });
+        let found: BTreeSet<String> =
+            options.filter(|option| !INPUTS.contains(&&**option)).collect();
+        let known = FILES.iter().find(|(name, _)| *name == command).map_or(&[][..], |row| row.1);
+        assert_eq!(found, known.iter().map(|&name| name.to_owned()).collect(), "{command}");
+    }
+}
+
+/// `windward run` with one output file; what it printed and how it ended.
+#[cfg(target_os = "linux")]
+fn run_with(sandbox: &Sandbox, option: &str, file: &str) -> std::process::Output {
+    let scenario = sandbox.scenario();
+    crate::windward(["-q", "run", scenario.to_str().unwrap(), option, file])
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_output_file_may_be_a_link_a_device_a_pipe_or_standard_output() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    for (option, begins) in [("--plot", &b"<svg"[..]), ("--pcap", &[0x0a, 0x0d, 0x0d, 0x0a][..])] {
+        let sandbox = Sandbox::new(crate::SMALL);
+        let path = |name: &str| sandbox.path(name).to_str().unwrap().to_owned();
+        let exists = |name: &str| sandbox.names().contains(&name.to_owned());
+        assert!(run_with(&sandbox, option, &path("plain.svg")).status.success());
+        let whole = fs::read(sandbox.path("plain.svg")).unwrap();
+        assert!(whole.starts_with(begins), "{option}");
+
+        // A link stays, and the file that it names is there afterwards.
+        symlink("target.svg", sandbox.path("link.svg")).unwrap();
+        assert!(run_with(&sandbox, option, &path("link.svg")).status.success());
+        assert!(fs::symlink_metadata(sandbox.path("link.svg")).unwrap().is_symlink());
+        assert_eq!(fs::read(sandbox.path("target.svg")).unwrap(), whole, "{option}");
+
+        // A full device is an error, and stays a device.
+        symlink("/dev/full", sandbox.path("full.svg")).unwrap();
+        let output = run_with(&sandbox, option, &path("full.svg"));
+        assert_eq!(output.status.code(), Some(1), "{}", crate::stderr(&output));
+        assert!(crate::stderr(&output).contains("full.svg"), "{}", crate::stderr(&output));
+        assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+
+        // A pipe has a reader.
+        let pipe = sandbox.path("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn(move || fs::read(pipe).unwrap());
+        assert!(run_with(&sandbox, option, &path("pipe")).status.success());
+        assert_eq!(reader.join().unwrap(), whole, "{option}");
+
+        // Standard output has the file alone, and the tables go to standard error.
+        for name in ["-", "/dev/stdout"] {
+            let output = run_with(&sandbox, option, name);
+            assert!(output.status.success(), "{}", crate::stderr(&output));
+            assert_eq!(output.stdout, whole, "{option} {name}");
+            assert!(crate::stderr(&output).contains("lossy"), "{}", crate::stderr(&output));
+        }
+        assert!(!exists("-") && !repository().join("-").exists());
+    }
+}
+
+#[test]
+fn standard_output_is_for_one_output() {
+    let sandbox = Sandbox::new(crate::SMALL);
+    let scenario = sandbox.scenario();
+    let scenario = scenario.to_str().unwrap();
+    for others in [&["--plot", "-", "--json"][..], &["--plot", "-", "--pcap", "-"]] {
+        let output = crate::windward([&["run", scenario], others].concat());
+        assert_eq!(output.status.code(), Some(2));
+        let error = crate::stderr(&output);
+        assert!(error.contains("writes to standard output already"), "{error}");
+        assert!(output.stdout.is_empty());
+    }
+    for option in ["--out", "--trace", "--qlog"] {
+        let output = crate::windward(["run", scenario, option, "-"]);
+        assert!(!output.status.success());
+        assert!(crate::stderr(&output).contains("holds no folder"), "{}", crate::stderr(&output));
+    }
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
+
 /// The keys of an object and of those in it.
 fn keys(value: &Value, found: &mut BTreeSet<String>) {
     match value {
