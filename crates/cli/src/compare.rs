@@ -16,6 +16,7 @@ use windward_net::programs::{BUILTIN, Entry, Programs};
 use windward_net::testbed;
 use windward_net::trial::{self, Allowed, Emulated, Figures, Program, Window};
 use windward_netns::sweep;
+use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::output::OutputDir;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
@@ -266,7 +267,7 @@ fn table(files: &[PathBuf]) -> Result<Programs, Failure> {
     let mut table = Programs::parse("programs.toml", BUILTIN).map_err(Failure::Failed)?;
     for file in files {
         let name = file.display().to_string();
-        let text = fs::read_to_string(file)
+        let text = read_text(file, LARGEST_SETTINGS)
             .map_err(|error| Failure::Input(format!("cannot read {name}: {error}")))?;
         table = table.under(Programs::parse(&name, &text).map_err(Failure::Input)?);
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
 use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding};
+use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds};
@@ -167,7 +168,7 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
 
 fn read(args: &Args) -> Result<Config, Failure> {
     let file = args.config.as_ref().map(|path| {
-        std::fs::read_to_string(path)
+        read_text(path, LARGEST_SETTINGS)
             .map_err(|error| Failure::Input(format!("cannot read {}: {error}", path.display())))
     });
     let file = file.transpose()?;

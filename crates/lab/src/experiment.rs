@@ -8,6 +8,7 @@ use std::path::Path;
 
 use windward_core::protocols::Protocol;
 use windward_sim::Scenario;
+use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 use windward_sim::text::shell_word;
@@ -467,7 +468,7 @@ impl Experiment {
     /// If it cannot be read.
     pub fn text_beside(name: &str, from: &str) -> Result<String, LabError> {
         let path = Path::new(name).parent().unwrap_or(Path::new("")).join(from);
-        std::fs::read_to_string(&path).map_err(|e| LabError::io("read", &path, e))
+        read_text(&path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", &path, e))
     }
 
     /// The same; `beside` gives the text of a file that it takes readings from.

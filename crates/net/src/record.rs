@@ -92,6 +92,11 @@ pub enum Error {
         /// Packets before it.
         packets: u64,
     },
+    /// Bytes follow the end of the record.
+    Longer {
+        /// Where they begin, bytes from the beginning of the file.
+        offset: u64,
+    },
 }
 
 impl fmt::Display for Error {
@@ -108,6 +113,9 @@ impl fmt::Display for Error {
                     f,
                     "the record was altered: what follows packet {packets} does not fit its checksum"
                 )
+            }
+            Error::Longer { offset } => {
+                write!(f, "the record ends at byte {offset}, and the file goes on behind it")
             }
         }
     }
@@ -196,7 +204,7 @@ fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
 /// Reads a record.
 #[derive(Debug)]
 pub struct Reader<R> {
-    from: R,
+    from: Counted<R>,
     header: Header,
     packets: u64,
 }
@@ -206,7 +214,8 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If there is none.
-    pub fn open(mut from: R) -> Result<Self, Error> {
+    pub fn open(from: R) -> Result<Self, Error> {
+        let mut from = Counted { from, bytes: 0 };
         let mut magic = [0; MAGIC.len()];
         from.read_exact(&mut magic).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => Error::NotOne,
@@ -273,13 +282,32 @@ impl<R: Read> Reader<R> {
                     inject(simulation, ports, &mut woken);
                     simulation.advance(Time::from_ps(until));
                     drain(ports);
-                    return Ok(packets);
+                    let offset = self.from.bytes;
+                    return match self.from.read(&mut [0]).map_err(Error::Io)? {
+                        0 => Ok(packets),
+                        _ => Err(Error::Longer { offset }),
+                    };
                 }
                 Record::Header(_) | Record::End { .. } => {
                     return Err(Error::Altered { packets: self.packets });
                 }
             }
         }
+    }
+}
+
+/// Counts the bytes that are read.
+#[derive(Debug)]
+struct Counted<R> {
+    from: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(into)?;
+        self.bytes += count as u64;
+        Ok(count)
     }
 }
 

@@ -321,7 +321,13 @@ fn a_record_that_was_cut_or_altered_says_so() {
         let error = replayed(&altered).expect_err("a bit is another").to_string();
         assert!(error.contains("record"), "{error}");
     }
-    // Bytes after the end are not looked at; another version is none.
+    // Bytes after the end are refused, with their place.
+    let longer = [&record[..], b"x"].concat();
+    match replayed(&longer) {
+        Err(Error::Longer { offset }) => assert_eq!(offset, record.len() as u64),
+        other => panic!("{other:?}"),
+    }
+    // Another version is refused.
     let mut other = record;
     other[5] = 2;
     assert!(matches!(replayed(&other), Err(Error::NotOne)));

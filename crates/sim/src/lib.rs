@@ -39,6 +39,7 @@
 
 mod delays;
 mod engine;
+pub mod input;
 mod name;
 mod outcome;
 pub mod output;

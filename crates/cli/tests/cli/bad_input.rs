@@ -131,6 +131,25 @@ fn escape_sequences_do_not_reach_the_terminal() {
     assert!(text.contains("out\\u{1b}[2J") && !text.contains('\u{1b}'), "{text:?}");
 }
 
+/// Devices that never end: without a limit these would read until memory is full.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_without_an_end_are_refused_at_a_limit() {
+    let device = "/dev/zero";
+    for args in [
+        &["run", device][..],
+        &["sweep", device],
+        &["evaluate", "cubic", "--suite", device],
+        &["router", "lo", "--config", device],
+        &["compare", "--rate", "1mbit", "--table", device],
+        &["script", device],
+    ] {
+        refused(args, &[device, "larger than"]);
+    }
+    refused(&["replay", device], &[device]);
+    refused(&["compare-logs", device, device], &[device]);
+}
+
 #[test]
 fn bad_options_are_refused() {
     let sandbox = Sandbox::new(SMALL);

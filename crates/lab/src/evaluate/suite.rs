@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use toml_edit::Document;
+use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::stack::Stacks;
 
 use crate::error::nearest;
@@ -122,7 +123,7 @@ impl Suite {
     /// # Errors
     /// If one cannot be read, or anything in the suite's own file is wrong.
     pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path).map_err(|e| LabError::io("read", path, e))?;
+        let text = read_text(path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", path, e))?;
         let name = path.display().to_string();
         Self::parse(&name, &text, &|from| Experiment::text_beside(&name, from))
     }

@@ -8,13 +8,14 @@
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use windward_core::protocols::Protocol;
 
 use super::Scenario;
+use crate::input::{self, LARGEST_SETTINGS};
 use crate::stack::Stacks;
 
 mod advice;
@@ -56,7 +57,7 @@ pub struct ScenarioFile {
 
 impl ScenarioFile {
     /// Size of the largest file that is read, bytes.
-    pub const MAX_SIZE: usize = 4 << 20;
+    pub const MAX_SIZE: usize = LARGEST_SETTINGS as usize;
 
     /// How errors call what was read from standard input.
     pub const STDIN: &str = "standard input";
@@ -76,8 +77,8 @@ impl ScenarioFile {
     pub fn text(path: &Path) -> Result<String, ScenarioError> {
         let name = Self::name(path);
         let bytes = match path == Path::new("-") {
-            true => read_bounded(std::io::stdin().lock()),
-            false => File::open(path).and_then(read_bounded),
+            true => input::read(std::io::stdin().lock(), LARGEST_SETTINGS),
+            false => File::open(path).and_then(|file| input::read(file, LARGEST_SETTINGS)),
         };
         let bytes = bytes.map_err(|error| match error.kind() {
             ErrorKind::NotFound => ScenarioError::new(&name, "no such file"),
@@ -194,18 +195,4 @@ impl ScenarioFile {
         schema::describe("", schema::FILE, &mut keys);
         keys
     }
-}
-
-/// The content of a file, one byte more than allowed at most.
-fn read_bounded(source: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = ScenarioFile::MAX_SIZE as u64 + 1;
-    source.take(limit).read_to_end(&mut bytes)?;
-    if bytes.len() > ScenarioFile::MAX_SIZE {
-        return Err(std::io::Error::new(
-            ErrorKind::FileTooLarge,
-            format!("it is larger than {} MiB", ScenarioFile::MAX_SIZE >> 20),
-        ));
-    }
-    Ok(bytes)
 }

@@ -1,9 +1,8 @@
 //! Links: the keys of a link table, what overrides what, and what they come to.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +19,7 @@ use super::error::{Place, ScenarioError};
 use super::impairment::{self, Delay};
 use super::parameter;
 use super::section::{Amount, Field, Result, Section, Spot};
+use crate::input::read_text;
 use crate::scenario::MAX_DURATION;
 
 /// What one or several tables say about a link; a later table goes over an earlier one.
@@ -331,16 +331,6 @@ fn read_trace(field: &Field<'_>, path: &Path) -> Result<String> {
         ErrorKind::InvalidData => field.error(format!("{shown} is not a text")),
         _ => field.error(format!("{shown} cannot be read: {error}")),
     })
-}
-
-/// A UTF-8 text of at most `largest` bytes.
-fn read_text(path: &Path, largest: u64) -> std::io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(largest + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > largest {
-        return Err(ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
 }
 
 /// A trace in the scenario itself.
