@@ -361,7 +361,7 @@ def test_dask_workers_of_another_version_are_refused(cluster):
     def become_older():
         from windward import _windward
 
-        _windward.VERSION = "0.0.1"
+        _windward.BUILD = "0.0.1"
 
     with distributed.Client(cluster) as client:
         client.run(become_older)

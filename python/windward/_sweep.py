@@ -322,10 +322,10 @@ def _grid(payload: Any) -> Grid:
     if isinstance(payload, Grid):
         return payload
     version, grid = payload
-    if version != _windward.VERSION:
+    if version != _windward.BUILD:
         raise WorkerError(
-            f"{socket.gethostname()} has windward {_windward.VERSION}, and this sweep is of windward "
-            f"{version}: install the same version on all workers"
+            f"{socket.gethostname()} has windward {_windward.BUILD}, and this sweep is of windward "
+            f"{version}: install the same build on all workers"
         )
     return _unpickled(grid)
 
@@ -360,7 +360,7 @@ class _Workers:
 
     def payload(self, grid: Grid) -> Any:
         """The grid as tasks carry it."""
-        return _windward.VERSION, pickle.dumps(grid)
+        return _windward.BUILD, pickle.dumps(grid)
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
         raise NotImplementedError
@@ -454,7 +454,7 @@ class _Dask(_Workers):
             return future.result()
         except ModuleNotFoundError as error:
             raise WorkerError(
-                f"a worker says {error}: install windward {_windward.VERSION} on all workers"
+                f"a worker says {error}: install windward {_windward.BUILD} on all workers"
             ) from error
         except (
             distributed.scheduler.KilledWorker,

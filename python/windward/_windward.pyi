@@ -7,6 +7,7 @@ from typing import Any, Literal
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
 
 VERSION: str
+BUILD: str
 
 Span = float | str | timedelta
 

@@ -49,7 +49,7 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
         // What has the form of a file is one, and says so if it is not there.
         let is_file = name == "-"
             || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
-            || path.is_file();
+            || path.exists() && !path.is_dir();
         match is_file {
             true => scripts.push(Script::read(path)?),
             false => scripts.extend(script::select(name)?),

@@ -23,7 +23,7 @@ use windward_sim::table::Kind;
 use crate::LabError;
 use crate::folder;
 use crate::grid::Grid;
-use crate::journal::Journal;
+use crate::journal::{BUILD, Journal};
 use crate::rows::{Row, Value};
 use crate::table::{Column, Table, Values};
 
@@ -71,7 +71,7 @@ impl Manifest {
         let set = experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
         Manifest {
             id: experiment.id.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: BUILD.to_owned(),
             configuration_hash: format!("{:016x}", experiment.configuration_hash),
             set: set.collect(),
             repetitions: grid.length().repetitions,

@@ -15,7 +15,7 @@ use windward_sim::output::OutputDir;
 
 use crate::LabError;
 use crate::campaign::Record;
-use crate::journal::{CHECKSUM, FORM, Journal};
+use crate::journal::{BUILD, CHECKSUM, Journal};
 use crate::report::{GENERATOR, Section};
 
 /// The folder in the folder.
@@ -87,10 +87,10 @@ impl Folder {
         names.sort();
         let read = |path: &PathBuf| {
             let bytes = fs::read(path).map_err(|e| LabError::io("read", path, e))?;
-            let (form, section): (u32, &[u8]) =
+            let (build, section): (&str, &[u8]) =
                 postcard::take_from_bytes(&bytes).map_err(|_| self.of_another_version(path))?;
             let section =
-                (form == FORM).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
+                (build == BUILD).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
             section.and_then(Result::ok).ok_or_else(|| self.of_another_version(path))
         };
         names.iter().map(read).collect()
@@ -101,8 +101,8 @@ impl Folder {
         LabError::Folder {
             path: self.path.clone(),
             message: format!(
-                "another version of windward wrote {INSIDE}/{name}: move the report away, or \
-                 choose another folder with --out"
+                "another build of windward than this one ({BUILD}) wrote {INSIDE}/{name}: move the \
+                 report away, or choose another folder with --out"
             ),
         }
     }
@@ -111,7 +111,7 @@ impl Folder {
     pub(crate) fn keep(&mut self, section: &Section) -> Result<(), LabError> {
         let path = self.inside.join(format!("{}.section", section.id));
         let fail = |e: postcard::Error| LabError::io("write", &path, io::Error::other(e));
-        let mut bytes = postcard::to_stdvec(&FORM).map_err(fail)?;
+        let mut bytes = postcard::to_stdvec(BUILD).map_err(fail)?;
         bytes.extend(postcard::to_stdvec_crc32(section, CHECKSUM.digest()).map_err(fail)?);
         self.used = true;
         let mut dir = OutputDir::create(&self.inside)?;

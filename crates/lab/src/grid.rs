@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use windward_sim::Scenario;
 use windward_sim::table::Kind;
 
+use crate::BUILD;
 use crate::LabError;
 use crate::experiment::{Deviation, Effort, Experiment, RunLength, Skipped, fnv1a};
-use crate::journal::FORM;
 use crate::rows::{Row, RunColumns};
 use crate::sweep::{Run, simulate};
 
@@ -104,7 +104,7 @@ impl Grid {
 
     fn of(experiment: Experiment, length: RunLength, columns: RunColumns) -> Self {
         let RunLength { repetitions, duration, warmup, .. } = &length;
-        let what = (FORM, env!("CARGO_PKG_VERSION"), experiment.configuration_hash);
+        let what = (BUILD, experiment.configuration_hash);
         let text = format!("{what:?} {repetitions} {duration:?} {warmup:?}");
         Grid { experiment, length, columns, key: fnv1a(text.as_bytes()), costs: None }
     }

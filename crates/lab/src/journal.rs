@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// Changes with the form of what is kept: sections, records, rows.
-pub(crate) const FORM: u32 = 5;
+/// The version of the program with a fingerprint of the types that are stored, of the engine and of the
+/// metrics, made by the build. Data of another one are not read: `0.1.0+` and 16 hexadecimal digits.
+pub const BUILD: &str = env!("WINDWARD_BUILD");
 
 /// How records are summed up against bits that fall over.
 pub(crate) const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -20,15 +21,14 @@ pub(crate) const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISC
 /// What a journal begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Opening {
-    form: u32,
-    version: String,
+    build: String,
     /// What was to be run: other work has another key.
     key: u64,
 }
 
 impl Opening {
     fn of(key: u64) -> Self {
-        Opening { form: FORM, version: env!("CARGO_PKG_VERSION").to_owned(), key }
+        Opening { build: BUILD.to_owned(), key }
     }
 }
 

@@ -53,6 +53,7 @@ pub use error::LabError;
 pub use experiment::{Effort, Experiment};
 pub use folder::is_resumable;
 pub use grid::{Grid, GridFacts, PlannedRun};
+pub use journal::BUILD;
 pub use report::Provenance;
 pub use reproduce::{Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce};
 pub use sweep::{FULL_READINGS, Plan, Progress, QUICK_READINGS, Results, RunOptions};

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use windward_lab::rows::Row;
 use windward_lab::table::Table as LabTable;
-use windward_lab::{GridFacts, LabError};
+use windward_lab::{BUILD, GridFacts, LabError};
 
 use crate::error;
 use crate::experiment::{Experiment, Recipe};
@@ -136,7 +136,7 @@ impl Grid {
         let this = slf.get();
         let facts = postcard::to_stdvec(&this.inner.facts()).map_err(error::failed)?;
         let facts = PyBytes::new(py, &facts);
-        let version = env!("CARGO_PKG_VERSION");
+        let version = BUILD;
         let parts = (version, this.recipe.clone(), this.full, this.repetitions, facts);
         Ok((slf.get_type().getattr("_of")?, parts))
     }
@@ -152,10 +152,9 @@ impl Grid {
         repetitions: Option<u32>,
         facts: &[u8],
     ) -> PyResult<Self> {
-        let mine = env!("CARGO_PKG_VERSION");
-        if version != mine {
+        if version != BUILD {
             return Err(error::failed(format!(
-                "windward {mine} cannot run a sweep of windward {version}: install the same version \
+                "windward {BUILD} cannot run a sweep of windward {version}: install the same build \
                  on all machines"
             )));
         }

@@ -150,4 +150,7 @@ mod _windward {
     /// Version of the program.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+    /// The version with a fingerprint of what decides whether two builds can share data and work.
+    #[pymodule_export]
+    const BUILD: &str = windward_lab::BUILD;
 }

@@ -143,6 +143,7 @@ fn files_without_an_end_are_refused_at_a_limit() {
         &["router", "lo", "--config", device],
         &["compare", "--rate", "1mbit", "--table", device],
         &["script", device],
+        &["script", device],
     ] {
         refused(args, &[device, "larger than"]);
     }
