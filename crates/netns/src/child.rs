@@ -15,14 +15,15 @@ use rustix::process::{
 };
 
 use crate::error::{Context, Error, Result};
+use crate::guard::{self, GUARD};
 use crate::namespace::Namespace;
 
 /// The first argument of this program where it is only to become another one. What has to be done
 /// between fork and exec would be unsafe code here; done by a fresh process it is not.
 const BECOME: &str = "--windward-netns-become";
 
-/// Has [`start_up`] been called? Else children would be this program again, and theirs too.
-static STARTED: AtomicBool = AtomicBool::new(false);
+/// True once [`start_up`] has been called. Else children would be this program again, and theirs too.
+pub(crate) static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// To be called before anything else in `main` by programs that use [`Namespace::spawn`], which
 /// starts children through this program. Returns at once, unless this process is such a child: then
@@ -31,10 +32,14 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 pub fn start_up() {
     STARTED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != BECOME) {
+    let Some(first) = arguments.next() else { return };
+    if first != BECOME && first != GUARD {
         return;
     }
     let parent = arguments.next().and_then(|parent| parent.to_str()?.parse().ok());
+    if first == GUARD {
+        guard::watch(parent.map(i32::cast_unsigned));
+    }
     let Some(program) = arguments.next() else { exit(127) };
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     if Pid::as_raw(getppid()) != parent.unwrap_or(0) {
@@ -50,7 +55,8 @@ pub fn start_up() {
 }
 
 /// A child inside a namespace. It is killed when this is dropped and when this process ends,
-/// however it does; what the child has started itself is not.
+/// however it does. What the child has started itself is killed with this process if it is in that
+/// namespace.
 ///
 /// Its descriptor, which is not to be read, polls as readable once the child has ended.
 #[derive(Debug)]

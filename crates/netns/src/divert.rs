@@ -17,19 +17,16 @@ use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use crate::error::{Context, Error, Result};
 use crate::nat::{
-    ACKNOWLEDGE, EQUAL, REGISTER, REQUEST, add_table, attribute, await_answers, empty_chains,
-    expression, message, nested, netfilter, number, text,
+    ACKNOWLEDGE, EQUAL, FORWARD, NAME_LENGTH, OUTPUT_NAME, REGISTER, REQUEST, add_table, attribute,
+    await_answers, empty_chains, expression, message, nested, netfilter, number, text,
 };
 
 // Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. There is no crate
 // for them without C code, with a licence like ours, and that does not keep 64 kB per packet that waits.
 const NFPROTO_INET: u8 = 1;
-const FORWARD: u32 = 2;
 const LOCAL_OUT: u32 = 3;
 /// After rules that filter, whose priority is 0.
 const AFTER_FILTERS: u32 = 10;
-const OUTPUT_NAME: u32 = 7;
-const NAME_LENGTH: usize = 16;
 const QUEUE: u16 = 3 << 8;
 const PACKET: u16 = QUEUE;
 const VERDICT: u16 = QUEUE | 1;
@@ -301,7 +298,7 @@ fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
         let hook = [number(1, hook), number(2, AFTER_FILTERS)].concat();
         let chain = [table.clone(), text(3, name), nested(4, &hook), text(7, "filter")].concat();
         let rule = [table.clone(), text(2, name), nested(4, &expressions)].concat();
-        (chain, rule)
+        (chain, vec![rule])
     };
     let chains: Vec<_> = chains(own).iter().zip([FORWARD, LOCAL_OUT]).map(chain).collect();
     add_table(&mut socket, NFPROTO_INET, &table, &chains)?;

@@ -18,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{Context, Result};
+use crate::guard::{Hold, hold};
 use crate::nat::sweep_forwarding;
 use crate::netlink::{Device, Netlink};
 use crate::resolver::{self, Files};
@@ -31,6 +32,8 @@ use crate::resolver::{self, Files};
 /// [`spawn`](Namespace::spawn), which make a thread for it.
 #[derive(Debug)]
 pub struct Namespace {
+    /// Before the network: the guard lets go of it first.
+    _hold: Option<Hold>,
     network: OwnedFd,
     /// What programs inside read instead of files.
     files: Files,
@@ -50,7 +53,7 @@ impl Namespace {
             loopback_up()?;
             present()
         })??;
-        Ok(Namespace { network, files: Files::new(), name: None })
+        Ok(Namespace { _hold: hold(&network), network, files: Files::new(), name: None })
     }
 
     /// Runs `task` on a thread in this namespace and waits for it. Sockets made there stay there,
@@ -83,7 +86,7 @@ impl Namespace {
     /// Without descriptors.
     pub fn again(&self) -> io::Result<Self> {
         let network = self.network.try_clone()?;
-        Ok(Namespace { network, files: self.files.clone(), name: None })
+        Ok(Namespace { _hold: None, network, files: self.files.clone(), name: None })
     }
 
     /// What programs started from now on read as /etc/resolv.conf. It is bound over that file in
@@ -233,6 +236,10 @@ impl Published {
         started(self.process) == Some(self.began)
     }
 
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -250,7 +257,7 @@ impl Published {
                 .map_err(io::Error::from)
                 .context(what)?,
         };
-        Namespace { network, files, name: None }.move_in()
+        Namespace { _hold: None, network, files, name: None }.move_in()
     }
 }
 
@@ -322,7 +329,7 @@ fn forget(path: &Path) {
 }
 
 /// Kills every process of which `network` is the namespace, but the calling one.
-fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
+pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;
     let ours = |path: PathBuf| {
@@ -354,13 +361,16 @@ fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
     Ok(killed)
 }
 
-/// When a process was started, in clock ticks since boot; `None` if there is none (proc(5), field 22
-/// of stat).
+/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); `None` if there is
+/// no such process, or if it has ended and its parent has not asked for its status.
 fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field, in parentheses, may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (!["Z", "X"].contains(&state)).then_some(started)
 }
 
 /// The network namespace of the calling thread.

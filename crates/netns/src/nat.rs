@@ -1,5 +1,6 @@
 //! Packets from inside that go on beyond the outside, in its name.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
@@ -10,37 +11,49 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 
 use crate::error::{Context, Error, Result};
+use crate::guard::{Hold, hold};
 use crate::namespace::{BESIDE, Namespace, Published, names_in, own_name};
 use crate::pair::Pair;
+use crate::tun::PREFIX;
 
 /// While this lives, packets from the inside of a [`Pair`] leave the outside with its address, and
 /// answers find back.
 ///
-/// The rule is in a table of nftables that the kernel removes with the socket held here, also when
+/// The rules are in a table of nftables that the kernel removes with the socket held here, also when
 /// this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
 #[derive(Debug)]
 pub struct Masquerade {
-    _socket: Socket,
-    /// Says that this needs forwarding.
+    /// Says what was changed, and what it was before.
     need: PathBuf,
+    /// Where the outside is; `None` is the namespace of whoever made this.
+    outside: Option<Namespace>,
+    _hold: Option<Hold>,
+    _socket: Socket,
 }
 
 impl Drop for Masquerade {
     fn drop(&mut self) {
+        let give_back = || {
+            let _alone = alone()?;
+            restore(|other| other.path() == self.need)
+        };
         // What cannot be done now the next sweep tries again.
-        let _ = alone().and_then(|_alone| {
-            let was_off = fs::read_to_string(&self.need).is_ok_and(|was| was == "0");
-            let _ = fs::remove_file(&self.need);
-            let here = needs()?;
-            match was_off && is_here(&self.need) && !here.iter().any(Published::is_alive) {
-                true => fs::write(FORWARD, "0").context(|| "cannot switch off forwarding"),
-                false => Ok(()),
-            }
-        });
+        let _ = match &self.outside {
+            Some(namespace) => namespace.run(give_back).and_then(|done| done),
+            None => give_back(),
+        };
     }
 }
 
-const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
+/// Settings of IPv4 for each interface in the namespace of the calling thread.
+const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
+
+/// What `forwarding` was for each interface that it was switched on for.
+type Before = BTreeMap<String, String>;
+
+fn switch(interface: &str) -> PathBuf {
+    Path::new(INTERFACES).join(interface).join("forwarding")
+}
 
 /// How the network of the calling thread is called in the names of [`needs`].
 fn here() -> String {
@@ -48,17 +61,18 @@ fn here() -> String {
     format!(".forward-{number}-")
 }
 
-fn is_here(need: &Path) -> bool {
-    need.to_string_lossy().contains(&here())
-}
-
-/// What needs forwarding in the network of the calling thread: files that say what it was before any
+/// What needs forwarding in the network of the calling thread: files with what was [before](Before) any
 /// of them.
 fn needs() -> Result<Vec<Published>> {
     let mut all = names_in(BESIDE)?;
     let here = here();
     all.retain(|name| name.label.starts_with(&here));
     Ok(all)
+}
+
+fn before(need: &Published) -> Before {
+    let text = fs::read_to_string(need.path()).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// While the returned file is open no other process of ours switches forwarding on or off.
@@ -71,64 +85,111 @@ fn alone() -> Result<File> {
     Ok(file)
 }
 
-/// Switches forwarding off where those that are gone have left it on.
+/// Ends the needs that are over: forwarding of their interfaces is what it was, unless others need it.
+fn restore(is_over: impl Fn(&Published) -> bool) -> Result<()> {
+    let (over, others): (Vec<_>, Vec<_>) = needs()?.into_iter().partition(is_over);
+    let needed: Before = others.iter().flat_map(before).collect();
+    let mut result = Ok(());
+    for need in over {
+        for (interface, was) in before(&need) {
+            let switch = switch(&interface);
+            // Devices of pairs have gone with their process.
+            if needed.contains_key(&interface) || !switch.exists() {
+                continue;
+            }
+            if let Err(error) = fs::write(&switch, was) {
+                result = Err(error).context(|| format!("cannot restore {}", switch.display()));
+            }
+        }
+        let _ = fs::remove_file(need.path());
+    }
+    result
+}
+
+/// Restores the forwarding that processes which are gone have left on.
 pub(crate) fn sweep_forwarding() -> Result<()> {
-    let all = needs()?;
-    if all.is_empty() {
+    if needs()?.iter().all(Published::is_alive) {
         return Ok(());
     }
     let _alone = alone()?;
-    let was_off = |name: &Published| fs::read_to_string(name.path()).is_ok_and(|was| was == "0");
-    if all.iter().any(was_off) && !all.iter().any(Published::is_alive) {
-        fs::write(FORWARD, "0").context(|| format!("cannot switch off forwarding by {FORWARD}"))?;
-    }
-    Ok(())
+    restore(|need| !need.is_alive())
 }
 
-/// Switches forwarding on. Returns the file that says so.
-fn forward() -> Result<PathBuf> {
+/// Interfaces that do not forward, but for those that others of ours have let do so, with what they had.
+fn to_change() -> Result<Before> {
+    let what = || format!("cannot read {INTERFACES}");
+    let mut changed: Before = needs()?.iter().flat_map(before).collect();
+    changed.retain(|interface, _| switch(interface).exists());
+    for entry in fs::read_dir(INTERFACES).context(what)? {
+        let name = entry.context(what)?.file_name().to_string_lossy().into_owned();
+        if ["all", "default", "lo"].contains(&&*name) {
+            continue;
+        }
+        let value = fs::read_to_string(switch(&name)).unwrap_or_default();
+        if value.trim() == "0" {
+            changed.insert(name, "0".to_owned());
+        }
+    }
+    Ok(changed)
+}
+
+/// Switches forwarding on for these interfaces. Returns the file that says so.
+fn forward(changed: &Before) -> Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let what = || format!("cannot switch on forwarding by {FORWARD}");
-    let _alone = alone()?;
-    let is_off = fs::read_to_string(FORWARD).context(what)?.trim() == "0";
-    let was_off = |name: &Published| fs::read_to_string(name.path()).is_ok_and(|was| was == "0");
-    let was = if is_off || needs()?.iter().any(was_off) { "0" } else { "1" };
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let need = Path::new(BESIDE).join(own_name(&format!("{}{number}", here())));
-    fs::write(&need, was).context(what)?;
-    if is_off {
-        fs::write(FORWARD, "1").context(what)?;
+    let what = || "cannot note which interfaces forward";
+    let text = serde_json::to_string(changed).map_err(io::Error::from).context(what)?;
+    fs::write(&need, text).context(what)?;
+    for interface in changed.keys() {
+        let switch = switch(interface);
+        // An interface may go away meanwhile.
+        if switch.exists() {
+            fs::write(&switch, "1")
+                .context(|| format!("cannot switch on forwarding by {}", switch.display()))?;
+        }
     }
     Ok(need)
 }
 
 impl Pair {
-    /// Lets what is inside reach beyond the outside, over IPv4: switches on forwarding in the
-    /// namespace of the outside (the same that was given to [`Pair::new`]) and replaces the address
-    /// of the inside in what leaves it. No program is needed for that. Firewalls may still refuse to
-    /// forward.
+    /// Lets the inside reach beyond the outside, over IPv4: lets the interfaces in the namespace of the
+    /// outside (the same that was given to [`Pair::new`]) forward, and replaces the address of the
+    /// inside in what leaves it. No program is needed for that. Firewalls may still refuse to forward.
     ///
-    /// Forwarding (/proc/sys/net/ipv4/ip_forward) is switched off again, if it was, with the last of
-    /// such rules there, or by the next [`sweep`](crate::sweep).
+    /// The machine does not become a router for others: an interface that did not forward before
+    /// forwards to the devices of pairs alone, only answers reach the inside, and only packets with its
+    /// address leave it. The switch for all interfaces (net.ipv4.ip_forward), which changes other
+    /// settings with it, stays as it is. The switches of interfaces are restored with the last of such
+    /// rules there, also when this process is killed.
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN there, and if the kernel has no nftables with NAT.
     pub fn masquerade(&self, outside: Option<&Namespace>) -> Result<Masquerade> {
-        let inside = self.inside.ipv4;
-        let begin = || begin(inside);
-        outside.map_or_else(begin, |namespace| namespace.run(begin)?)
+        let what = || "cannot hold a network namespace";
+        let held = outside.map(Namespace::again).transpose().context(what)?;
+        let begin = || begin(self.inside.ipv4, self.outside.tun.name());
+        let (socket, need) = outside.map_or_else(begin, |namespace| namespace.run(begin)?)?;
+        let hold = hold(&socket);
+        Ok(Masquerade { need, outside: held, _hold: hold, _socket: socket })
     }
 }
 
-fn begin(inside: Ipv4Addr) -> Result<Masquerade> {
+fn begin(inside: Ipv4Addr, device: &str) -> Result<(Socket, PathBuf)> {
     let what = "cannot add a masquerading rule to nftables";
-    let socket = add(inside).map_err(|error| match error.kind() {
+    let _alone = alone()?;
+    let changed = to_change()?;
+    // First the rules: no interface forwards without them.
+    let socket = add(inside, device, changed.keys()).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Error::new(what, error),
         _ => Error::new(what, error).advise(
-            "load the modules nf_tables, nft_chain_nat and nft_masq, on Linux 5.12 or newer",
+            "load the modules nf_tables, nft_chain_nat, nft_masq and nft_ct, on Linux 5.12 or newer",
         ),
     })?;
-    Ok(Masquerade { _socket: socket, need: forward()? })
+    let need = forward(&changed).inspect_err(|_| {
+        let _ = restore(|need| need.is_of_this_process());
+    })?;
+    Ok((socket, need))
 }
 
 // Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. There is no crate for them without C code
@@ -148,7 +209,10 @@ const APPEND: u16 = 0x800;
 const NFPROTO_UNSPEC: u8 = 0;
 const NFPROTO_IPV4: u8 = 2;
 const OWNER: u32 = 2;
+pub(crate) const FORWARD: u32 = 2;
 const POSTROUTING: u32 = 4;
+/// NF_IP_PRI_FILTER.
+const FILTER: u32 = 0;
 /// NF_IP_PRI_NAT_SRC.
 const SOURCE_NAT: u32 = 100;
 /// NFT_REG_1.
@@ -157,40 +221,147 @@ const NETWORK_HEADER: u32 = 1;
 /// Of the source address in an IPv4 header.
 const SOURCE: u32 = 12;
 pub(crate) const EQUAL: u32 = 0;
+const NOT_EQUAL: u32 = 1;
+const INPUT_NAME: u32 = 6;
+pub(crate) const OUTPUT_NAME: u32 = 7;
+/// IFNAMSIZ.
+pub(crate) const NAME_LENGTH: usize = 16;
+const CONNECTION_STATE: u32 = 0;
+/// NF_CT_STATE_BIT of IP_CT_ESTABLISHED and of IP_CT_RELATED.
+const ESTABLISHED: u32 = 1 << 1;
+const RELATED: u32 = 1 << 2;
+/// NFT_REG_VERDICT.
+const VERDICT: u32 = 0;
+const NF_DROP: u32 = 0;
 const NESTED: u16 = 1 << 15;
 
 /// Adds one table, of which several with the same purpose may be there, under different names.
-fn add(inside: Ipv4Addr) -> io::Result<Socket> {
+fn add<'a>(
+    inside: Ipv4Addr,
+    device: &str,
+    changed: impl Iterator<Item = &'a String>,
+) -> io::Result<Socket> {
     let mut socket = netfilter()?;
     // The address may be that of a process which is just going, with a table of its own.
     let table = text(1, &format!("windward-{}-{inside}", std::process::id()));
-    let hook = [number(1, POSTROUTING), number(2, SOURCE_NAT)].concat();
-    let chain = [table.clone(), text(3, "out"), nested(4, &hook), text(7, "nat")].concat();
-    let source =
-        [number(1, REGISTER), number(2, NETWORK_HEADER), number(3, SOURCE), number(4, 4)].concat();
-    let value = attribute(1, &inside.octets());
-    let compare = [number(1, REGISTER), number(2, EQUAL), nested(3, &value)].concat();
-    let expressions =
-        [expression("payload", &source), expression("cmp", &compare), expression("masq", &[])];
-    let rule = [table.clone(), text(2, "out"), nested(4, &expressions.concat())].concat();
-    add_table(&mut socket, NFPROTO_IPV4, &table, &[(chain, rule)])?;
+    let chain = |name: &str, hook: u32, priority: u32, kind: &str| {
+        let hook = [number(1, hook), number(2, priority)].concat();
+        [table.clone(), text(3, name), nested(4, &hook), text(7, kind)].concat()
+    };
+    let rule = |chain: &str, expressions: &[Vec<u8>]| {
+        [table.clone(), text(2, chain), nested(4, &expressions.concat())].concat()
+    };
+    let source = payload(SOURCE, 4);
+    let own = compare(EQUAL, &inside.octets());
+    let nat = vec![rule("out", &[source.clone(), own, expression("masq", &[])])];
+
+    let is_answer = [connection_state(), masked(ESTABLISHED | RELATED)];
+    let [state, mask] = is_answer;
+    let mut forwarded = vec![
+        // Nobody begins a conversation with the inside.
+        rule(
+            "forward",
+            &[
+                meta(OUTPUT_NAME),
+                name_is(EQUAL, device),
+                state,
+                mask,
+                compare(EQUAL, &[0; 4]),
+                drop_it(),
+            ],
+        ),
+        // Nothing leaves the inside under another address.
+        rule(
+            "forward",
+            &[
+                meta(INPUT_NAME),
+                name_is(EQUAL, device),
+                source,
+                compare(NOT_EQUAL, &inside.octets()),
+                drop_it(),
+            ],
+        ),
+    ];
+    // What did not forward before forwards to the devices of pairs alone.
+    forwarded.extend(changed.filter(|name| !name.starts_with(PREFIX)).map(|interface| {
+        let to_pair = compare(NOT_EQUAL, PREFIX.as_bytes());
+        rule(
+            "forward",
+            &[meta(INPUT_NAME), name_is(EQUAL, interface), meta(OUTPUT_NAME), to_pair, drop_it()],
+        )
+    }));
+    let chains = [
+        (chain("forward", FORWARD, FILTER, "filter"), forwarded),
+        (chain("out", POSTROUTING, SOURCE_NAT, "nat"), nat),
+    ];
+    add_table(&mut socket, NFPROTO_IPV4, &table, &chains)?;
     Ok(socket)
 }
 
+/// Loads so many bytes of the network header.
+fn payload(offset: u32, length: u32) -> Vec<u8> {
+    let load =
+        [number(1, REGISTER), number(2, NETWORK_HEADER), number(3, offset), number(4, length)];
+    expression("payload", &load.concat())
+}
+
+/// Loads something that is known of a packet beside its bytes.
+fn meta(key: u32) -> Vec<u8> {
+    expression("meta", &[number(1, REGISTER), number(2, key)].concat())
+}
+
+/// Loads the state of the connection of a packet.
+fn connection_state() -> Vec<u8> {
+    expression("ct", &[number(1, REGISTER), number(2, CONNECTION_STATE)].concat())
+}
+
+/// Keeps these bits of a word in the order of this machine.
+fn masked(bits: u32) -> Vec<u8> {
+    let value = |bits: u32| attribute(1, &bits.to_ne_bytes());
+    let parts = [
+        number(1, REGISTER),
+        number(2, REGISTER),
+        number(3, 4),
+        nested(4, &value(bits)),
+        nested(5, &value(0)),
+    ];
+    expression("bitwise", &parts.concat())
+}
+
+/// Goes on with the rule if what was loaded compares so to these bytes.
+fn compare(how: u32, bytes: &[u8]) -> Vec<u8> {
+    let value = nested(3, &attribute(1, bytes));
+    expression("cmp", &[number(1, REGISTER), number(2, how), value].concat())
+}
+
+/// The whole name of an interface.
+fn name_is(how: u32, name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize(NAME_LENGTH, 0);
+    compare(how, &bytes)
+}
+
+/// Ends the rule by dropping the packet.
+fn drop_it() -> Vec<u8> {
+    let verdict = nested(2, &number(1, NF_DROP));
+    expression("immediate", &[number(1, VERDICT), nested(2, &verdict)].concat())
+}
+
 /// Adds a table that is gone when the socket is, also when this process is killed
-/// (NFT_TABLE_F_OWNER, Linux 5.12), with chains of one rule each: all of it or nothing.
+/// (NFT_TABLE_F_OWNER, Linux 5.12), with chains of rules: all of it or nothing.
 pub(crate) fn add_table(
     socket: &mut Socket,
     family: u8,
     table: &[u8],
-    chains: &[(Vec<u8>, Vec<u8>)],
+    chains: &[(Vec<u8>, Vec<Vec<u8>>)],
 ) -> io::Result<()> {
     let create = REQUEST | CREATE | ACKNOWLEDGE;
     let owned = [table, &number(2, OWNER)].concat();
     let mut messages = vec![message(NEW_TABLE, create | EXCLUSIVE, family, 0, &owned)];
-    for (chain, rule) in chains {
+    for (chain, rules) in chains {
         messages.push(message(NEW_CHAIN, create, family, 0, chain));
-        messages.push(message(NEW_RULE, create | APPEND, family, 0, rule));
+        let add = |rule: &Vec<u8>| message(NEW_RULE, create | APPEND, family, 0, rule);
+        messages.extend(rules.iter().map(add));
     }
     transact(socket, &messages)
 }

@@ -7,6 +7,9 @@ use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::error::{Context, Error, Result};
 
+/// How the names of the devices begin.
+pub(crate) const PREFIX: &str = "wind";
+
 /// A TUN device, gone when this is dropped. Reads and writes never block; it may be polled.
 ///
 /// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel hands
@@ -29,7 +32,7 @@ impl Tun {
     pub(crate) fn open(mtu: u16, offload: bool) -> Result<Self> {
         let what = || "cannot make a TUN device";
         let device = DeviceBuilder::new()
-            .name("wind%d")
+            .name(format!("{PREFIX}%d"))
             .with(|tun| {
                 tun.offload(offload);
             })

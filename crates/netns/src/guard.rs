@@ -1,0 +1,138 @@
+//! A process that outlives this one and takes back what this one has done to the machine.
+//!
+//! A process that is killed (SIGKILL) cannot clean up. The kernel removes its devices and its tables of
+//! nftables, and kills its direct children; programs that those have started, also with `setsid`, would
+//! go on, and forwarding would stay on. So the first namespace starts a guard: a child that holds copies
+//! of the namespaces and sockets that it is told of, and waits for the end of a pipe, which comes with the
+//! end of this process, however that ends. Then it kills every process in those namespaces, restores the
+//! forwarding, removes the names, and ends.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, exit};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::child::STARTED;
+use crate::namespace::{kill_inside, sweep};
+
+/// The first argument of this program where it is only to be a guard.
+pub(crate) const GUARD: &str = "--windward-netns-guard";
+
+#[derive(Debug)]
+struct Guard {
+    /// Tells it what to hold; its end is what the guard waits for.
+    tell: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    _process: Child,
+}
+
+static RUNNING: Mutex<Option<Guard>> = Mutex::new(None);
+
+impl Guard {
+    fn start() -> io::Result<Self> {
+        let mut process = Command::new("/proc/self/exe")
+            .args([GUARD, &std::process::id().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Signals for the group of this process, from a terminal or by `kill -- -N`, are not for it.
+            .process_group(0)
+            .current_dir("/")
+            .spawn()?;
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let tell = process.stdin.take().ok_or_else(gone)?;
+        let answers = BufReader::new(process.stdout.take().ok_or_else(gone)?);
+        Ok(Guard { tell, answers, _process: process })
+    }
+
+    /// Says a line and waits until it is done.
+    fn ask(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.tell, "{line}")?;
+        match self.answers.read_line(&mut String::new())? {
+            0 => Err(io::ErrorKind::BrokenPipe.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A descriptor of which the guard has a copy until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold(RawFd);
+
+/// Lets the guard hold a namespace or a socket, and starts it if that is the first. Without a guard all
+/// is as it would be without this: what is left is swept by the next process.
+pub(crate) fn hold(what: &impl AsFd) -> Option<Hold> {
+    let number = what.as_fd().as_raw_fd();
+    ask(&format!("+{number}"), true).ok()?;
+    Some(Hold(number))
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let _ = ask(&format!("-{}", self.0), false);
+    }
+}
+
+fn ask(line: &str, may_start: bool) -> io::Result<()> {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    if running.is_none() && may_start {
+        if !STARTED.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        *running = Some(Guard::start()?);
+    }
+    let Some(guard) = &mut *running else { return Ok(()) };
+    guard.ask(line)
+}
+
+/// What the guard does, until the process of that number has ended. Does not return.
+pub(crate) fn watch(process: Option<u32>) -> ! {
+    let parent = process.and_then(|number| Pid::from_raw(number.cast_signed()));
+    let parent = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+    let mut held: Vec<(RawFd, OwnedFd)> = Vec::new();
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        match line.split_at_checked(1) {
+            Some(("+", number)) => {
+                if let Ok(number) = number.parse()
+                    && let Some(copy) = copy(process, parent.as_ref().map(AsFd::as_fd), number)
+                {
+                    held.push((number, copy));
+                }
+            }
+            Some(("-", number)) => {
+                if let Ok(number) = number.parse::<RawFd>() {
+                    held.retain(|(other, _)| *other != number);
+                }
+            }
+            _ => {}
+        }
+        let mut out = io::stdout().lock();
+        if writeln!(out).and_then(|()| out.flush()).is_err() {
+            break;
+        }
+    }
+    for (_, what) in &held {
+        let _ = kill_inside(what.as_fd());
+    }
+    // Rules of nftables are held until what they guard is switched off.
+    let _ = sweep();
+    drop(held);
+    exit(0);
+}
+
+/// A copy of a descriptor of the process watched. Where it may not be taken, a namespace can be opened.
+fn copy(process: Option<u32>, parent: Option<BorrowedFd<'_>>, number: RawFd) -> Option<OwnedFd> {
+    let taken =
+        parent.and_then(|parent| pidfd_getfd(parent, number, PidfdGetfdFlags::empty()).ok());
+    let open = || {
+        let path = format!("/proc/{}/fd/{number}", process?);
+        Some(OpenOptions::new().read(true).open(path).map(File::into).ok()?)
+    };
+    taken.or_else(open)
+}
