@@ -42,6 +42,7 @@ mod linux {
         ("signals_end_it_and_all_is_as_before", signals_end_it_and_all_is_as_before),
         ("both_directions_and_what_is_sent_here", both_directions_and_what_is_sent_here),
         ("errors_say_what_to_do", errors_say_what_to_do),
+        ("a_shell_makes_its_machine_no_router", a_shell_makes_its_machine_no_router),
     ];
 
     /// All together must not take longer.
@@ -578,6 +579,85 @@ mod linux {
         send(&sender, &[0; 1000]);
         assert_eq!(received(&receiver).len(), 1);
         assert_eq!(number(&router.end(Signal::INT)[0], "sent_packets"), 1);
+    }
+
+    /// The settings of a gateway that forwarding has to do with, by path.
+    fn settings(net: &Net) -> Vec<(String, String)> {
+        let read = || {
+            let root = "/proc/sys/net/ipv4";
+            let mut all = vec![format!("{root}/ip_forward")];
+            for name in ["all", "default", "lo", "g0", "g1"] {
+                for key in ["forwarding", "accept_redirects", "send_redirects", "rp_filter"] {
+                    all.push(format!("{root}/conf/{name}/{key}"));
+                }
+            }
+            all.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+        };
+        net.gateway.run(read).unwrap()
+    }
+
+    /// True if a connection from a namespace to an address is answered, also by a refusal.
+    fn reaches(from: &Namespace, address: SocketAddr) -> bool {
+        let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(700));
+        match from.run(connect).unwrap() {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::ConnectionRefused,
+        }
+    }
+
+    fn a_shell_makes_its_machine_no_router() {
+        let net = Net::new();
+        // A gateway that forwards for nobody, and takes no redirects.
+        net.forward("0");
+        let harden = || {
+            for name in ["all", "default", "g0", "g1"] {
+                let path = format!("/proc/sys/net/ipv4/conf/{name}/accept_redirects");
+                fs::write(path, "0").unwrap();
+            }
+        };
+        net.gateway.run(harden).unwrap();
+        let before = settings(&net);
+        let [client, server] = hosts(4).map(|host| SocketAddr::from((host, 9000)));
+        assert!(!reaches(&net.client, server) && !reaches(&net.server, client));
+        let listener = net.server.run(|| TcpListener::bind(server).unwrap()).unwrap();
+        for (number, signal) in [Signal::KILL, Signal::INT, Signal::KILL].into_iter().enumerate() {
+            // The program inside gets out.
+            let out = net.path(&format!("shell-{number}"));
+            let script = format!(
+                "exec 3<>/dev/tcp/{}/9000 && echo connected && hostname -I; sleep 60",
+                server.ip()
+            );
+            let shell = net.gateway.spawn(env!("CARGO_BIN_EXE_windward"), |command| {
+                command
+                    .args(["shell", "--delay", "1ms", "--", "bash", "-c", &script])
+                    .stdin(Stdio::null())
+                    .stdout(File::create(&out).unwrap())
+                    .stderr(Stdio::null())
+            });
+            let mut shell = shell.unwrap();
+            let (_connection, from) = listener.accept().unwrap();
+            // In the name of the gateway.
+            assert_eq!(from.ip().to_string(), "10.9.1.1");
+            eventually("the program says so", || {
+                fs::read_to_string(&out).unwrap().contains("connected\n")
+            });
+            // Nobody else gets through, in neither direction, and nobody gets in.
+            assert!(!reaches(&net.client, server), "client to server");
+            assert!(!reaches(&net.server, client), "server to client");
+            let inside = SocketAddr::from(([198, 18, 0, 2], 9000));
+            assert!(!reaches(&net.client, inside) && !reaches(&net.server, inside), "inside");
+            // Only the switches of the interfaces that answers come through have changed.
+            let changed: Vec<_> =
+                settings(&net).into_iter().zip(&before).filter(|(now, was)| now != *was).collect();
+            let is_switch = |path: &str| {
+                ["g0", "g1"].iter().any(|name| path.ends_with(&format!("{name}/forwarding")))
+            };
+            assert!(changed.iter().all(|((path, _), _)| is_switch(path)), "{changed:?}");
+            kill_process(Pid::from_raw(shell.id() as i32).unwrap(), signal).unwrap();
+            shell.wait().unwrap();
+            eventually("all is as before", || settings(&net) == before);
+            assert!(!reaches(&net.client, server));
+        }
     }
 
     fn signals_end_it_and_all_is_as_before() {

@@ -475,7 +475,7 @@ fn nothing_is_left_of_what_was_killed() {
     }
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // A program that leaves others behind.
-    let script = "sleep 1000 & sleep 1000 & echo started; cat";
+    let script = &format!("sleep {FOREVER} & setsid sleep {FOREVER} & echo started; cat");
     let started = |shell: &mut Running| {
         let mut line = String::new();
         BufReader::new(shell.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -497,19 +497,27 @@ fn nothing_is_left_of_what_was_killed() {
     signal(first, "KILL");
     assert_eq!(shell.end().status.code(), Some(137));
 
-    // The parent is killed at some moment, also before it has begun: fifty times.
+    // The parent is killed at some moment, also before it has begun: fifty times. Nobody sweeps after it,
+    // and what it has started is gone all the same, in new sessions and at the far end too.
+    let far = format!("setsid {script}");
     for number in 0..50 {
-        let mut shell = Running::start(&["shell", "--", "sh", "-c", script]);
-        thread::sleep(Duration::from_micros(number * 1777 % 60_000));
+        let mut arguments = vec!["shell"];
+        if number % 2 == 0 {
+            arguments.extend(["--peer", &far]);
+        }
+        let mut shell = Running::start(&[&arguments[..], &["--", "sh", "-c", script]].concat());
+        if number < 2 {
+            started(&mut shell);
+            assert_ne!(orphans(), Vec::<u32>::new());
+        } else {
+            thread::sleep(Duration::from_micros(number * 1777 % 60_000));
+        }
         let _ = shell.0.kill();
         let _ = shell.0.wait();
     }
-    // The next start removes names, and ends what ran there.
-    let next = command(["-q", "shell", "--", "true"]).output().unwrap();
-    assert!(next.status.success(), "{}", stderr(&next));
-    assert!(published().unwrap().iter().all(Published::is_alive));
+    eventually("programs are gone", || orphans().is_empty());
+    eventually("names are gone", || published().unwrap().iter().all(Published::is_alive));
     eventually("devices are gone", || devices().is_empty() || others_run());
-    assert_eq!(orphans(), Vec::<u32>::new());
     // Nothing says any longer that forwarding is needed.
     let left = || fs::read_dir("/run/windward").into_iter().flatten().flatten();
     eventually("all files are gone", || left().all(|f| f.file_name() == "lock") || others_run());
@@ -539,10 +547,13 @@ fn orphans() -> Vec<u32> {
     numbers
         .filter(|number| {
             let line = fs::read_to_string(format!("/proc/{number}/cmdline")).unwrap_or_default();
-            line.contains("sleep 1000 & sleep 1000 & echo started")
+            line.contains(FOREVER)
         })
         .collect()
 }
+
+/// Sleeps for a time that nobody else sleeps for.
+const FOREVER: &str = "98765.4321";
 
 #[test]
 fn ctrl_c_ends_the_program_and_leaves_nothing() {
