@@ -132,7 +132,7 @@ fn copy(process: Option<u32>, parent: Option<BorrowedFd<'_>>, number: RawFd) -> 
         parent.and_then(|parent| pidfd_getfd(parent, number, PidfdGetfdFlags::empty()).ok());
     let open = || {
         let path = format!("/proc/{}/fd/{number}", process?);
-        Some(OpenOptions::new().read(true).open(path).map(File::into).ok()?)
+        OpenOptions::new().read(true).open(path).map(File::into).ok()
     };
     taken.or_else(open)
 }

@@ -236,10 +236,6 @@ impl Published {
         started(self.process) == Some(self.began)
     }
 
-    pub(crate) fn is_of_this_process(&self) -> bool {
-        self.process == std::process::id()
-    }
-
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -141,13 +141,18 @@ fn forward(changed: &Before) -> Result<PathBuf> {
     let what = || "cannot note which interfaces forward";
     let text = serde_json::to_string(changed).map_err(io::Error::from).context(what)?;
     fs::write(&need, text).context(what)?;
-    for interface in changed.keys() {
+    let switch_on = |interface: &String| {
         let switch = switch(interface);
         // An interface may go away meanwhile.
-        if switch.exists() {
-            fs::write(&switch, "1")
-                .context(|| format!("cannot switch on forwarding by {}", switch.display()))?;
+        match switch.exists() {
+            true => fs::write(&switch, "1")
+                .context(|| format!("cannot switch on forwarding by {}", switch.display())),
+            false => Ok(()),
         }
+    };
+    if let Err(error) = changed.keys().try_for_each(switch_on) {
+        let _ = restore(|other| other.path() == need);
+        return Err(error);
     }
     Ok(need)
 }
@@ -186,9 +191,7 @@ fn begin(inside: Ipv4Addr, device: &str) -> Result<(Socket, PathBuf)> {
             "load the modules nf_tables, nft_chain_nat, nft_masq and nft_ct, on Linux 5.12 or newer",
         ),
     })?;
-    let need = forward(&changed).inspect_err(|_| {
-        let _ = restore(|need| need.is_of_this_process());
-    })?;
+    let need = forward(&changed)?;
     Ok((socket, need))
 }
 
