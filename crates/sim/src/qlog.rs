@@ -225,7 +225,7 @@ impl QlogFiles {
             let end = ends.get(index).copied();
             let sink = |vantage, of| {
                 let is_here = end.is_none_or(|end| of == Some(end));
-                let file = || dir.file(&format!("{name}.{vantage}.sqlog"));
+                let file = || dir.file(format!("{name}.{vantage}.sqlog"));
                 let file = is_here.then(file).transpose()?;
                 Ok::<_, OutputError>(Sink::new(file, options.format, end.is_some()))
             };

@@ -350,7 +350,7 @@ impl Rows {
         format: Format,
         columns: &[Column<'static>],
     ) -> Result<Self, OutputError> {
-        let file = dir.file(&format!("{name}.{}", format.extension()))?;
+        let file = dir.file(format!("{name}.{}", format.extension()))?;
         let path = file.path().to_owned();
         let table = TableWriter::new(file, format, name, columns);
         Ok(Rows { table: table.map_err(|error| OutputError::write(&path, error))?, path })
