@@ -36,6 +36,7 @@ use windward_core::units::Duration;
 mod client;
 mod connection;
 mod frame;
+mod guard;
 mod keys;
 mod plan;
 mod server;
@@ -45,6 +46,7 @@ mod tests;
 
 pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, Progress, Watch, run};
 pub use frame::{Counts, Refusal, Sample};
+pub use guard::{Ending, Limits};
 pub use keys::{MIN_KEY_LEN, NoRandomness, Psk};
 pub use plan::{
     DATAGRAM, GROUPS, MAX_RWND, MAX_SECONDS, MAX_WORDS, MIN_REPORT, Plan, Test, overhead,
@@ -55,8 +57,11 @@ pub use server::{Event, Server, ServerConfig, Totals, serve};
 pub const PORT: u16 = 9743;
 /// The most connections in parallel of one client, in each direction.
 pub const MAX_FLOWS: usize = 128;
-/// How long a silent peer is waited for: longer than a process is likely to be stopped.
+/// How long a silent peer is waited for: longer than a process is likely to be stopped. A sender is silent to which nothing new is
+/// acknowledged, a receiver to which nothing new comes.
 pub const PATIENCE: Duration = Duration::from_secs(15);
+/// How long one is waited for that has delivered something: losses of half of all packets let timeouts grow beyond [`PATIENCE`].
+pub const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 /// Why there is no measurement.
 #[derive(Debug)]
@@ -77,6 +82,8 @@ pub enum Error {
     NoAnswer(SocketAddr),
     /// The server was there and has fallen silent.
     Silent(SocketAddr),
+    /// Less than one packet in twenty was acknowledged for fifteen seconds.
+    Losses(SocketAddr),
     /// The server refused.
     Refused {
         /// Why, for programs.
@@ -121,9 +128,13 @@ impl fmt::Display for Error {
             Error::Silent(server) => {
                 write!(
                     f,
-                    "{server} has sent nothing for {PATIENCE}: the server or the path is down"
+                    "nothing new has come from {server} for {PATIENCE} or longer: the server or the path is down"
                 )
             }
+            Error::Losses(server) => write!(
+                f,
+                "{server} acknowledges less than one packet in twenty: the test is stopped, as RFC 8084 asks; choose a protocol that sends less"
+            ),
             Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),
             Error::Test(wrong) => f.write_str(wrong),
             Error::TooLarge { datagram } => write!(

@@ -26,7 +26,7 @@ fn psk(byte: u8) -> Option<Psk> {
 }
 
 fn server_config(psk: Option<Psk>) -> ServerConfig {
-    ServerConfig { max_connections: 8, max_per_address: 4, psk }
+    ServerConfig { max_connections: 8, max_per_address: 4, psk, limits: Limits::default() }
 }
 
 fn test_of(protocol: &str, reverse: bool) -> Test {
