@@ -320,6 +320,7 @@ impl Flow {
                 let (ids, sends) = ((connection, server, keys), !self.test.reverse);
                 let mut connection =
                     Connection::new(now, ids, plan, &self.test, sends).map_err(Error::Test)?;
+                connection.hide_clock()?;
                 if let Some(watch) = &config.watch {
                     connection.observe(self.number, watch(self.number));
                 }

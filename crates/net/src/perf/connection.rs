@@ -11,7 +11,7 @@ use windward_sim::Observer;
 
 use super::frame::{Counts, Kind, SESSION_LEN, Sample};
 use super::guard::{AMPLIFICATION, Guard, Limits};
-use super::keys::{MAC_LEN, ReplayWindow, SessionKeys};
+use super::keys::{MAC_LEN, NoRandomness, ReplayWindow, SessionKeys, random};
 use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
 use super::{MAX_SILENCE, PATIENCE};
@@ -171,6 +171,8 @@ pub(super) struct Connection {
     /// Bytes of datagrams from the peer and to it; what is received counts only where that bounds what may be sent.
     received_bytes: u64,
     sent_bytes: u64,
+    /// What the time stamps of data are ahead of this end's clock, picoseconds: only who has received data knows the time of any.
+    stamp: u64,
     /// Is the peer one whose address may not be its own?
     is_server: bool,
     /// Who hears of each packet, and as what flow.
@@ -222,6 +224,7 @@ impl Connection {
             counts: Counts::default(),
             received_bytes: 0,
             sent_bytes: 0,
+            stamp: 0,
             is_server: false,
             observer: None,
         })
@@ -239,6 +242,15 @@ impl Connection {
         if let Half::Sends(sending) = &mut self.half {
             sending.guard.limit(limits);
         }
+    }
+
+    /// Makes the time stamps of data such that nobody can guess them.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub(super) fn hide_clock(&mut self) -> Result<(), NoRandomness> {
+        self.stamp = u64::from_be_bytes(random()?) >> 2;
+        Ok(())
     }
 
     /// Bytes per second that this end may send from now on.
@@ -345,6 +357,10 @@ impl Connection {
             }
             (Kind::Ack, Half::Sends(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
+                match packet.timestamp.as_ps().checked_sub(self.stamp) {
+                    Some(stamp) => packet.timestamp = Time::from_ps(stamp),
+                    None => return self.invalid(),
+                }
                 self.on_ack(now, &packet);
                 Received::Packet
             }
@@ -454,6 +470,10 @@ impl Connection {
         let mut head = [0; wire::MAX + SESSION_LEN];
         // There is room for every packet, and neither half has a datagram.
         let Some(at) = wire::encode(packet, &mut head) else { return 0 };
+        if packet.kind == PacketKind::Data {
+            let stamp = packet.timestamp.as_ps().wrapping_add(self.stamp);
+            head[wire::FIXED - 8..wire::FIXED].copy_from_slice(&stamp.to_be_bytes());
+        }
         head[at..at + 8].copy_from_slice(&self.id.to_be_bytes());
         head[at + 8..at + 16].copy_from_slice(&self.number.to_be_bytes());
         let head = &head[..at + SESSION_LEN];

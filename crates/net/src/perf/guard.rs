@@ -106,6 +106,7 @@ impl Limits {
 
 /// Why a connection is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ending {
     /// Nothing new was acknowledged, or arrived, for too long.
     Silence,

@@ -33,6 +33,8 @@ use std::net::SocketAddr;
 
 use windward_core::units::Duration;
 
+#[cfg(test)]
+mod amplification;
 mod client;
 mod connection;
 mod frame;

@@ -326,6 +326,7 @@ impl Sessions {
             let first = connection.sample(now).cwnd;
             limits.check(&plan, first).map_err(|reason| (Refusal::Test, reason))?;
         }
+        connection.hide_clock().map_err(no_randomness)?;
         connection.limit(&self.config.limits, 2 * REQUEST_LEN, CHALLENGE_LEN + ACCEPT_LEN);
         self.totals.accepted += 1;
         self.events.push(Event::Opened { peer: from, test: test.clone() });
@@ -425,6 +426,17 @@ impl Sessions {
     /// Connections that may have something to send.
     fn ready(&mut self) -> impl Iterator<Item = &mut Session> {
         self.sessions.values_mut().filter(|session| session.ready)
+    }
+
+    /// Makes ready what connections may send, all of it as if it were sent; false if there is nothing.
+    #[cfg(test)]
+    pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
+        for session in self.sessions.values_mut().filter(|session| session.ready) {
+            let before = outbox.len();
+            session.ready = session.connection.transmit(now, outbox);
+            session.connection.sent(now, outbox.len() - before);
+        }
+        self.ready().next().is_some()
     }
 
     #[cfg(test)]

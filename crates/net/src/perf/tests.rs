@@ -787,7 +787,7 @@ fn the_tests_that_the_page_on_security_names_exist() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let read = |path: &str| std::fs::read_to_string(format!("{root}/{path}")).expect(path);
     let page = read("docs/security.md");
-    let sources: String = ["client", "frame", "keys", "plan", "tests"]
+    let sources: String = ["amplification", "client", "frame", "guard", "keys", "plan", "tests"]
         .map(|name| read(&format!("crates/net/src/perf/{name}.rs")))
         .into_iter()
         .chain([read("crates/core/tests/wire.rs")])
