@@ -362,9 +362,10 @@ fn read_key(path: Option<&Path>) -> Result<Option<Psk>, Failure> {
     let wrong = |reason: &str| Failure::Input(format!("--psk {}: {reason}", path.display()));
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
-    let mode = file.metadata().map_err(|error| wrong(&error.to_string()))?.mode() & 0o7777;
-    // As ssh does; what is no file, as a pipe of the shell, passes with its own mode.
-    if mode & 0o077 != 0 {
+    let metadata = file.metadata().map_err(|error| wrong(&error.to_string()))?;
+    let mode = metadata.mode() & 0o7777;
+    // As ssh does. A pipe of the shell is read by this process alone.
+    if metadata.is_file() && mode & 0o077 != 0 {
         return Err(wrong(&format!(
             "its mode is {mode:04o}, so that others than its owner can use the key: chmod 600 {}",
             path.display()

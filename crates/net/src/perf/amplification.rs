@@ -14,6 +14,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_core::wire;
 
+use super::connection::{Connection, Envelope};
 use super::frame::{Greeting, Kind, REQUEST_LEN};
 use super::guard::AMPLIFICATION;
 use super::keys::{NONCE_LEN, SessionKeys};
@@ -541,4 +542,74 @@ fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
     assert_eq!(outcome.expect("a measurement").flows[0].receiver.unique, 50);
     stop.store(true, Ordering::Relaxed);
     thread.join().expect("it ends").expect("a server");
+}
+
+/// Lets a server send over a path of 100 ms that carries 50 packets by 10 ms and loses some in either direction, for `seconds`; what was
+/// delivered, or when the connection was given up.
+fn over_losses(row: &str, loss: [f64; 2], seconds: u64, seed: u64) -> Result<u64, Time> {
+    let mut stream = Stream::new(seed, "test", "losses");
+    let mut meeting = Meeting::new(Limits::default(), None);
+    let test = Test { reverse: true, seconds: 3600, ..Test::of(row) };
+    let (connection, ..) = meeting.open(None, &test).expect(row);
+    let ids = (connection, stranger(), None);
+    let plan = test.plan().expect(row);
+    let mut client = Connection::new(meeting.now, ids, &plan, &test, false).expect(row);
+    let begin = meeting.now;
+    let half = Duration::from_millis(50);
+    let mut under_way: [std::collections::VecDeque<(Time, Vec<u8>)>; 2] = Default::default();
+    let (mut data, mut out) = (Outbox::default(), Outbox::default());
+    client.push_start(REQUEST_LEN, &mut out);
+    for step in 0..100 * seconds {
+        let now = begin + Duration::from_millis(10 * step);
+        if step % 500 == 0 || step < 300 && step % 25 == 0 {
+            client.push_start(20, &mut out);
+        }
+        client.on_timer(now, &mut out);
+        meeting.now = now;
+        meeting.sessions.on_timer(now, &mut data);
+        while under_way[1].front().is_some_and(|(then, _)| *then <= now) {
+            let (_, bytes) = under_way[1].pop_front().expect("there is one");
+            meeting.sessions.receive(now, stranger(), None, &bytes, &mut data);
+        }
+        if meeting.sessions.len() == 0 {
+            return Err(now);
+        }
+        while meeting.sessions.transmit(now, &mut data) {}
+        let lost =
+            |stream: &mut Stream, share: f64| (stream.bits() % 1000) as f64 <= 1000.0 * share;
+        let mut carried = 0;
+        for (_, bytes) in data.datagrams() {
+            carried += 1;
+            if carried <= 50 && !lost(&mut stream, loss[0]) {
+                under_way[0].push_back((now + half, bytes.to_vec()));
+            }
+        }
+        data.clear();
+        while under_way[0].front().is_some_and(|(then, _)| *then <= now) {
+            let (_, bytes) = under_way[0].pop_front().expect("there is one");
+            if let Some(envelope) = Envelope::read(&bytes) {
+                client.receive(now, stranger(), None, envelope, &bytes, &mut out);
+            }
+        }
+        for (_, bytes) in out.datagrams() {
+            if !lost(&mut stream, loss[1]) {
+                under_way[1].push_back((now + half, bytes.to_vec()));
+            }
+        }
+        out.clear();
+    }
+    Ok(client.sample(meeting.now).delivered)
+}
+
+#[test]
+fn losses_of_half_of_all_packets_end_no_test() {
+    // Those of the table that are made for such paths, and Reno and CUBIC, whose timeouts grow there.
+    for row in ["upwind", "lr-lmxtcp", "lr-xtcp", "bbr", "cubic", "newreno"] {
+        for loss in [[0.2, 0.2], [0.5, 0.0], [0.5, 0.05]] {
+            let delivered = over_losses(row, loss, 120, 1);
+            assert!(delivered.is_ok_and(|count| count > 10), "{row} {loss:?}: {delivered:?}");
+        }
+    }
+    // Nearly all of them do.
+    assert!(over_losses("lr-lmxtcp", [0.98, 0.0], 120, 1).is_err());
 }
