@@ -236,7 +236,10 @@ fn what_is_wrong_is_said() {
     let other = sandbox.path("other");
     std::fs::write(&other, [8; 32]).expect("a file");
     let (key, other) = (key.to_str().expect("a name"), other.to_str().expect("a name"));
-    let server = Server::start(&["--psk", key]);
+    let set_mode = |path: &str, mode| {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(path, permissions).expect("a file");
+    };
     let refused = |args: &[&str], status: i32, words: &[&str]| {
         let output = windward(["perf"].iter().chain(args));
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
@@ -244,6 +247,16 @@ fn what_is_wrong_is_said() {
             assert!(stderr(&output).contains(word), "no {word} in {}", stderr(&output));
         }
     };
+    // A key that others can read or write is none, at either end.
+    for mode in [0o640, 0o604, 0o660, 0o644] {
+        set_mode(key, mode);
+        let words = ["--psk", key, &format!("{mode:04o}"), "chmod 600"];
+        refused(&["server", "--bind", "127.0.0.1", "--port", "0", "--psk", key], 2, &words);
+        refused(&["client", "127.0.0.1", "--psk", key], 2, &words);
+    }
+    set_mode(key, 0o400);
+    set_mode(other, 0o600);
+    let server = Server::start(&["--psk", key]);
     let port = &server.port;
     refused(&["client", "127.0.0.1", "--port", port], 1, &["refused", "--psk"]);
     refused(&["client", "127.0.0.1", "--port", port, "--psk", other], 1, &["another key"]);

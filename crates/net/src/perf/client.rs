@@ -473,9 +473,6 @@ impl Client<'_> {
             if end <= now {
                 return Err(Error::Silent(*server));
             }
-            if connection.breaks(now) {
-                return Err(Error::Losses(*server));
-            }
         }
         if flow.completed.is_none() {
             let target = flow.test.packets;

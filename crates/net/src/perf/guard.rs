@@ -15,7 +15,7 @@
 //! - **Silence.** Without an advance for two retransmission timeouts, and one second at least, two packets leave by an interval that
 //!   doubles.
 //! - **Circuit breaker** (RFC 8084, RFC 8085 section 3.1.10). The connection is given up after a silence of [`PATIENCE`] or four timeouts,
-//!   [`MAX_SILENCE`] at most; and if for three periods of five seconds less than one packet in twenty is acknowledged.
+//!   [`MAX_SILENCE`] at most; a server's also if for three periods of five seconds less than one packet in twenty is acknowledged.
 
 use std::collections::VecDeque;
 
@@ -460,9 +460,9 @@ mod tests {
         }
         assert_eq!(left, [(1100, 2), (2100, 2), (4100, 2), (8100, 2)]);
         assert_eq!(guard.end(rto), at(15_100));
-        // 4 x 6 s; 4 x 60 s are more than it waits.
+        // 4 x 6 s; 4 x 600 s are more than it waits.
         assert_eq!(guard.end(Duration::from_secs(6)), at(24_100));
-        assert_eq!(guard.end(Duration::from_secs(60)), at(60_100));
+        assert_eq!(guard.end(Duration::from_secs(600)), at(240_100));
     }
 
     #[test]
