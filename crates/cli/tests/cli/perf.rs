@@ -304,7 +304,7 @@ fn a_server_keeps_to_the_limits_of_its_operator() {
     assert!(stderr(&output).contains("--max-initial-window"), "{}", stderr(&output));
     // 500 packets of 1000 bytes by 1 MB/s, but for two or those of 10 ms, which leave at once: 0.49 s at least.
     let json: serde_json::Value =
-        serde_json::from_str(&success(&server.client(&["-R", "-n", "500p", "--json"])))
+        serde_json::from_str(&success(server.client(&["-R", "-n", "500p", "--json"])))
             .expect("JSON");
     assert!(json["flows"][0]["completed_s"].as_f64() > Some(0.45), "{json}");
 }
