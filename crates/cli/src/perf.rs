@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use windward_core::units::{Duration, parse_bytes};
+use windward_core::units::{Duration, Rate, parse_bytes};
 use windward_net::perf::{
-    self, ClientConfig, DATAGRAM, Event, FlowOutcome, GROUPS, Interval, MAX_FLOWS, MAX_SECONDS,
-    MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig, Test, overhead,
+    self, ClientConfig, DATAGRAM, Ending, Event, FlowOutcome, GROUPS, Interval, Limits, MAX_FLOWS,
+    MAX_RWND, MAX_SECONDS, MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig,
+    Test, overhead,
 };
 use windward_sim::output::OutputDir;
 use windward_sim::qlog::QlogFiles;
@@ -61,9 +63,29 @@ struct ServerArgs {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_connections)]
     max_per_address: usize,
 
-    /// Serve only clients with the same key: a file of at least 16 bytes, best of random ones
+    /// Serve only clients with the same key: a file of at least 16 bytes, best of random ones, that its owner alone can read
     #[arg(long, value_name = "FILE")]
     psk: Option<PathBuf>,
+
+    /// The least retransmission timeout that a client may ask for where the server sends (rto_floor, rto_initial)
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_min_rto)]
+    min_rto: Duration,
+
+    /// Packets that the server sends at most before the first acknowledgment, and the largest initial_window
+    #[arg(long, value_name = "PACKETS", default_value_t = 10, value_parser = parse_window)]
+    max_initial_window: u64,
+
+    /// The largest window of laws that have it from the start and never move it
+    #[arg(long, value_name = "PACKETS", default_value_t = 1000, value_parser = parse_window)]
+    max_fixed_window: u64,
+
+    /// The most packets in flight, of each connection where the server sends
+    #[arg(long, value_name = "PACKETS", default_value_t = MAX_RWND, value_parser = parse_window)]
+    max_window: u64,
+
+    /// The most that the server sends, over all connections, such as 100Mbit; no limit if it is not given
+    #[arg(long, value_name = "RATE")]
+    max_rate: Option<Rate>,
 }
 
 /// Measure to a server, or from it
@@ -183,6 +205,20 @@ fn parse_connections(text: &str) -> Result<usize, String> {
     parse_within(text, 1, 4096)
 }
 
+fn parse_min_rto(text: &str) -> Result<Duration, String> {
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    // A millisecond is the clock of Linux's TCP; RFC 6298 section 2.4 has a second.
+    if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&time) {
+        Ok(time)
+    } else {
+        Err("it is 1ms to 60s".to_owned())
+    }
+}
+
+fn parse_window(text: &str) -> Result<u64, String> {
+    parse_within(text, 1, MAX_RWND)
+}
+
 fn parse_flows(text: &str) -> Result<usize, String> {
     parse_within(text, 1, MAX_FLOWS)
 }
@@ -257,6 +293,13 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
             max_connections: args.max_connections,
             max_per_address: args.max_per_address,
             psk: read_key(args.psk.as_deref())?,
+            limits: Limits {
+                min_rto: args.min_rto,
+                initial_window: args.max_initial_window,
+                fixed_window: args.max_fixed_window,
+                window: args.max_window,
+                rate: args.max_rate,
+            },
         })
     };
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -300,7 +343,17 @@ fn words(event: &Event) -> String {
                 sender.retransmissions,
             )
         }
-        Event::Lost { peer } => format!("{peer}: fell silent"),
+        Event::Lost { peer, ending } => {
+            let why = match ending {
+                Ending::Silence => "fell silent: nothing new is acknowledged, or comes",
+                Ending::Losses => "stopped: less than one packet in twenty is acknowledged",
+                Ending::Unreachable => "stopped: nobody receives there (ICMP)",
+                Ending::TooLong => "stopped: it goes on for longer than it said",
+                Ending::Displaced => "stopped: it stood still, and others wait for its place",
+                _ => "stopped",
+            };
+            format!("{peer}: {why}")
+        }
     }
 }
 
@@ -308,15 +361,23 @@ fn read_key(path: Option<&Path>) -> Result<Option<Psk>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let wrong = |reason: &str| Failure::Input(format!("--psk {}: {reason}", path.display()));
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(1 << 16).read_to_end(&mut bytes))
-        .map_err(|error| wrong(&error.to_string()))?;
+    let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| wrong(&error.to_string()))?;
+    let mode = metadata.mode() & 0o7777;
+    // As ssh does. A pipe of the shell is read by this process alone.
+    if metadata.is_file() && mode & 0o077 != 0 {
+        return Err(wrong(&format!(
+            "its mode is {mode:04o}, so that others than its owner can use the key: chmod 600 {}",
+            path.display()
+        )));
+    }
+    file.take(1 << 16).read_to_end(&mut bytes).map_err(|error| wrong(&error.to_string()))?;
     // Editors and `echo` end a file with a line break.
     let key = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     match Psk::new(key) {
         Some(psk) => Ok(Some(psk)),
         None => Err(wrong(&format!(
-            "a key has at least {MIN_KEY_LEN} bytes: make one by `head -c 32 /dev/urandom > FILE`"
+            "a key has at least {MIN_KEY_LEN} bytes: make one by `(umask 077; head -c 32 /dev/urandom > FILE)`"
         ))),
     }
 }

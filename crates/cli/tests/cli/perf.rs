@@ -236,7 +236,6 @@ fn what_is_wrong_is_said() {
     let other = sandbox.path("other");
     std::fs::write(&other, [8; 32]).expect("a file");
     let (key, other) = (key.to_str().expect("a name"), other.to_str().expect("a name"));
-    let server = Server::start(&["--psk", key]);
     let refused = |args: &[&str], status: i32, words: &[&str]| {
         let output = windward(["perf"].iter().chain(args));
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
@@ -244,6 +243,10 @@ fn what_is_wrong_is_said() {
             assert!(stderr(&output).contains(word), "no {word} in {}", stderr(&output));
         }
     };
+    for file in [key, other] {
+        set_mode(file, 0o600);
+    }
+    let server = Server::start(&["--psk", key]);
     let port = &server.port;
     refused(&["client", "127.0.0.1", "--port", port], 1, &["refused", "--psk"]);
     refused(&["client", "127.0.0.1", "--port", port, "--psk", other], 1, &["another key"]);
@@ -266,4 +269,42 @@ fn what_is_wrong_is_said() {
     let closed = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port");
     let closed = closed.port().to_string();
     refused(&["client", "127.0.0.1", "--port", &closed], 1, &["nothing listens", &closed]);
+}
+
+fn set_mode(path: &str, mode: u32) {
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(path, permissions).expect("a file");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let sandbox = Sandbox::new("");
+    let key = sandbox.path("key");
+    std::fs::write(&key, [7; 32]).expect("a file");
+    let key = key.to_str().expect("a name");
+    for mode in [0o640, 0o604, 0o620, 0o644, 0o777] {
+        set_mode(key, mode);
+        for end in [["server", "--port", "0"].as_slice(), &["client", "127.0.0.1"]] {
+            let output = windward(["perf"].iter().chain(end).chain(&["--psk", key]));
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+            for word in ["--psk", key, &format!("{mode:04o}"), "chmod 600"] {
+                assert!(stderr(&output).contains(word), "no {word} in {}", stderr(&output));
+            }
+        }
+    }
+    set_mode(key, 0o400);
+    Server::start(&["--psk", key]);
+}
+
+#[test]
+fn a_server_keeps_to_the_limits_of_its_operator() {
+    let server = Server::start(&["--max-initial-window", "4", "--max-rate", "8Mbit"]);
+    let output = windward(server.client(&["-R", "--set", "initial_window=5"]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--max-initial-window"), "{}", stderr(&output));
+    // 500 packets of 1000 bytes by 1 MB/s, but for two or those of 10 ms, which leave at once: 0.49 s at least.
+    let json: serde_json::Value =
+        serde_json::from_str(&success(server.client(&["-R", "-n", "500p", "--json"])))
+            .expect("JSON");
+    assert!(json["flows"][0]["completed_s"].as_f64() > Some(0.45), "{json}");
 }

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use windward_sim::Observer;
 
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{Counts, Greeting, Kind, Refusal, Sample};
+use super::frame::{Counts, Greeting, Kind, REQUEST_LEN, Refusal, Sample};
+use super::guard::AMPLIFICATION;
 use super::keys::{COOKIE_LEN, NONCE_LEN, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Plan, Test, overhead};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
@@ -319,6 +320,7 @@ impl Flow {
                 let (ids, sends) = ((connection, server, keys), !self.test.reverse);
                 let mut connection =
                     Connection::new(now, ids, plan, &self.test, sends).map_err(Error::Test)?;
+                connection.hide_clock()?;
                 if let Some(watch) = &config.watch {
                     connection.observe(self.number, watch(self.number));
                 }
@@ -459,11 +461,18 @@ impl Client<'_> {
 
     /// Timers of a flow, and what it may send.
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
-        let Client { flows, data, server, datagram, .. } = self;
+        let Client { flows, data, server, datagram, plan, .. } = self;
         let flow = &mut flows[at];
         let State::Open(connection) = &mut flow.state else { return Ok(()) };
-        if connection.heard + PATIENCE <= now && flow.completed.is_none() {
-            return Err(Error::Silent(*server));
+        if flow.completed.is_none() {
+            // The server reports while it sends, however long nothing is delivered.
+            let end = match flow.test.reverse {
+                true => connection.heard + PATIENCE,
+                false => connection.end(),
+            };
+            if end <= now {
+                return Err(Error::Silent(*server));
+            }
         }
         if flow.completed.is_none() {
             let target = flow.test.packets;
@@ -479,7 +488,14 @@ impl Client<'_> {
         }
         // The server sends nothing before it hears that its answer arrived.
         if flow.repeat <= now {
-            connection.push_control(Kind::Start, &[], &mut flow.answers);
+            // As long as nothing has come, the server may send three times what it receives.
+            let (starts, length) = match flow.test.reverse && !flow.heard {
+                true => (starts(plan, *datagram), REQUEST_LEN),
+                false => (1, 0),
+            };
+            for _ in 0..starts {
+                connection.push_start(length, &mut flow.answers);
+            }
             flow.repeat = now + if flow.heard { KEEP } else { REPEAT };
         }
         if !flow.answers.is_empty()
@@ -581,7 +597,7 @@ impl Client<'_> {
 
     fn wait(&self, time: Duration) -> Result<(), Error> {
         let sockets = self.flows.iter().map(|flow| (&flow.socket, flow.blocked));
-        wait(sockets, time).map_err(Error::io("wait for datagrams"))
+        wait(sockets, time).map(drop).map_err(Error::io("wait for datagrams"))
     }
 
     /// Ends the test and asks the server what it has counted.
@@ -639,6 +655,13 @@ impl Client<'_> {
             flows: flows.collect(),
         })
     }
+}
+
+/// How many starts let a server send its initial window at once, 1 to 4: three times the bytes that it has received, hello and open among
+/// them, are as many.
+fn starts(plan: &Plan, datagram: usize) -> usize {
+    let window = plan.config.initial_window.min(10.0) as usize * datagram;
+    window.div_ceil(AMPLIFICATION as usize * REQUEST_LEN).saturating_sub(2).clamp(1, 4)
 }
 
 /// Is it an error that ends the test? Others pass, or the path is given up in time.

@@ -10,12 +10,16 @@ use windward_core::wire;
 use windward_sim::Observer;
 
 use super::frame::{Counts, Kind, SESSION_LEN, Sample};
-use super::keys::{MAC_LEN, ReplayWindow, SessionKeys};
-use super::plan::{MAX_RWND, Plan, Test, overhead};
+use super::guard::{AMPLIFICATION, Guard, Limits};
+use super::keys::{MAC_LEN, NoRandomness, ReplayWindow, SessionKeys, random};
+use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
+use super::{MAX_SILENCE, PATIENCE};
 
 /// The most datagrams of data that are made ready at once: as many as the kernel segments by one call.
 const BURST: usize = 54;
+/// The shortest data: it may have lost 20 bytes between IPv6 and IPv4.
+const SHORTEST: usize = *DATAGRAM.start() as usize - 20;
 /// Numbers of datagrams end here, long before they could repeat.
 const MAX_NUMBER: u64 = 1 << 62;
 /// The flags that routers change, which are not authenticated.
@@ -94,8 +98,7 @@ enum Half {
 #[derive(Debug)]
 struct Sending {
     sender: Sender,
-    /// The highest number of a transmission so far.
-    newest: u64,
+    guard: Guard,
     /// Those in the outbox.
     leaving: Vec<Packet>,
     /// Those that the sender has taken back and not given out again: they have not been sent.
@@ -126,6 +129,8 @@ struct Receiving {
     next: u64,
     /// When the first data arrived.
     first: Option<Time>,
+    /// When something arrived that had not before.
+    advanced: Time,
     /// How long what arrives counts after that.
     length: Duration,
     /// What had arrived by then.
@@ -163,6 +168,13 @@ pub(super) struct Connection {
     rwnd: u64,
     half: Half,
     counts: Counts,
+    /// Bytes of datagrams from the peer and to it; what is received counts only where that bounds what may be sent.
+    received_bytes: u64,
+    sent_bytes: u64,
+    /// What the time stamps of data are ahead of this end's clock, picoseconds: only who has received data knows the time of any.
+    stamp: u64,
+    /// Is the peer one whose address may not be its own?
+    is_server: bool,
     /// Who hears of each packet, and as what flow.
     observer: Option<(usize, Box<dyn Observer>)>,
 }
@@ -183,23 +195,26 @@ impl Connection {
         let half = if sends {
             let mut sender = Sender::new(protocol, config, id, "perf");
             sender.offer_until(if test.packets > 0 { test.packets } else { u64::MAX });
-            Half::Sends(Box::new(Sending { sender, newest: 0, leaving: Vec::new(), unsent: 0 }))
+            let guard = Guard::new();
+            Half::Sends(Box::new(Sending { sender, guard, leaving: Vec::new(), unsent: 0 }))
         } else {
             Half::Receives(Box::new(Receiving {
                 receiver: Receiver::new(&protocol.feedback, config),
                 next: 0,
                 first: None,
+                advanced: Time::ZERO,
                 length: Duration::from_secs(test.seconds.into()),
                 counted: None,
                 told: Sample::default(),
             }))
         };
+        let has_key = keys.is_some();
         Ok(Connection {
             id,
             peer,
             keys,
             number: 0,
-            replay: ReplayWindow::default(),
+            replay: ReplayWindow::new(has_key),
             start: now,
             heard: now,
             datagram: plan.datagram(peer)?,
@@ -207,6 +222,10 @@ impl Connection {
             rwnd: config.rwnd,
             half,
             counts: Counts::default(),
+            received_bytes: 0,
+            sent_bytes: 0,
+            stamp: 0,
+            is_server: false,
             observer: None,
         })
     }
@@ -216,10 +235,83 @@ impl Connection {
         self.observer = Some((flow, observer));
     }
 
+    /// This end is a server: what it sends is bounded by its limits, and by the bytes that came from the peer while the connection was made.
+    pub(super) fn limit(&mut self, limits: &Limits, received: usize, sent: usize) {
+        (self.is_server, self.received_bytes, self.sent_bytes) =
+            (true, received as u64, sent as u64);
+        if let Half::Sends(sending) = &mut self.half {
+            sending.guard.limit(limits);
+        }
+    }
+
+    /// Makes the time stamps of data such that nobody can guess them.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub(super) fn hide_clock(&mut self) -> Result<(), NoRandomness> {
+        self.stamp = u64::from_be_bytes(random()?) >> 2;
+        Ok(())
+    }
+
+    /// Bytes per second that this end may send from now on.
+    pub(super) fn set_rate(&mut self, rate: Option<f64>) {
+        if let Half::Sends(sending) = &mut self.half {
+            sending.guard.set_rate(rate);
+        }
+    }
+
     /// The clock of the connection starts again: nothing has been sent yet.
     pub(super) fn restart(&mut self, now: Time) {
         self.start = now;
         self.heard = now;
+    }
+
+    /// The peer is there: if it sends, its data is waited for from now on.
+    pub(super) fn await_data(&mut self, now: Time) {
+        let local = self.local(now);
+        if let Half::Receives(receiving) = &mut self.half {
+            receiving.advanced = local;
+        }
+    }
+
+    /// Has data been delivered, from this end or to it?
+    pub(super) fn is_proven(&self) -> bool {
+        match &self.half {
+            Half::Sends(sending) => sending.guard.is_proven(),
+            Half::Receives(receiving) => receiving.first.is_some(),
+        }
+    }
+
+    /// Is there nothing new of late from a peer that is known to receive?
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(&self.half, Half::Sends(sending) if sending.guard.is_silent())
+    }
+
+    /// When new data was acknowledged last, or arrived.
+    pub(super) fn advanced(&self) -> Time {
+        self.global(match &self.half {
+            Half::Sends(sending) => sending.guard.advanced(),
+            Half::Receives(receiving) => receiving.advanced,
+        })
+    }
+
+    /// When the connection is given up, unless new data is acknowledged before, or arrives.
+    pub(super) fn end(&self) -> Time {
+        self.global(match &self.half {
+            Half::Sends(sending) => sending.guard.end(sending.sender.rtt().rto()),
+            Half::Receives(receiving) => {
+                receiving.advanced + if receiving.first.is_some() { MAX_SILENCE } else { PATIENCE }
+            }
+        })
+    }
+
+    /// Do losses end the connection?
+    pub(super) fn breaks(&mut self, now: Time) -> bool {
+        let local = self.local(now);
+        match &mut self.half {
+            Half::Sends(sending) => sending.guard.breaks(local),
+            Half::Receives(_) => false,
+        }
     }
 
     fn local(&self, now: Time) -> Time {
@@ -249,9 +341,14 @@ impl Connection {
             return Received::Nothing;
         }
         self.heard = now;
+        self.received_bytes += bytes.len() as u64;
         let Envelope { kind, mut packet, at, .. } = envelope;
         let body = &bytes[at + SESSION_LEN..body_end];
         match (kind, &mut self.half) {
+            // A short one would have an answer that is longer.
+            (Kind::Data, Half::Receives(_)) if bytes.len() < self.ack.max(SHORTEST) => {
+                self.invalid()
+            }
             (Kind::Data, Half::Receives(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
                 packet.flags.insert(flags_of(ecn));
@@ -260,6 +357,10 @@ impl Connection {
             }
             (Kind::Ack, Half::Sends(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
+                match packet.timestamp.as_ps().checked_sub(self.stamp) {
+                    Some(stamp) => packet.timestamp = Time::from_ps(stamp),
+                    None => return self.invalid(),
+                }
                 self.on_ack(now, &packet);
                 Received::Packet
             }
@@ -287,9 +388,9 @@ impl Connection {
         }
         let Some(keys) = &self.keys else { return Some(bytes.len()) };
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
-        // Of what is no packet all is authenticated; of packets what follows the head is nothing.
+        // Of what is no packet all is authenticated; of packets, and of a start, what follows the head is nothing.
         let end = match envelope.kind {
-            Kind::Data | Kind::Ack => envelope.at + SESSION_LEN,
+            Kind::Data | Kind::Ack | Kind::Start => envelope.at + SESSION_LEN,
             _ => body.len(),
         };
         let (head, rest) = body.split_at_checked(end)?;
@@ -319,7 +420,12 @@ impl Connection {
         if let Some((flow, observer)) = &mut self.observer {
             observer.on_arrival(local, *flow, packet);
         }
-        if receiving.receiver.on_data(local, packet) {
+        let unique = receiving.receiver.stats().unique;
+        let answers = receiving.receiver.on_data(local, packet);
+        if receiving.receiver.stats().unique > unique {
+            receiving.advanced = local;
+        }
+        if answers {
             self.answer(local, packet, outbox);
         }
     }
@@ -338,21 +444,22 @@ impl Connection {
     fn on_ack(&mut self, now: Time, ack: &Packet) {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return };
-        // Nothing may be acknowledged that was never sent, or be sent in the future.
+        // Nothing may be acknowledged that was never sent, and each acknowledgment echoes what was.
         let high = sending.sender.sequences().high;
         let is_sane = ack.seq <= high
             && ack.trigger_seq < high
-            && (1..=sending.newest).contains(&ack.packet_seq)
+            && (1..=sending.guard.newest()).contains(&ack.packet_seq)
             && ack.timestamp <= local
             && ack.sack_blocks().iter().all(|b| b.end <= high && b.end - b.start <= self.rwnd);
-        if !is_sane {
+        let Some(echoed) = sending.guard.find(ack).filter(|_| is_sane) else {
             self.counts.invalid += 1;
             return;
-        }
+        };
         if self.observer.is_some() {
             sending.sender.forget_report();
         }
         sending.sender.on_ack(local, ack);
+        sending.guard.on_ack(local, echoed, ack, sending.sender.sequences().una);
         if let Some((flow, observer)) = &mut self.observer {
             observer.on_ack(local, *flow, ack, &sending.sender);
         }
@@ -363,6 +470,10 @@ impl Connection {
         let mut head = [0; wire::MAX + SESSION_LEN];
         // There is room for every packet, and neither half has a datagram.
         let Some(at) = wire::encode(packet, &mut head) else { return 0 };
+        if packet.kind == PacketKind::Data {
+            let stamp = packet.timestamp.as_ps().wrapping_add(self.stamp);
+            head[wire::FIXED - 8..wire::FIXED].copy_from_slice(&stamp.to_be_bytes());
+        }
         head[at..at + 8].copy_from_slice(&self.id.to_be_bytes());
         head[at + 8..at + 16].copy_from_slice(&self.number.to_be_bytes());
         let head = &head[..at + SESSION_LEN];
@@ -370,6 +481,16 @@ impl Connection {
         let (end, length) = (header_end(packet, at), length.max(head.len() + tag));
         self.push(ecn_of(packet.flags), length, head, end, outbox);
         length
+    }
+
+    /// Appends a start of at least `length` bytes.
+    pub(super) fn push_start(&mut self, length: usize, outbox: &mut Outbox) {
+        let mut head = [0; 4 + SESSION_LEN];
+        head[..4].copy_from_slice(&Kind::Start.prefix());
+        head[4..12].copy_from_slice(&self.id.to_be_bytes());
+        head[12..].copy_from_slice(&self.number.to_be_bytes());
+        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        self.push(None, length.max(head.len() + tag), &head, 0, outbox);
     }
 
     /// Appends a datagram that is no packet.
@@ -399,6 +520,7 @@ impl Connection {
     ) {
         let (number, keys) = (self.number, &self.keys);
         self.number += 1;
+        self.sent_bytes += length as u64;
         outbox.push(self.peer, ecn, length, |bytes| {
             bytes[..head.len()].copy_from_slice(head);
             if let Some(keys) = keys
@@ -419,12 +541,13 @@ impl Connection {
         leaving.clear();
         let mut packet = Packet::default();
         let burst = BURST.min((65_000 / self.datagram).max(1));
-        while leaving.len() < burst && self.number < MAX_NUMBER {
+        let allowed = (self.room(local)).min(burst as u64) as usize;
+        while leaving.len() < allowed && self.number < MAX_NUMBER {
             let Half::Sends(sending) = &mut self.half else { break };
             if !sending.sender.poll_transmit(local, &mut packet) {
                 break;
             }
-            sending.newest = sending.newest.max(packet.packet_seq);
+            sending.guard.on_sent(&packet);
             // What was taken back comes before anything else.
             sending.unsent = sending.unsent.saturating_sub(1);
             self.push_packet(&packet, self.datagram, outbox);
@@ -435,6 +558,18 @@ impl Connection {
             sending.leaving = leaving;
         }
         more
+    }
+
+    /// How many packets may leave now, whatever the sender has.
+    fn room(&mut self, local: Time) -> u64 {
+        let size = self.datagram as u32 + overhead(self.peer);
+        let Half::Sends(sending) = &mut self.half else { return 0 };
+        let room = sending.guard.room(local, size, sending.sender.rtt().base_rto());
+        if !self.is_server || sending.guard.is_proven() {
+            return room;
+        }
+        let bytes = AMPLIFICATION.saturating_mul(self.received_bytes);
+        room.min(bytes.saturating_sub(self.sent_bytes) / self.datagram as u64)
     }
 
     /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent before anything else.
@@ -458,7 +593,7 @@ impl Connection {
     /// When [`Connection::on_timer`] must be called next.
     pub(super) fn next_timer(&self) -> Time {
         self.global(match &self.half {
-            Half::Sends(sending) => sending.sender.next_timer(),
+            Half::Sends(sending) => sending.guard.timer(sending.sender.next_timer()),
             Half::Receives(receiving) => receiving.receiver.next_timer(),
         })
     }
@@ -468,6 +603,7 @@ impl Connection {
         let local = self.local(now);
         match &mut self.half {
             Half::Sends(sending) => {
+                sending.guard.on_timer(local);
                 if sending.sender.next_timer() > local {
                     return;
                 }

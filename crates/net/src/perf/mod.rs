@@ -33,9 +33,12 @@ use std::net::SocketAddr;
 
 use windward_core::units::Duration;
 
+#[cfg(test)]
+mod amplification;
 mod client;
 mod connection;
 mod frame;
+mod guard;
 mod keys;
 mod plan;
 mod server;
@@ -45,6 +48,7 @@ mod tests;
 
 pub use client::{ClientConfig, FlowOutcome, Interval, Outcome, Progress, Watch, run};
 pub use frame::{Counts, Refusal, Sample};
+pub use guard::{Ending, Limits};
 pub use keys::{MIN_KEY_LEN, NoRandomness, Psk};
 pub use plan::{
     DATAGRAM, GROUPS, MAX_RWND, MAX_SECONDS, MAX_WORDS, MIN_REPORT, Plan, Test, overhead,
@@ -55,8 +59,12 @@ pub use server::{Event, Server, ServerConfig, Totals, serve};
 pub const PORT: u16 = 9743;
 /// The most connections in parallel of one client, in each direction.
 pub const MAX_FLOWS: usize = 128;
-/// How long a silent peer is waited for: longer than a process is likely to be stopped.
+/// How long a silent peer is waited for: longer than a process is likely to be stopped. A sender is silent to which nothing new is
+/// acknowledged, a receiver to which nothing new comes.
 pub const PATIENCE: Duration = Duration::from_secs(15);
+/// How long one is waited for that has delivered something: losses of half of all packets let timeouts grow up to the 60 s of RFC 6298, and
+/// this is four of them.
+pub const MAX_SILENCE: Duration = Duration::from_secs(240);
 
 /// Why there is no measurement.
 #[derive(Debug)]
@@ -121,7 +129,7 @@ impl fmt::Display for Error {
             Error::Silent(server) => {
                 write!(
                     f,
-                    "{server} has sent nothing for {PATIENCE}: the server or the path is down"
+                    "nothing new has come from {server} for {PATIENCE} or longer: the server or the path is down"
                 )
             }
             Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),

@@ -8,18 +8,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quinn_udp::EcnCodepoint;
 use windward_core::units::{Duration, Time};
 
+use super::Error;
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{Counts, Greeting, Kind, Refusal};
+use super::frame::{ACCEPT_LEN, CHALLENGE_LEN, Counts, Greeting, Kind, REQUEST_LEN, Refusal};
+use super::guard::{Ending, Limits};
 use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Test};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
-use super::{Error, PATIENCE};
 use crate::clock::{Clock as _, Monotonic};
 
 /// How long a connection that was opened may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the counts of a connection that has ended are kept, for a client that did not get them.
 const LINGER: Duration = Duration::from_secs(3);
+/// How long a connection may stand still before its place is given to others, if there is no other.
+const STANDSTILL: Duration = Duration::from_secs(5);
+/// The shortest time between two reports to a client that acknowledges nothing.
+const SILENT_REPORT: Duration = Duration::from_secs(1);
 /// How much longer than it said a test may last.
 const GRACE: Duration = Duration::from_secs(30);
 /// System calls that receive, before anything else has its turn.
@@ -36,11 +41,18 @@ pub struct ServerConfig {
     pub max_per_address: usize,
     /// If there is one, only clients that have it are served.
     pub psk: Option<Psk>,
+    /// What it sends at most, whatever clients ask for.
+    pub limits: Limits,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        ServerConfig { max_connections: 512, max_per_address: 256, psk: None }
+        ServerConfig {
+            max_connections: 512,
+            max_per_address: 256,
+            psk: None,
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -65,10 +77,12 @@ pub enum Event {
         /// What the client has.
         client: Box<Counts>,
     },
-    /// It has fallen silent, or lasted longer than it said.
+    /// It was given up.
     Lost {
         /// Its address.
         peer: SocketAddr,
+        /// Why.
+        ending: Ending,
     },
 }
 
@@ -115,8 +129,25 @@ impl Session {
             State::Ended(_) => self.since + LINGER,
             State::Running => {
                 let longest = Duration::from_secs(u64::from(self.test.seconds)) + GRACE;
-                (self.since + longest).min(self.connection.heard + PATIENCE)
+                (self.since + longest).min(self.connection.end())
             }
+        }
+    }
+
+    /// Why it is given up now, if it is.
+    fn ending(&mut self, now: Time) -> Option<Ending> {
+        if self.state == State::Running && self.connection.breaks(now) {
+            return Some(Ending::Losses);
+        }
+        let is_silent = self.state != State::Running || self.connection.end() <= now;
+        (self.end() <= now).then_some(if is_silent { Ending::Silence } else { Ending::TooLong })
+    }
+
+    /// Since when nothing new has come of it.
+    fn still_since(&self) -> Time {
+        match self.state {
+            State::Running => self.connection.advanced(),
+            _ => self.since,
         }
     }
 }
@@ -265,8 +296,10 @@ impl Sessions {
             return Ok(session.accept.clone());
         }
         let of_party = self.per_party.get(&party(from)).copied().unwrap_or(0);
-        if self.sessions.len() >= self.config.max_connections {
-            self.forget_one_that_has_ended();
+        if self.sessions.len() >= self.config.max_connections
+            && of_party < self.config.max_per_address
+        {
+            self.make_room(now);
         }
         if self.sessions.len() >= self.config.max_connections
             || of_party >= self.config.max_per_address
@@ -286,8 +319,15 @@ impl Sessions {
             psk.seal_greeting(&mut accept);
         }
         let keys = psk.map(|psk| SessionKeys::new(psk, &client, &server, true));
-        let connection = Connection::new(now, (id, from, keys), &plan, &test, test.reverse)
+        let mut connection = Connection::new(now, (id, from, keys), &plan, &test, test.reverse)
             .map_err(|reason| (Refusal::Test, reason))?;
+        if test.reverse {
+            let limits = &self.config.limits;
+            let first = connection.sample(now).cwnd;
+            limits.check(&plan, first).map_err(|reason| (Refusal::Test, reason))?;
+        }
+        connection.hide_clock().map_err(no_randomness)?;
+        connection.limit(&self.config.limits, 2 * REQUEST_LEN, CHALLENGE_LEN + ACCEPT_LEN);
         self.totals.accepted += 1;
         self.events.push(Event::Opened { peer: from, test: test.clone() });
         self.opened.insert((from, client), id);
@@ -306,43 +346,70 @@ impl Sessions {
         Ok(accept)
     }
 
-    /// What has ended makes room before its time.
-    fn forget_one_that_has_ended(&mut self) {
-        let ended = |session: &Session| matches!(session.state, State::Ended(_));
-        let oldest = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| ended(session))
-            .min_by_key(|(_, session)| session.since)
-            .map(|(id, _)| *id);
-        if let Some(session) = oldest.and_then(|id| self.sessions.remove(&id)) {
-            self.opened.remove(&(session.connection.peer, session.client));
+    /// What has ended makes room before its time; else what has stood still for longest, if that is long.
+    fn make_room(&mut self, now: Time) {
+        let has_ended = |session: &Session| matches!(session.state, State::Ended(_));
+        let of = |sessions: &HashMap<u64, Session>, ends: bool| {
+            let all = sessions.iter().filter(|(_, session)| has_ended(session) == ends);
+            all.map(|(id, session)| (session.still_since(), *id)).min()
+        };
+        let still = || of(&self.sessions, false).filter(|(since, _)| *since + STANDSTILL <= now);
+        if let Some((_, id)) = of(&self.sessions, true).or_else(still) {
+            self.remove(id, Ending::Displaced);
+        }
+    }
+
+    fn remove(&mut self, id: u64, ending: Ending) {
+        let Some(session) = self.sessions.remove(&id) else { return };
+        session.forget(ending, &mut self.opened, &mut self.per_party, &mut self.events);
+    }
+
+    /// ICMP says that nobody receives at an address, and quotes a datagram that was sent there. It may be forged, by somebody who has seen
+    /// the datagram: so it ends only what has delivered nothing.
+    pub(super) fn unreachable(&mut self, peer: SocketAddr, quoted: &[u8]) {
+        let Some(id) = Envelope::read(quoted).map(|envelope| envelope.connection) else { return };
+        let is_hit = |session: &Session| {
+            let connection = &session.connection;
+            connection.peer == peer && connection.sends() && !connection.is_proven()
+        };
+        if self.sessions.get(&id).is_some_and(is_hit) {
+            self.remove(id, Ending::Unreachable);
         }
     }
 
     /// Timers that are due, and connections that are to be given up.
     pub(super) fn on_timer(&mut self, now: Time, outbox: &mut Outbox) {
+        let rate = self.rate_of_each();
         let Sessions { sessions, opened, per_party, events, .. } = self;
         sessions.retain(|_, session| {
-            if session.state == State::Running && session.connection.next_timer() <= now {
-                session.connection.on_timer(now, outbox);
-                session.ready = session.connection.sends();
+            if session.state == State::Running {
+                session.connection.set_rate(rate);
+                if session.connection.next_timer() <= now {
+                    session.connection.on_timer(now, outbox);
+                    session.ready = session.connection.sends();
+                }
             }
             if session.state == State::Running && session.report <= now {
-                session.connection.push_report(now, outbox);
-                session.report = now + session.test.report.max(MIN_REPORT);
-            }
-            let stays = now < session.end();
-            if !stays {
-                let peer = session.connection.peer;
-                if !matches!(session.state, State::Ended(_)) {
-                    events.push(Event::Lost { peer });
-                    leave(per_party, peer);
+                // A peer that may not be there hears nothing, or little.
+                if session.connection.is_proven() {
+                    session.connection.push_report(now, outbox);
                 }
-                opened.remove(&(peer, session.client));
+                let is_silent = session.connection.is_silent();
+                let least = if is_silent { SILENT_REPORT } else { MIN_REPORT };
+                session.report = now + session.test.report.max(least);
             }
-            stays
+            let Some(ending) = session.ending(now) else { return true };
+            session.forget(ending, opened, per_party, events);
+            false
         });
+    }
+
+    /// Bytes per second of each connection that sends, if the operator limits all of them.
+    fn rate_of_each(&self) -> Option<f64> {
+        let all = self.config.limits.rate?.bytes_per_s();
+        let sends =
+            |session: &&Session| session.state == State::Running && session.connection.sends();
+        Some(all / self.sessions.values().filter(sends).count().max(1) as f64)
     }
 
     /// When [`Sessions::on_timer`] must be called next.
@@ -359,6 +426,17 @@ impl Sessions {
     /// Connections that may have something to send.
     fn ready(&mut self) -> impl Iterator<Item = &mut Session> {
         self.sessions.values_mut().filter(|session| session.ready)
+    }
+
+    /// Makes ready what connections may send, all of it as if it were sent; false if there is nothing.
+    #[cfg(test)]
+    pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
+        for session in self.sessions.values_mut().filter(|session| session.ready) {
+            let before = outbox.len();
+            session.ready = session.connection.transmit(now, outbox);
+            session.connection.sent(now, outbox.len() - before);
+        }
+        self.ready().next().is_some()
     }
 
     #[cfg(test)]
@@ -382,6 +460,22 @@ impl Sessions {
 }
 
 impl Session {
+    /// It is given up: if it had not ended before, somebody hears why.
+    fn forget(
+        &self,
+        ending: Ending,
+        opened: &mut HashMap<(SocketAddr, [u8; NONCE_LEN]), u64>,
+        per_party: &mut HashMap<IpAddr, usize>,
+        events: &mut Vec<Event>,
+    ) {
+        let peer = self.connection.peer;
+        opened.remove(&(peer, self.client));
+        if !matches!(self.state, State::Ended(_)) {
+            events.push(Event::Lost { peer, ending });
+            leave(per_party, peer);
+        }
+    }
+
     fn receive(
         &mut self,
         now: Time,
@@ -402,6 +496,7 @@ impl Session {
             // It knows the connection's number, which only the acceptance told.
             self.state = State::Running;
             self.since = now;
+            self.connection.await_data(now);
             if self.connection.sends() {
                 self.connection.restart(now);
                 if !self.test.report.is_zero() {
@@ -445,7 +540,11 @@ impl Server {
     ///
     /// If it cannot, because somebody else does, or may not.
     pub fn bind(address: SocketAddr, config: ServerConfig) -> Result<Self, Error> {
-        let bind = || Socket::new(UdpSocket::bind(address)?);
+        let bind = || {
+            let socket = Socket::new(UdpSocket::bind(address)?)?;
+            socket.hear_errors();
+            Ok(socket)
+        };
         let socket = bind().map_err(Error::io(format!("listen at {address}")))?;
         Ok(Server { socket, sessions: Sessions::new(config)? })
     }
@@ -484,13 +583,16 @@ pub fn serve(
             false if retry > now => until(now, sessions.next_timer().min(retry), TICK),
             false => until(now, sessions.next_timer(), TICK),
         };
-        wait([(&socket, blocked)], time).map_err(Error::io("wait for datagrams"))?;
+        let waited = wait([(&socket, blocked)], time);
+        if waited.map_err(Error::io("wait for datagrams"))? {
+            socket.errors(|peer, quoted| sessions.unreachable(peer, quoted));
+        }
         for _ in 0..RECEIVES {
             let now = clock.now();
             let each = |from, ecn, bytes: &[u8]| {
                 sessions.receive(now, from, ecn, bytes, &mut answers);
             };
-            // Errors that ICMP brought concern some peer, and not the server.
+            // An error that ICMP brought is in the queue of errors too.
             if !socket.receive(&mut inbox, each).unwrap_or(true) {
                 break;
             }

@@ -6,7 +6,11 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
 
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt as nix_sockopt,
+};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -113,6 +117,8 @@ impl Outbox {
 pub(super) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
+    /// Do errors of single peers pass by way of a queue?
+    hears_errors: std::cell::Cell<bool>,
 }
 
 impl Socket {
@@ -126,11 +132,54 @@ impl Socket {
         if sockopt::set_socket_send_buffer_size_force(&socket, BUFFER).is_err() {
             let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         }
-        Ok(Socket { socket, state })
+        Ok(Socket { socket, state, hears_errors: std::cell::Cell::new(false) })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// Puts what ICMP says of peers into the queue of errors (ip(7), IP_RECVERR). A socket that is connected to nobody hears nothing of it else.
+    pub(super) fn hear_errors(&self) {
+        // One of the two families may be missing, and without both there is silence as before.
+        let four = setsockopt(&self.socket, nix_sockopt::Ipv4RecvErr, &true);
+        let six = setsockopt(&self.socket, nix_sockopt::Ipv6RecvErr, &true);
+        self.hears_errors.set(four.is_ok() || six.is_ok());
+    }
+
+    /// Empties the queue of errors: to whom a datagram could not be delivered, because port or host are unreachable, and as much of the
+    /// datagram as ICMP quotes.
+    pub(super) fn errors(&self, mut each: impl FnMut(SocketAddr, &[u8])) {
+        let (mut bytes, mut control) = ([0; 2048], vec![0; 512]);
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        for _ in 0..ERRORS {
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            let Ok(message) = recvmsg::<SockaddrStorage>(
+                self.socket.as_raw_fd(),
+                &mut slices,
+                Some(&mut control),
+                flags,
+            ) else {
+                break;
+            };
+            let mut is_gone = false;
+            for message in message.cmsgs().into_iter().flatten() {
+                let error = match message {
+                    ControlMessageOwned::Ipv4RecvErr(error, _) => error,
+                    ControlMessageOwned::Ipv6RecvErr(error, _) => error,
+                    _ => continue,
+                };
+                let number = i32::try_from(error.ee_errno).unwrap_or(0);
+                let is_unreachable = [Errno::CONNREFUSED, Errno::HOSTUNREACH]
+                    .iter()
+                    .any(|errno| errno.raw_os_error() == number);
+                is_gone |= is_unreachable && FROM_ICMP.contains(&error.ee_origin);
+            }
+            let (address, length) = (message.address.as_ref().and_then(address_of), message.bytes);
+            if let (true, Some(address)) = (is_gone, address) {
+                each(address, &bytes[..length.min(2048)]);
+            }
+        }
     }
 
     /// Sends what is there, in order, and takes out of the outbox what the socket took. What it refuses for good is taken out too,
@@ -165,7 +214,12 @@ impl Socket {
                     segment_size: (datagrams > 1).then_some(run.segment),
                     src_ip: None,
                 };
-                match self.state.try_send((&self.socket).into(), &transmit) {
+                let mut sent = self.state.try_send((&self.socket).into(), &transmit);
+                // The error of another peer, which stands in the queue too, is told once.
+                if self.hears_errors.get() && sent.as_ref().is_err_and(is_of_a_peer) {
+                    sent = self.state.try_send((&self.socket).into(), &transmit);
+                }
+                match sent {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         refused = Some(Obstacle::Full);
@@ -231,6 +285,31 @@ impl Socket {
     }
 }
 
+/// Errors by one look into their queue.
+const ERRORS: usize = 256;
+/// Where errors of the queue come from (linux/errqueue.h): SO_EE_ORIGIN_ICMP and SO_EE_ORIGIN_ICMP6.
+const FROM_ICMP: [u8; 2] = [2, 3];
+
+/// Is it an error that ICMP brought?
+fn is_of_a_peer(error: &io::Error) -> bool {
+    let of_a_peer = [
+        Errno::CONNREFUSED,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::PROTO,
+        Errno::ACCESS,
+        Errno::OPNOTSUPP,
+        Errno::NOPROTOOPT,
+    ];
+    of_a_peer.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let four = address.as_sockaddr_in().map(|four| SocketAddr::V4((*four).into()));
+    four.or_else(|| address.as_sockaddr_in6().map(|six| SocketAddr::V6((*six).into())))
+}
+
 /// Room for what arrives by one system call.
 #[derive(Debug)]
 pub(super) struct Inbox {
@@ -252,11 +331,12 @@ impl Inbox {
     }
 }
 
-/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so much time has passed.
+/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so much time has passed. Does one of
+/// them have errors?
 pub(super) fn wait<'a>(
     sockets: impl IntoIterator<Item = (&'a Socket, bool)>,
     time: Duration,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let events = |blocked| if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
     let mut fds: Vec<PollFd<'_>> = sockets
         .into_iter()
@@ -268,7 +348,8 @@ pub(super) fn wait<'a>(
         tv_nsec: (ns % 1_000_000_000).try_into().unwrap_or(0),
     };
     match poll(&mut fds, Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Ok(_) => Ok(fds.iter().any(|fd| fd.revents().contains(PollFlags::ERR))),
+        Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

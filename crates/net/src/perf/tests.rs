@@ -26,7 +26,7 @@ fn psk(byte: u8) -> Option<Psk> {
 }
 
 fn server_config(psk: Option<Psk>) -> ServerConfig {
-    ServerConfig { max_connections: 8, max_per_address: 4, psk }
+    ServerConfig { max_connections: 8, max_per_address: 4, psk, limits: Limits::default() }
 }
 
 fn test_of(protocol: &str, reverse: bool) -> Test {
@@ -787,12 +787,15 @@ fn the_tests_that_the_page_on_security_names_exist() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let read = |path: &str| std::fs::read_to_string(format!("{root}/{path}")).expect(path);
     let page = read("docs/security.md");
-    let sources: String = ["client", "frame", "keys", "plan", "tests"]
+    let sources: String = ["amplification", "client", "frame", "guard", "keys", "plan", "tests"]
         .map(|name| read(&format!("crates/net/src/perf/{name}.rs")))
         .into_iter()
-        .chain([read("crates/core/tests/wire.rs")])
+        .chain([read("crates/core/tests/wire.rs"), read("crates/cli/tests/cli/perf.rs")])
         .collect();
-    let quoted = page.split('`').skip(1).step_by(2);
+    // Other sections are about other programs, whose tests are elsewhere.
+    let section = page.split("## `windward perf`").nth(1).expect("its section");
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let quoted = section.split('`').skip(1).step_by(2);
     let names: Vec<&str> =
         quoted.filter(|word| word.contains('_') && !word.contains(['-', '.'])).collect();
     assert!(names.len() > 20, "{names:?}");

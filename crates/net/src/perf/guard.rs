@@ -1,0 +1,501 @@
+//! What a sender sends at most, whatever its protocol and its parameters say.
+//!
+//! Between hosts the parameters of a protocol are the client's words, and a window law may ignore losses altogether. The guard stands
+//! between the sender and its outbox and knows no law:
+//!
+//! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a transmission. One that echoes no
+//!   transmission is not heard at all, which leaves no optimistic acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3) to a
+//!   peer that does not receive. One that echoes a transmission for the first time and acknowledges data that was not acknowledged
+//!   before *advances*.
+//! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most three times the bytes that it has
+//!   received (RFC 9000 section 8.1).
+//! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window and 16 for each advance so far, up to
+//!   the largest window. Slow start doubles, and asks for less than a quarter of that even if half of the packets and half of the
+//!   acknowledgments are lost.
+//! - **Silence.** Without an advance for two retransmission timeouts, and one second at least, two packets leave by an interval that
+//!   doubles.
+//! - **Circuit breaker** (RFC 8084, RFC 8085 section 3.1.10). The connection is given up after a silence of [`PATIENCE`] or four timeouts,
+//!   [`MAX_SILENCE`] at most; a server's also if for three periods of five seconds less than one packet in twenty is acknowledged.
+
+use std::collections::VecDeque;
+
+use windward_core::endpoint::RangeSet;
+use windward_core::packet::{Packet, SackBlock};
+use windward_core::units::{Duration, Rate, Time};
+
+use super::plan::{MAX_RWND, Plan};
+use super::{MAX_SILENCE, PATIENCE};
+
+/// Bytes that may be sent for each byte received from a peer that has acknowledged nothing (RFC 9000 section 8.1).
+pub(super) const AMPLIFICATION: u64 = 3;
+/// Transmissions that each advance allows beyond the latest echoed one.
+const GROWTH: u64 = 16;
+/// Packets by one interval of silence (RFC 9002 section 6.2.4: one or two by a probe timeout).
+const PROBES: u64 = 2;
+/// The shortest silence after which packets leave one by one.
+const LEAST_SILENCE: Duration = Duration::from_secs(1);
+/// Time between two timers while nothing advances.
+const LEAST_TIMER: Duration = Duration::from_millis(1);
+/// How far below the latest echoed transmission others may be echoed.
+const REORDERING: u64 = 8192;
+/// Periods over which losses are counted, and how many of them in a row end a connection.
+const PERIOD: Duration = Duration::from_secs(5);
+const BAD_PERIODS: u32 = 3;
+/// Packets of a period that mean something, and of how many of them one must be acknowledged.
+const MEANS_SOMETHING: u64 = 100;
+const ONE_IN: u64 = 20;
+/// Bytes that leave at once where there is a greatest rate, as time at that rate.
+const BURST: Duration = Duration::from_millis(10);
+
+/// What the operator of a server lets it send, whatever its clients ask for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// The least retransmission timeout, of `rto_floor` and `rto_initial`.
+    pub min_rto: Duration,
+    /// Packets in all before the first one is acknowledged, and the largest `initial_window`.
+    pub initial_window: u64,
+    /// The largest window, packets, that a law has before anything is acknowledged: those that never move.
+    pub fixed_window: u64,
+    /// Packets in flight at most, of each connection.
+    pub window: u64,
+    /// Bits per second of all connections together, with the headers of UDP and IP; `None` is without limit.
+    pub rate: Option<Rate>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            min_rto: Duration::from_millis(200),
+            initial_window: 10,
+            fixed_window: 1000,
+            window: MAX_RWND,
+            rate: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Checks what a client wants the server to send; `first` is the window that its law begins with.
+    ///
+    /// # Errors
+    /// In words, what is beyond the limits.
+    pub(super) fn check(&self, plan: &Plan, first: f64) -> Result<(), String> {
+        let config = &*plan.config;
+        for (key, value) in [("rto_floor", config.rto_floor), ("rto_initial", config.rto_initial)] {
+            if value < self.min_rto {
+                let least = self.min_rto;
+                return Err(format!("{key} = {value}: this server's least is {least} (--min-rto)"));
+            }
+        }
+        let most = self.initial_window;
+        if config.initial_window > most as f64 {
+            let asked = config.initial_window;
+            return Err(format!(
+                "initial_window = {asked}: this server's largest is {most} (--max-initial-window)"
+            ));
+        }
+        let most = self.fixed_window.max(self.initial_window);
+        if first.min(config.rwnd as f64) > most as f64 {
+            return Err(format!(
+                "a window of {first} packets from the start: this server's largest is {most} (--max-fixed-window)"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Why a connection is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// Nothing new was acknowledged, or arrived, for too long.
+    Silence,
+    /// Less than one packet in twenty is acknowledged.
+    Losses,
+    /// Nobody receives at the peer's address (ICMP).
+    Unreachable,
+    /// It went on for longer than it said.
+    TooLong,
+    /// It stood still, and its place was needed.
+    Displaced,
+}
+
+/// Transmissions, by number, with the time stamp that an acknowledgment must echo.
+#[derive(Debug, Default)]
+struct Echoes {
+    /// The number of the first.
+    first: u64,
+    /// Twice the time stamp, picoseconds, and one if it has been echoed.
+    stamps: VecDeque<u64>,
+}
+
+impl Echoes {
+    fn sent(&mut self, number: u64, timestamp: Time) {
+        let stamp = timestamp.as_ps() << 1;
+        if self.stamps.is_empty() {
+            self.first = number;
+        }
+        match self.stamps.get_mut(number.wrapping_sub(self.first) as usize) {
+            Some(known) => *known = stamp,
+            None => self.stamps.push_back(stamp),
+        }
+    }
+
+    /// Where the transmission stands that this acknowledgment echoes.
+    fn find(&self, ack: &Packet) -> Option<usize> {
+        let at = usize::try_from(ack.packet_seq.checked_sub(self.first)?).ok()?;
+        let stamp = ack.timestamp.as_ps().checked_mul(2)?;
+        if *self.stamps.get(at)? & !1 == stamp {
+            return Some(at);
+        }
+        // A delayed acknowledgment has the number of the packet that it waited for, and the time stamp of the one that waited.
+        let earlier = self.stamps.partition_point(|known| known & !1 <= stamp).checked_sub(1)?;
+        (earlier < at && self.stamps[earlier] & !1 == stamp).then_some(earlier)
+    }
+
+    /// Notes an echo; the number of the transmission, and whether it is the first echo of it.
+    fn mark(&mut self, at: usize) -> (u64, bool) {
+        let number = self.first + at as u64;
+        let Some(stamp) = self.stamps.get_mut(at) else { return (number, false) };
+        let is_first = *stamp & 1 == 0;
+        *stamp |= 1;
+        (number, is_first)
+    }
+
+    fn forget_below(&mut self, number: u64) {
+        while self.first < number && self.stamps.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+}
+
+/// Bounds what one sender sends. Times are those of the connection, which begin at its start.
+#[derive(Debug)]
+pub(super) struct Guard {
+    echoes: Echoes,
+    /// The highest transmission so far, and the highest that was echoed.
+    newest: u64,
+    echoed: u64,
+    /// Advances so far, and when the latest was.
+    advances: u64,
+    advanced: Time,
+    una: u64,
+    /// What arrived above that, as far as acknowledgments were triggered by it.
+    beyond: RangeSet,
+    /// Packets before the first advance, and in flight.
+    initial: u64,
+    window: u64,
+    /// The silence after which packets leave one by one; whether they do, when the next may, and how long until the one after.
+    quiet: Duration,
+    is_silent: bool,
+    probes: u64,
+    probe_at: Time,
+    /// When the limit of the rate, or the next probe, lets something pass.
+    wake: Time,
+    ticked: Time,
+    /// Losses of this period: when it ends, what was sent and acknowledged, and how many before it were bad.
+    period: Time,
+    sent: u64,
+    progress: u64,
+    bad: u32,
+    /// Bytes per second, those that may leave now, and when that was.
+    rate: Option<f64>,
+    credit: f64,
+    credited: Time,
+}
+
+impl Guard {
+    /// Of a sender whose host has chosen its parameters itself.
+    pub(super) fn new() -> Self {
+        Guard {
+            echoes: Echoes::default(),
+            newest: 0,
+            echoed: 0,
+            advances: 0,
+            advanced: Time::ZERO,
+            una: 0,
+            beyond: RangeSet::default(),
+            initial: u64::MAX / 2,
+            window: u64::MAX / 2,
+            quiet: LEAST_SILENCE,
+            is_silent: false,
+            probes: 0,
+            probe_at: Time::NEVER,
+            wake: Time::NEVER,
+            ticked: Time::ZERO,
+            period: Time::ZERO + PERIOD,
+            sent: 0,
+            progress: 0,
+            bad: 0,
+            rate: None,
+            credit: 0.0,
+            credited: Time::ZERO,
+        }
+    }
+
+    /// The limits of a server.
+    pub(super) fn limit(&mut self, limits: &Limits) {
+        self.initial = limits.initial_window;
+        self.window = limits.window;
+    }
+
+    /// Bytes per second that may leave from now on.
+    pub(super) fn set_rate(&mut self, rate: Option<f64>) {
+        self.rate = rate;
+    }
+
+    /// Has anything been acknowledged?
+    pub(super) fn is_proven(&self) -> bool {
+        self.advances > 0
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    pub(super) fn advanced(&self) -> Time {
+        self.advanced
+    }
+
+    pub(super) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// How many packets of `size` bytes on the wire may leave now, as far as the guard has a say.
+    pub(super) fn room(&mut self, now: Time, size: u32, rto: Duration) -> u64 {
+        self.wake = Time::NEVER;
+        let mut room = match self.advances {
+            0 => self.initial.saturating_sub(self.newest),
+            advances => {
+                let most = self.initial.saturating_add(GROWTH.saturating_mul(advances));
+                most.min(self.window).saturating_sub(self.newest - self.echoed)
+            }
+        };
+        if !self.is_silent && now.since(self.advanced) >= self.quiet.max(rto.saturating_mul(2)) {
+            self.is_silent = true;
+            self.quiet = now.since(self.advanced);
+            self.probe_at = now;
+        }
+        if self.is_silent {
+            if now >= self.probe_at {
+                self.probes = PROBES;
+                self.probe_at = now + self.quiet;
+                self.quiet = self.quiet.saturating_mul(2);
+            }
+            // What stands in flight after a second of silence has left the path.
+            room = if self.is_proven() { self.probes } else { room.min(self.probes) };
+            if room == 0 && self.is_proven() {
+                self.wake = self.probe_at;
+            }
+        }
+        if let Some(rate) = self.rate
+            && room > 0
+        {
+            let size = f64::from(size);
+            let most = (rate * BURST.as_secs_f64()).max(2.0 * size);
+            let passed = now.since(self.credited).as_secs_f64();
+            self.credit = (self.credit + rate * passed).min(most);
+            self.credited = now;
+            if self.credit < size {
+                let wait = Duration::from_secs_f64((size - self.credit) / rate);
+                self.wake = now + wait.max(Duration::from_micros(1));
+            }
+            room = room.min((self.credit / size) as u64);
+        }
+        room
+    }
+
+    /// A transmission leaves.
+    pub(super) fn on_sent(&mut self, packet: &Packet) {
+        self.echoes.sent(packet.packet_seq, packet.timestamp);
+        self.newest = self.newest.max(packet.packet_seq);
+        self.sent += 1;
+        self.probes = self.probes.saturating_sub(1);
+        if self.rate.is_some() {
+            self.credit -= f64::from(packet.size);
+        }
+    }
+
+    /// Which transmission an acknowledgment echoes, if it does.
+    pub(super) fn find(&self, ack: &Packet) -> Option<usize> {
+        self.echoes.find(ack)
+    }
+
+    /// The sender has heard an acknowledgment that echoes the transmission at `at`, and everything below `una` is acknowledged now.
+    pub(super) fn on_ack(&mut self, now: Time, at: usize, ack: &Packet, una: u64) {
+        let (number, is_first) = self.echoes.mark(at);
+        if number > self.echoed {
+            self.echoed = number;
+            self.echoes.forget_below(number.saturating_sub(REORDERING));
+        }
+        let newly = una.saturating_sub(self.una);
+        let seq = ack.trigger_seq;
+        let mut is_new = newly > 0;
+        if newly > 0 {
+            self.una = una;
+            if !self.beyond.is_empty() {
+                self.beyond.remove_below(una);
+            }
+        }
+        if seq >= una && self.beyond.range_of(seq).is_none() {
+            self.beyond.insert(SackBlock { start: seq, end: seq + 1 }, 0);
+            is_new = true;
+        }
+        if !is_first || !is_new {
+            return;
+        }
+        self.advances += 1;
+        self.advanced = now;
+        self.progress += newly.max(1);
+        self.is_silent = false;
+        self.quiet = LEAST_SILENCE;
+    }
+
+    /// The timer of the sender, held back while nothing advances, or when the guard itself lets something pass.
+    pub(super) fn timer(&self, timer: Time) -> Time {
+        let held = if self.advances == 0 || self.is_silent {
+            timer.max(self.ticked + LEAST_TIMER)
+        } else {
+            timer
+        };
+        held.min(self.wake)
+    }
+
+    /// A timer was due.
+    pub(super) fn on_timer(&mut self, now: Time) {
+        self.ticked = now;
+        self.wake = Time::NEVER;
+    }
+
+    /// When silence ends the connection, unless something advances before.
+    pub(super) fn end(&self, rto: Duration) -> Time {
+        let patience = match self.advances {
+            0 => PATIENCE,
+            _ => PATIENCE.max(rto.saturating_mul(4)).min(MAX_SILENCE),
+        };
+        self.advanced + patience
+    }
+
+    /// Do losses end the connection? To be asked from time to time.
+    pub(super) fn breaks(&mut self, now: Time) -> bool {
+        if now >= self.period {
+            let is_bad = self.sent >= MEANS_SOMETHING && self.progress * ONE_IN < self.sent;
+            self.bad = if is_bad { self.bad + 1 } else { 0 };
+            (self.sent, self.progress, self.period) = (0, 0, now + PERIOD);
+        }
+        self.bad >= BAD_PERIODS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn send(guard: &mut Guard, now: Time, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            let packet =
+                Packet { packet_seq: number, timestamp: now, size: 1000, ..Packet::default() };
+            guard.on_sent(&packet);
+        }
+    }
+
+    fn ack(number: u64, seq: u64, timestamp: Time) -> Packet {
+        let trigger_seq = seq.saturating_sub(1);
+        Packet { packet_seq: number, seq, trigger_seq, timestamp, ..Packet::default() }
+    }
+
+    #[test]
+    fn only_the_first_echo_of_a_transmission_that_acknowledges_something_new_advances() {
+        let mut guard = Guard::new();
+        guard.limit(&Limits::default());
+        send(&mut guard, at(1), 1..3);
+        send(&mut guard, at(2), 3..4);
+        // Of another time, of a transmission that is still to come, of none, and of a later packet than the one of that time.
+        for forged in [ack(1, 1, at(3)), ack(4, 1, at(2)), ack(0, 1, at(1)), ack(1, 1, at(2))] {
+            assert_eq!(guard.find(&forged), None, "{forged:?}");
+        }
+        // The third was sent at 2 ms; a delayed acknowledgment may have the time of one before it.
+        assert_eq!(guard.find(&ack(3, 1, at(1))), Some(1));
+        let first = ack(1, 1, at(1));
+        let found = guard.find(&first).expect("an echo");
+        guard.on_ack(at(10), found, &first, 1);
+        assert_eq!((guard.advances, guard.advanced), (1, at(10)));
+        // The same echo again, with more: it is known, and no sign of life.
+        guard.on_ack(at(20), found, &ack(1, 3, at(1)), 3);
+        // Another echo, with nothing new.
+        let second = ack(2, 3, at(1));
+        guard.on_ack(at(30), guard.find(&second).expect("an echo"), &second, 3);
+        assert_eq!((guard.advances, guard.advanced), (1, at(10)));
+        // Another, of a packet beyond a gap: selectively.
+        let third = Packet { trigger_seq: 7, ..ack(3, 3, at(2)) };
+        guard.on_ack(at(40), guard.find(&third).expect("an echo"), &third, 3);
+        assert_eq!((guard.advances, guard.advanced), (2, at(40)));
+    }
+
+    #[test]
+    fn silence_leaves_two_packets_by_an_interval_that_doubles() {
+        let mut guard = Guard::new();
+        guard.limit(&Limits::default());
+        let rto = Duration::from_millis(200);
+        send(&mut guard, at(0), 1..2);
+        let first = ack(1, 1, at(0));
+        guard.on_ack(at(100), 0, &first, 1);
+        // The initial window and 16 for the advance.
+        assert_eq!(guard.room(at(100), 1000, rto), 26);
+        send(&mut guard, at(100), 2..28);
+        assert_eq!(guard.room(at(1000), 1000, rto), 0);
+        // From a second after the advance on: 1, 1 + 1, 1 + 1 + 2, 1 + 1 + 2 + 4 s.
+        let (mut number, mut left) = (28, Vec::new());
+        for ms in (100..=10_100).step_by(100) {
+            let room = guard.room(at(ms), 1000, rto);
+            send(&mut guard, at(ms), number..number + room);
+            number += room;
+            if room > 0 {
+                left.push((ms, room));
+            }
+        }
+        assert_eq!(left, [(1100, 2), (2100, 2), (4100, 2), (8100, 2)]);
+        assert_eq!(guard.end(rto), at(15_100));
+        // 4 x 6 s; 4 x 600 s are more than it waits.
+        assert_eq!(guard.end(Duration::from_secs(6)), at(24_100));
+        assert_eq!(guard.end(Duration::from_secs(600)), at(240_100));
+    }
+
+    #[test]
+    fn fifteen_seconds_with_less_than_one_packet_in_twenty_are_enough() {
+        let run = |one_in: u64| {
+            let mut guard = Guard::new();
+            (1..=4000u64).find(|number| {
+                let now = at(10 * number);
+                send(&mut guard, now, *number..number + 1);
+                if number % one_in == 0 {
+                    let ack = ack(*number, number / one_in, now);
+                    guard.on_ack(now, guard.find(&ack).expect("an echo"), &ack, number / one_in);
+                }
+                guard.breaks(now)
+            })
+        };
+        // 500 packets a period; one in 19 is enough, one in 25 is not.
+        assert_eq!((run(2), run(10), run(19)), (None, None, None));
+        assert_eq!(run(25), Some(1500));
+    }
+
+    #[test]
+    fn a_rate_is_kept() {
+        let mut guard = Guard::new();
+        guard.set_rate(Some(100_000.0));
+        let mut number = 1;
+        for ms in 0..=1000 {
+            let room = guard.room(at(ms), 1000, Duration::from_secs(60));
+            send(&mut guard, at(ms), number..number + room);
+            number += room;
+            assert!(room > 0 || guard.wake <= at(ms + 10), "{ms}");
+        }
+        // 100 kB in a second, and two packets at once.
+        assert!((100..=102).contains(&(number - 1)), "{number}");
+    }
+}
