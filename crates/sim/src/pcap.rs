@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -69,6 +70,7 @@ struct Shared {
     /// Numbers of interfaces by those of links.
     interfaces: BTreeMap<usize, Interface>,
     snap_len: usize,
+    is_stream: bool,
     path: PathBuf,
     error: Option<OutputError>,
 }
@@ -99,6 +101,7 @@ impl PcapFile {
     ) -> Result<Self, OutputError> {
         let file = OutputFile::create(path)?;
         let failed = |error| failed(path, error);
+        let is_stream = file.is_stream();
         let mut out = PcapNgWriter::new(file).map_err(failed)?;
         let mut interfaces = BTreeMap::new();
         for (number, &link) in (0..).zip(links) {
@@ -122,6 +125,7 @@ impl PcapFile {
             out,
             interfaces,
             snap_len: snap_len as usize,
+            is_stream,
             path: path.to_owned(),
             error: None,
         };
@@ -205,7 +209,12 @@ impl Observer for Writer {
             data: Cow::Owned(data),
             options,
         };
-        if let Err(error) = shared.out.write_pcapng_block(block) {
+        let mut written = shared.out.write_pcapng_block(block).map(drop);
+        if shared.is_stream {
+            // Somebody looks at packets as they come.
+            written = written.and_then(|()| Ok(shared.out.get_mut().flush()?));
+        }
+        if let Err(error) = written {
             shared.error = Some(failed(&shared.path, error));
         }
     }
