@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use etherparse::{IpEcn, IpNumber, Ipv4Header, UdpHeader};
-use pcap_file::DataLink;
+use pcap_file::{DataLink, PcapError};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -165,9 +165,9 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn failed(path: &Path, error: pcap_file::PcapError) -> OutputError {
+fn failed(path: &Path, error: PcapError) -> OutputError {
     let error = match error {
-        pcap_file::PcapError::IoError(error) => error,
+        PcapError::IoError(error) => error,
         other => std::io::Error::other(other),
     };
     OutputError::write(path, error)
@@ -212,7 +212,7 @@ impl Observer for Writer {
         let mut written = shared.out.write_pcapng_block(block).map(drop);
         if shared.is_stream {
             // Somebody looks at packets as they come.
-            written = written.and_then(|()| Ok(shared.out.get_mut().flush()?));
+            written = written.and_then(|()| shared.out.get_mut().flush().map_err(PcapError::IoError));
         }
         if let Err(error) = written {
             shared.error = Some(failed(&shared.path, error));
