@@ -541,7 +541,9 @@ def _dask() -> Any:
         importlib.import_module("distributed.scheduler")
         return importlib.import_module("distributed")
     except ImportError as error:
-        raise ImportError("a Dask scheduler needs Dask: pip install windward[dask]") from error
+        raise ImportError(
+            "a Dask scheduler needs Dask: pip install '.[dask]' in a clone of the repository"
+        ) from error
 
 
 def _ray() -> Any:
@@ -549,7 +551,9 @@ def _ray() -> Any:
         importlib.import_module("ray.exceptions")
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ImportError("a Ray cluster needs Ray: pip install windward[ray]") from error
+        raise ImportError(
+            "a Ray cluster needs Ray: pip install '.[ray]' in a clone of the repository"
+        ) from error
 
 
 def _workers(executor: Any) -> _Workers:

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use etherparse::{IpEcn, IpNumber, Ipv4Header, UdpHeader};
-use pcap_file::{DataLink, PcapError};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
+use pcap_file::{DataLink, PcapError};
 use windward_core::packet::{Flags, Packet};
 use windward_core::units::Time;
 use windward_core::wire;
@@ -212,7 +212,8 @@ impl Observer for Writer {
         let mut written = shared.out.write_pcapng_block(block).map(drop);
         if shared.is_stream {
             // Somebody looks at packets as they come.
-            written = written.and_then(|()| shared.out.get_mut().flush().map_err(PcapError::IoError));
+            written =
+                written.and_then(|()| shared.out.get_mut().flush().map_err(PcapError::IoError));
         }
         if let Err(error) = written {
             shared.error = Some(failed(&shared.path, error));
