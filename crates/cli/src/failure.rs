@@ -22,6 +22,7 @@ pub(crate) enum Failure {
     /// Ctrl-C. Exit status 130, as shells have it.
     Interrupted,
     /// A program that was run ended with this status, and has said why. So does this one.
+    #[cfg(target_os = "linux")]
     Command(u8),
     /// The reader closed standard output or a pipe (`| head`). Not an error.
     ReaderLeft,
@@ -34,6 +35,7 @@ impl Failure {
             Failure::Input(message) => (message, 2),
             Failure::Failed(message) => (message, 1),
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
+            #[cfg(target_os = "linux")]
             Failure::Command(status) => return status,
             Failure::ReaderLeft => return 0,
         };

@@ -28,6 +28,8 @@ mod emulation;
 mod evaluate;
 mod explain;
 mod failure;
+#[cfg(any(test, not(target_os = "linux")))]
+mod linux_only;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
@@ -105,6 +107,7 @@ enum Command {
     Replay(replay::Args),
     #[cfg(target_os = "linux")]
     Router(router::Args),
+    #[cfg(target_os = "linux")]
     Compare(compare::Args),
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
@@ -112,6 +115,9 @@ enum Command {
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
+    #[cfg(not(target_os = "linux"))]
+    #[command(flatten)]
+    LinuxOnly(linux_only::Command),
 }
 
 impl Cli {
@@ -174,9 +180,10 @@ fn refuse(error: &clap::Error) -> ! {
 /// What the process may do.
 #[cfg(target_os = "linux")]
 type Rights = windward_netns::Rights;
-/// There is nothing to know.
+/// Nothing: no command asks for any.
 #[cfg(not(target_os = "linux"))]
-type Rights = ();
+#[derive(Debug)]
+struct Rights;
 
 /// Sees to it that commands which make namespaces may, while there is no thread yet.
 #[cfg(target_os = "linux")]
@@ -191,10 +198,13 @@ fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
 
 #[cfg(not(target_os = "linux"))]
 fn rights(_: Option<&Command>) -> Result<Rights, Failure> {
-    Ok(())
+    Ok(Rights)
 }
 
-#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "for commands of Linux"))]
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_variables, clippy::needless_pass_by_value, reason = "for commands of Linux")
+)]
 fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure> {
     let quiet = cli.quiet;
     match cli.command {
@@ -217,6 +227,7 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Replay(args)) => replay::replay(&args),
         #[cfg(target_os = "linux")]
         Some(Command::Router(args)) => router::router(&args, quiet),
+        #[cfg(target_os = "linux")]
         Some(Command::Compare(args)) => compare::compare(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
@@ -224,5 +235,7 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
         Some(Command::Schema(args)) => pages::schema(&args),
+        #[cfg(not(target_os = "linux"))]
+        Some(Command::LinuxOnly(command)) => Err(command.refusal()),
     }
 }

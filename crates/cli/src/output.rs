@@ -130,6 +130,7 @@ impl Table {
     }
 
     /// For a pipe: a line for each row that names every cell, each beginning with `prefix`.
+    #[cfg(any(test, target_os = "linux"))]
     pub(crate) fn lines(&self, prefix: &str) -> String {
         let mut text = String::new();
         for row in &self.rows {

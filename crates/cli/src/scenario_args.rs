@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+#[cfg(target_os = "linux")]
 use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
@@ -66,6 +67,7 @@ impl Changes {
     }
 }
 
+#[cfg(target_os = "linux")]
 impl Changes {
     /// How long the run is to last, if anything says so here.
     pub(crate) fn duration(&self) -> Result<Option<Duration>, Failure> {

@@ -1,6 +1,8 @@
 //! `windward run`.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
+#[cfg(unix)]
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
