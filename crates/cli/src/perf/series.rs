@@ -29,7 +29,7 @@ pub(super) struct Series {
 impl Series {
     pub(super) fn create(dir: &Path, format: Format) -> Result<Self, OutputError> {
         let dir = OutputDir::create(dir)?;
-        let file = dir.file(&format!("flows.{}", format.extension()))?;
+        let file = dir.file(format!("flows.{}", format.extension()))?;
         let path = file.path().to_owned();
         let table = TableWriter::new(file, format, "flows", &COLUMNS)
             .map_err(|error| OutputError::write(&path, error))?;
