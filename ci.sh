@@ -220,6 +220,20 @@ step_python() {
     check "python: types, by pyright" "$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error
 }
 
+# Each parser of bytes that others wrote, for a minute from the kept corpus; says so and passes where there is no C++ compiler
+# to be had.
+step_fuzz() {
+    if ! command -v g++ >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends g++; } \
+            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+    fi
+    if ! command -v g++ >/dev/null; then
+        echo "skipped: there is no g++, which libFuzzer is compiled by"
+        return
+    fi
+    check "fuzz: no input breaks a parser" fuzz/run.sh 60
+}
+
 # The documentation site: its first page as a newcomer has it, the site from what that installed, and
 # every block of code on its pages. Skipped, and said so, where there is no Python that it supports.
 step_site() {
@@ -266,7 +280,7 @@ step_readme() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy portability tests docs build reproduce browser validation instructions python site readme)
+all=(setup format clippy portability tests docs build reproduce browser validation instructions python site readme fuzz)
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
     if [[ " ${all[*]} " != *" $step "* ]]; then

@@ -10,6 +10,8 @@
 
 pub mod clock;
 pub mod emulate;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod headers;
 #[cfg(target_os = "linux")]
 pub mod perf;

@@ -38,6 +38,8 @@ mod amplification;
 mod client;
 mod connection;
 mod frame;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod guard;
 mod keys;
 mod plan;

@@ -1,0 +1,27 @@
+//! An entry for fuzz targets into the datagrams between hosts.
+
+use super::connection::Envelope;
+use super::frame::{Counts, Greeting, Sample};
+use super::keys::MAC_LEN;
+
+/// Datagrams of `windward perf`: each that is read has one way to be written.
+///
+/// # Panics
+/// If one has another.
+pub fn frames(bytes: &[u8]) {
+    if let Ok(greeting) = Greeting::decode(bytes) {
+        let again = greeting.encode();
+        assert_eq!(again.len(), bytes.len());
+        // MACs are made by who has the key.
+        let keyed = matches!(greeting, Greeting::Open { .. } | Greeting::Accept { .. });
+        let end = bytes.len() - if keyed { MAC_LEN } else { 0 };
+        assert_eq!(&again[..end], &bytes[..end]);
+    }
+    if let Some(counts) = Counts::decode(bytes) {
+        assert_eq!(&counts.encode()[..], &bytes[..Counts::LEN]);
+    }
+    if let Some(sample) = Sample::decode(bytes) {
+        assert_eq!(&sample.encode()[..], &bytes[..Sample::LEN]);
+    }
+    let _ = Envelope::read(bytes);
+}
