@@ -1,10 +1,11 @@
 //! `windward router`: queues of a gateway.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration as WallTime;
+use std::time::{Duration as WallTime, Instant};
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -108,6 +109,37 @@ impl Signals {
     }
 }
 
+/// Tells the service manager that all queues work, as long as they do.
+struct Watchdog {
+    every: WallTime,
+    last: Instant,
+    /// Of each queue, how often it had gone round at the last ping.
+    rounds: Vec<u64>,
+}
+
+impl Watchdog {
+    /// The watchdog of the service that this process is, if the service manager asks for one
+    /// (sd_watchdog_enabled(3)). It hears of us four times before its patience ends.
+    fn of_service(routers: &[Router]) -> Option<Self> {
+        let limit = sd_notify::watchdog_enabled()?;
+        let rounds = routers.iter().map(Router::rounds).collect();
+        Some(Watchdog { every: limit / 4, last: Instant::now(), rounds })
+    }
+
+    /// Pings when it is time and every queue has gone round since the last ping. A queue that hangs
+    /// is told of by silence.
+    fn look(&mut self, routers: &[Router]) {
+        if self.last.elapsed() < self.every {
+            return;
+        }
+        let rounds: Vec<u64> = routers.iter().map(Router::rounds).collect();
+        if rounds.iter().zip(&self.rounds).all(|(now, before)| now != before) {
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+            (self.last, self.rounds) = (Instant::now(), rounds);
+        }
+    }
+}
+
 pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     if args.systemd_unit {
         return output::print(UNIT);
@@ -117,12 +149,22 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     check_forwarding(&config, quiet)?;
     let mut routers = Vec::new();
     for settings in &config.queues {
-        let router = Router::start(settings).map_err(|e| Failure::Failed(e.to_string()))?;
+        let router = Router::start(settings).map_err(|error| match error.is_no_device() {
+            true => Failure::Input(error.to_string()),
+            false => Failure::Failed(error.to_string()),
+        })?;
         routers.push(router);
     }
     let metrics = args.metrics.as_ref().map(|address| {
-        Metrics::serve(address, &routers)
-            .map_err(|error| Failure::Failed(format!("cannot listen at {address}: {error}")))
+        Metrics::serve(address, &routers).map_err(|error| {
+            let what = format!("cannot listen at {address}: {error}");
+            match error.kind() {
+                ErrorKind::InvalidInput => {
+                    Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
+                }
+                _ => Failure::Failed(what),
+            }
+        })
     });
     let metrics = metrics.transpose()?;
     if !quiet {
@@ -136,6 +178,7 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     // Nobody may be there to hear of it.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let mut watchdog = Watchdog::of_service(&routers);
     while !signals.stop.load(Ordering::Relaxed) && !routers.iter().any(Router::has_ended) {
         if signals.reload.swap(false, Ordering::Relaxed) {
             match reload(args, &config, &routers) {
@@ -145,6 +188,9 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
                     output::note(&format!("warning: the settings stay as they were: {why}"));
                 }
             }
+        }
+        if let Some(watchdog) = &mut watchdog {
+            watchdog.look(&routers);
         }
         sleep(LOOK);
     }

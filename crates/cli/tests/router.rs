@@ -16,6 +16,7 @@ mod linux {
     use std::io::{ErrorKind, Read, Write};
     use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
     use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::net::UnixDatagram;
     use std::panic::catch_unwind;
     use std::path::PathBuf;
     use std::process::{ExitStatus, Stdio, exit};
@@ -41,6 +42,7 @@ mod linux {
         ("a_killed_router_leaves_nothing", a_killed_router_leaves_nothing),
         ("signals_end_it_and_all_is_as_before", signals_end_it_and_all_is_as_before),
         ("both_directions_and_what_is_sent_here", both_directions_and_what_is_sent_here),
+        ("a_router_that_hangs_pings_no_watchdog", a_router_that_hangs_pings_no_watchdog),
         ("errors_say_what_to_do", errors_say_what_to_do),
         ("a_shell_makes_its_machine_no_router", a_shell_makes_its_machine_no_router),
     ];
@@ -153,11 +155,17 @@ mod linux {
         }
 
         fn start(&self, arguments: &[&str]) -> Running {
+            self.start_with(&[], arguments)
+        }
+
+        /// As [`Net::start`], with these environment variables.
+        fn start_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Running {
             let (out, errors) = (self.path("out"), self.path("errors"));
             let child = self.gateway.spawn(env!("CARGO_BIN_EXE_windward"), |command| {
                 command
                     .arg("router")
                     .args(arguments)
+                    .envs(variables.iter().copied())
                     .stdin(Stdio::null())
                     .stdout(File::create(&out).unwrap())
                     .stderr(File::create(&errors).unwrap())
@@ -704,6 +712,36 @@ mod linux {
         assert!(sent(1) >= 33 + 37 && rows[1]["interface"] == "g1", "{rows:?}");
     }
 
+    /// What the service manager hears, next; nothing if that takes too long.
+    fn heard(manager: &UnixDatagram) -> Option<String> {
+        let mut buffer = [0; 200];
+        let length = manager.recv(&mut buffer).ok()?;
+        Some(String::from_utf8(buffer[..length].to_vec()).unwrap())
+    }
+
+    fn a_router_that_hangs_pings_no_watchdog() {
+        let net = Net::new();
+        let path = net.path("notify");
+        let manager = UnixDatagram::bind(&path).unwrap();
+        // Four pings are due in every second; what is not there after ten does not come.
+        manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let variables = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "1000000")];
+        let arguments = ["g0", "g1", "--rate", "5Mbit", "--json"];
+        let router = net.start_with(&variables, &arguments);
+        let is_ping = |word: Option<String>| word.is_some_and(|word| word.trim() == "WATCHDOG=1");
+        assert_eq!(heard(&manager).unwrap().trim(), "READY=1");
+        assert!((0..5).all(|_| is_ping(heard(&manager))));
+        router.signal(Signal::STOP);
+        // Those sent before it stopped are read first.
+        manager.set_read_timeout(Some(QUIET)).unwrap();
+        eventually("it is silent", || heard(&manager).is_none());
+        assert_eq!(heard(&manager), None);
+        router.signal(Signal::CONT);
+        manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        assert!((0..3).all(|_| is_ping(heard(&manager))));
+        router.end(Signal::TERM);
+    }
+
     fn errors_say_what_to_do() {
         let net = Net::new();
         let fails = |arguments: &[&str], status: i32, what: &str| {
@@ -713,7 +751,9 @@ mod linux {
             assert_eq!(code, Some(status), "{arguments:?}");
         };
         let rate = ["--rate", "5Mbit"];
-        fails(&[&["g7"][..], &rate].concat(), 1, "cannot find the device g7");
+        fails(&[&["g7"][..], &rate].concat(), 2, "cannot find the device g7");
+        let nonsense = [&["g1", "--metrics", "nonsense"][..], &rate].concat();
+        fails(&nonsense, 2, "write --metrics 127.0.0.1:9469");
         fails(&["g1"], 2, "no rate: write --rate 50Mbit");
         fails(&["g1", "--rate", "0"], 2, "--rate");
         fails(&[&["g1", "--qdisc", "fqcodel"][..], &rate].concat(), 2, "did you mean fq-codel?");

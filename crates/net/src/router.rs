@@ -18,7 +18,7 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -121,6 +121,8 @@ struct Shared {
     changes: AtomicBool,
     next: Mutex<Option<Settings>>,
     stats: Mutex<Stats>,
+    /// How often the thread has gone round.
+    rounds: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -148,6 +150,7 @@ impl Router {
             changes: AtomicBool::new(false),
             next: Mutex::new(None),
             stats: Mutex::new(Stats::new(settings)),
+            rounds: AtomicU64::new(0),
         });
         let (settings, of_thread) = (settings.clone(), Arc::clone(&shared));
         let work = move || {
@@ -172,6 +175,11 @@ impl Router {
     /// What it has done until a quarter of a second ago.
     pub fn stats(&self) -> Stats {
         lock(&self.shared.stats).clone()
+    }
+
+    /// How often its thread has gone round: more than once a second, as long as it does not hang.
+    pub fn rounds(&self) -> u64 {
+        self.shared.rounds.load(Ordering::Acquire)
     }
 
     /// Has it ended by itself, by an error?
@@ -284,6 +292,7 @@ impl<'a> Worker<'a> {
                 return Ok(false);
             }
             self.publish(simulation.link(0).queue_packets);
+            self.shared.rounds.fetch_add(1, Ordering::Release);
             if self.shared.changes.swap(false, Ordering::AcqRel)
                 && let Some(next) = lock(&self.shared.next).take()
             {
