@@ -178,6 +178,8 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     // Nobody may be there to hear of it.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    // Of each queue: has it been told what datagrams ask for in vain?
+    let mut told = vec![false; routers.len()];
     let mut watchdog = Watchdog::of_service(&routers);
     while !signals.stop.load(Ordering::Relaxed) && !routers.iter().any(Router::has_ended) {
         if signals.reload.swap(false, Ordering::Relaxed) {
@@ -187,6 +189,17 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
                 Err(why) => {
                     output::note(&format!("warning: the settings stay as they were: {why}"));
                 }
+            }
+        }
+        for (told, (router, settings)) in told.iter_mut().zip(routers.iter().zip(&config.queues)) {
+            if let Some(kind) = router.unserved().filter(|_| !*told) {
+                *told = true;
+                let (device, name) = (settings.device(), kind.name());
+                output::note(&format!(
+                    "warning: {device}: datagrams ask for the router `{name}`, which this queue is \
+                     not: unless another router on their path gives the feedback, the protocol may \
+                     answer no congestion; write --qdisc {name}"
+                ));
             }
         }
         if let Some(watchdog) = &mut watchdog {
@@ -282,6 +295,8 @@ struct Row {
     marked_packets: u64,
     feedback_packets: u64,
     overflow_packets: u64,
+    /// Datagrams that asked for a router that the queue is not.
+    unserved_packets: u64,
     reloads: u64,
     sojourn_p50: f64,
     sojourn_p99: f64,
@@ -310,6 +325,7 @@ impl From<&Stats> for Row {
             marked_packets: stats.marked,
             feedback_packets: stats.ours,
             overflow_packets: stats.overflow,
+            unserved_packets: stats.unserved.iter().sum(),
             reloads: stats.reloads,
             sojourn_p50: sojourn(50.0),
             sojourn_p99: sojourn(99.0),
@@ -359,6 +375,15 @@ fn summary(all: &[Stats]) -> String {
             text += &format!(
                 "{device}: the kernel dropped {} packets that were read too late\n",
                 stats.overflow
+            );
+        }
+        if let Some(kind) = stats.most_wanted() {
+            text += &format!(
+                "{device}: {} datagrams asked for another router than {}, most for {}: unless one \
+                 on their path gives the feedback, their protocol may answer no congestion\n",
+                stats.unserved.iter().sum::<u64>(),
+                stats.qdisc,
+                kind.name(),
             );
         }
         if stats.lateness.is_too_much() {

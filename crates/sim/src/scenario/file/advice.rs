@@ -214,8 +214,8 @@ fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<Stri
     (!forward.iter().any(serves)).then(|| {
         let (kind, name) = (kind.name(), protocol.name);
         format!(
-            "no queue on the way of flows `{group}` has the router `{kind}`: without it {name} is told \
-             nothing, and {consequence} there; give the bottleneck `router = \"{kind}\"`"
+            "no queue on the way of flows `{group}` has the router `{kind}`: unless one gives \
+             {name} the feedback, {consequence}; give the bottleneck `router = \"{kind}\"`"
         )
     })
 }
