@@ -63,7 +63,9 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     }
     let without = protocol.without_router().map(|consequence| {
         let (router, name) = (protocol.router.name(), protocol.name);
-        format!("\nWithout the router {router} on the path {name} is told nothing: {consequence}.\n")
+        format!(
+            "\nWithout the router {router} on the path {name} is told nothing: {consequence}.\n"
+        )
     });
     let without = without.unwrap_or_default();
     let references = explain::references(protocol).into_iter();

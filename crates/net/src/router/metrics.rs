@@ -190,12 +190,7 @@ impl Metrics {
 }
 
 /// Gives each client a thread, as long as there are few.
-fn accept(
-    listener: &TcpListener,
-    registry: &Arc<Registry>,
-    patience: WallTime,
-    stop: &AtomicBool,
-) {
+fn accept(listener: &TcpListener, registry: &Arc<Registry>, patience: WallTime, stop: &AtomicBool) {
     // Each thread holds one more.
     let clients = Arc::new(());
     while !stop.load(Ordering::Acquire) {

@@ -347,7 +347,8 @@ impl TrafficController {
                     *age = own;
                     *filled = longest;
                 }
-                *phase += self.phase;
+                // What a header from outside brings may be anything.
+                *phase = phase.saturating_add(self.phase);
             }
             CongestionHeader::EstcpBits { bits } if self.congested => {
                 let p = Probability::new(marking_probability(self.g)).unwrap_or(Probability::ONE);
