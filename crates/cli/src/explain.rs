@@ -61,10 +61,17 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     for (axis, part) in explain::parts(protocol) {
         table.row([axis, part.name, part.what, part.source].map(str::to_owned));
     }
+    let without = protocol.without_router().map(|consequence| {
+        let (router, name) = (protocol.router.name(), protocol.name);
+        format!(
+            "\nWithout the router {router} on the path {name} is told nothing: {consequence}.\n"
+        )
+    });
+    let without = without.unwrap_or_default();
     let references = explain::references(protocol).into_iter();
     let references: String = references.map(|(key, title)| format!("\n{key}: {title}")).collect();
     output::print(&format!(
-        "{} ({})\n{}\n\n{}{references}",
+        "{} ({})\n{}\n\n{}{without}{references}",
         protocol.name,
         protocol.source,
         protocol.summary,

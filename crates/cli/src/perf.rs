@@ -442,6 +442,15 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
     config.psk = read_key(args.psk.as_deref())?;
     config.interval = args.interval;
     signals::check()?;
+    let plan = config.test.plan().map_err(Failure::Input)?;
+    if let Some(consequence) = plan.protocol.without_router().filter(|_| !quiet) {
+        output::note(&format!(
+            "warning: {} asks for the router `{}`: unless one on the path gives the feedback, \
+             {consequence}",
+            plan.protocol.name,
+            plan.protocol.router.name(),
+        ));
+    }
     let names = names(args);
     // Folders that cannot be had shall not cost a measurement first.
     let out = args.out.as_deref().map(OutputDir::create).transpose()?;

@@ -1,10 +1,11 @@
 //! `windward router`: queues of a gateway.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration as WallTime;
+use std::time::{Duration as WallTime, Instant};
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -108,6 +109,37 @@ impl Signals {
     }
 }
 
+/// Tells the service manager that all queues work, as long as they do.
+struct Watchdog {
+    every: WallTime,
+    last: Instant,
+    /// Of each queue, how often it had gone round at the last ping.
+    rounds: Vec<u64>,
+}
+
+impl Watchdog {
+    /// The watchdog of the service that this process is, if the service manager asks for one
+    /// (sd_watchdog_enabled(3)). It hears of us four times before its patience ends.
+    fn of_service(routers: &[Router]) -> Option<Self> {
+        let limit = sd_notify::watchdog_enabled()?;
+        let rounds = routers.iter().map(Router::rounds).collect();
+        Some(Watchdog { every: limit / 4, last: Instant::now(), rounds })
+    }
+
+    /// Pings when it is time and every queue has gone round since the last ping. A queue that hangs
+    /// is told of by silence.
+    fn look(&mut self, routers: &[Router]) {
+        if self.last.elapsed() < self.every {
+            return;
+        }
+        let rounds: Vec<u64> = routers.iter().map(Router::rounds).collect();
+        if rounds.iter().zip(&self.rounds).all(|(now, before)| now != before) {
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+            (self.last, self.rounds) = (Instant::now(), rounds);
+        }
+    }
+}
+
 pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     if args.systemd_unit {
         return output::print(UNIT);
@@ -117,12 +149,22 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     check_forwarding(&config, quiet)?;
     let mut routers = Vec::new();
     for settings in &config.queues {
-        let router = Router::start(settings).map_err(|e| Failure::Failed(e.to_string()))?;
+        let router = Router::start(settings).map_err(|error| match error.is_no_device() {
+            true => Failure::Input(error.to_string()),
+            false => Failure::Failed(error.to_string()),
+        })?;
         routers.push(router);
     }
     let metrics = args.metrics.as_ref().map(|address| {
-        Metrics::serve(address, &routers)
-            .map_err(|error| Failure::Failed(format!("cannot listen at {address}: {error}")))
+        Metrics::serve(address, &routers).map_err(|error| {
+            let what = format!("cannot listen at {address}: {error}");
+            match error.kind() {
+                ErrorKind::InvalidInput => {
+                    Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
+                }
+                _ => Failure::Failed(what),
+            }
+        })
     });
     let metrics = metrics.transpose()?;
     if !quiet {
@@ -136,6 +178,9 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     // Nobody may be there to hear of it.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    // Of each queue: has it been told what datagrams ask for in vain?
+    let mut told = vec![false; routers.len()];
+    let mut watchdog = Watchdog::of_service(&routers);
     while !signals.stop.load(Ordering::Relaxed) && !routers.iter().any(Router::has_ended) {
         if signals.reload.swap(false, Ordering::Relaxed) {
             match reload(args, &config, &routers) {
@@ -145,6 +190,20 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
                     output::note(&format!("warning: the settings stay as they were: {why}"));
                 }
             }
+        }
+        for (told, (router, settings)) in told.iter_mut().zip(routers.iter().zip(&config.queues)) {
+            if let Some(kind) = router.unserved().filter(|_| !*told) {
+                *told = true;
+                let (device, name) = (settings.device(), kind.name());
+                output::note(&format!(
+                    "warning: {device}: datagrams ask for the router `{name}`, which this queue is \
+                     not: unless another router on their path gives the feedback, the protocol may \
+                     answer no congestion; write --qdisc {name}"
+                ));
+            }
+        }
+        if let Some(watchdog) = &mut watchdog {
+            watchdog.look(&routers);
         }
         sleep(LOOK);
     }
@@ -236,6 +295,8 @@ struct Row {
     marked_packets: u64,
     feedback_packets: u64,
     overflow_packets: u64,
+    /// Datagrams that asked for a router that the queue is not.
+    unserved_packets: u64,
     reloads: u64,
     sojourn_p50: f64,
     sojourn_p99: f64,
@@ -264,6 +325,7 @@ impl From<&Stats> for Row {
             marked_packets: stats.marked,
             feedback_packets: stats.ours,
             overflow_packets: stats.overflow,
+            unserved_packets: stats.unserved.iter().sum(),
             reloads: stats.reloads,
             sojourn_p50: sojourn(50.0),
             sojourn_p99: sojourn(99.0),
@@ -313,6 +375,15 @@ fn summary(all: &[Stats]) -> String {
             text += &format!(
                 "{device}: the kernel dropped {} packets that were read too late\n",
                 stats.overflow
+            );
+        }
+        if let Some(kind) = stats.most_wanted() {
+            text += &format!(
+                "{device}: {} datagrams asked for another router than {}, most for {}: unless one \
+                 on their path gives the feedback, their protocol may answer no congestion\n",
+                stats.unserved.iter().sum::<u64>(),
+                stats.qdisc,
+                kind.name(),
             );
         }
         if stats.lateness.is_too_much() {

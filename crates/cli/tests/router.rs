@@ -16,9 +16,12 @@ mod linux {
     use std::io::{ErrorKind, Read, Write};
     use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
     use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::net::UnixDatagram;
     use std::panic::catch_unwind;
     use std::path::PathBuf;
     use std::process::{ExitStatus, Stdio, exit};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
     use std::time::Duration;
 
@@ -41,6 +44,9 @@ mod linux {
         ("a_killed_router_leaves_nothing", a_killed_router_leaves_nothing),
         ("signals_end_it_and_all_is_as_before", signals_end_it_and_all_is_as_before),
         ("both_directions_and_what_is_sent_here", both_directions_and_what_is_sent_here),
+        ("forged_xcp_headers_leave_a_flow_its_share", forged_xcp_headers_leave_a_flow_its_share),
+        ("datagrams_that_ask_for_another_router_are_told_of", another_router_is_told_of),
+        ("a_router_that_hangs_pings_no_watchdog", a_router_that_hangs_pings_no_watchdog),
         ("errors_say_what_to_do", errors_say_what_to_do),
         ("a_shell_makes_its_machine_no_router", a_shell_makes_its_machine_no_router),
     ];
@@ -153,11 +159,17 @@ mod linux {
         }
 
         fn start(&self, arguments: &[&str]) -> Running {
+            self.start_with(&[], arguments)
+        }
+
+        /// As [`Net::start`], with these environment variables.
+        fn start_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Running {
             let (out, errors) = (self.path("out"), self.path("errors"));
             let child = self.gateway.spawn(env!("CARGO_BIN_EXE_windward"), |command| {
                 command
                     .arg("router")
                     .args(arguments)
+                    .envs(variables.iter().copied())
                     .stdin(Stdio::null())
                     .stdout(File::create(&out).unwrap())
                     .stderr(File::create(&errors).unwrap())
@@ -704,6 +716,109 @@ mod linux {
         assert!(sent(1) >= 33 + 37 && rows[1]["interface"] == "g1", "{rows:?}");
     }
 
+    /// A datagram with this congestion header.
+    fn datagram(header: CongestionHeader) -> [u8; 500] {
+        let packet = Packet { kind: PacketKind::Data, header, ..Packet::default() };
+        let mut bytes = [7; 500];
+        wire::encode(&packet, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn forged_xcp_headers_leave_a_flow_its_share() {
+        let net = Net::new();
+        let router = net.router(&["g1", "--rate", "10Mbit", "--qdisc", "xcp", "--json"]);
+        let windward = env!("CARGO_BIN_EXE_windward");
+        let log = net.path("server");
+        let mut server = net
+            .server
+            .spawn(windward, |command| {
+                let errors = File::create(&log).unwrap();
+                command.args(["perf", "server"]).stdin(Stdio::null()).stderr(errors)
+            })
+            .unwrap();
+        eventually("the server listens", || {
+            fs::read_to_string(&log).unwrap().contains("listening")
+        });
+        let ends = Arc::new(AtomicBool::new(false));
+        let (sender, of_thread) = (net.socket(4, 9000), Arc::clone(&ends));
+        let header =
+            CongestionHeader::Xcp { rtt: 0.02, inter_packet: 1e8, delta: 0.0, congestion_flag: 0 };
+        // 100 a second.
+        let forger = thread::spawn(move || {
+            while !of_thread.load(Ordering::Relaxed) {
+                send(&sender, &datagram(header));
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let arguments =
+            ["perf", "client", "10.9.1.2", "--protocol", "xcp", "-t", "10s", "--json", "--quiet"];
+        let text = output(&net.client, windward, &arguments);
+        ends.store(true, Ordering::Relaxed);
+        forger.join().unwrap();
+        kill_process(Pid::from_raw(server.id() as i32).unwrap(), Signal::INT).unwrap();
+        server.wait().unwrap();
+        let outcome: Value = serde_json::from_str(&text.unwrap()).unwrap();
+        let goodput = outcome["flows"][0]["goodput_bps"].as_f64().unwrap();
+        // The forger counts as two flows at most, so that a third of 10 Mbit/s is left; believed whole, it
+        // left 0.4.
+        assert!(goodput > 3e6, "{goodput}");
+        assert!(number(&router.end(Signal::INT)[0], "feedback_packets") > 1000);
+    }
+
+    fn another_router_is_told_of() {
+        let net = Net::new();
+        let xcp =
+            CongestionHeader::Xcp { rtt: 0.1, inter_packet: 0.005, delta: 0.0, congestion_flag: 0 };
+        let estcp = CongestionHeader::EstcpBits { bits: 0 };
+        for (qdisc, header, unserved) in
+            [("fq-codel", xcp, 10), ("estcp", xcp, 10), ("xcp", xcp, 0), ("estcp", estcp, 0)]
+        {
+            let router = net.router(&["g1", "--rate", "8Mbit", "--qdisc", qdisc, "--json"]);
+            let (receiver, sender) = (net.receiver(4, 9000), net.socket(4, 9000));
+            for _ in 0..10 {
+                send(&sender, &datagram(header));
+            }
+            assert_eq!(received(&receiver).len(), 10);
+            if unserved > 0 {
+                let asked = "datagrams ask for the router `xcp`";
+                eventually("it is told", || router.errors().contains(asked));
+                assert_eq!(router.errors().matches(asked).count(), 1);
+            }
+            assert_eq!(router.errors().contains("datagrams ask"), unserved > 0, "{qdisc}");
+            assert_eq!(number(&router.end(Signal::INT)[0], "unserved_packets"), unserved);
+        }
+    }
+
+    /// What the service manager hears, next; nothing if that takes too long.
+    fn heard(manager: &UnixDatagram) -> Option<String> {
+        let mut buffer = [0; 200];
+        let length = manager.recv(&mut buffer).ok()?;
+        Some(String::from_utf8(buffer[..length].to_vec()).unwrap())
+    }
+
+    fn a_router_that_hangs_pings_no_watchdog() {
+        let net = Net::new();
+        let path = net.path("notify");
+        let manager = UnixDatagram::bind(&path).unwrap();
+        // Four pings are due in every second; what is not there after ten does not come.
+        manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let variables = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "1000000")];
+        let arguments = ["g0", "g1", "--rate", "5Mbit", "--json"];
+        let router = net.start_with(&variables, &arguments);
+        let is_ping = |word: Option<String>| word.is_some_and(|word| word.trim() == "WATCHDOG=1");
+        assert_eq!(heard(&manager).unwrap().trim(), "READY=1");
+        assert!((0..5).all(|_| is_ping(heard(&manager))));
+        router.signal(Signal::STOP);
+        // Those sent before it stopped are read first.
+        manager.set_read_timeout(Some(QUIET)).unwrap();
+        eventually("it is silent", || heard(&manager).is_none());
+        assert_eq!(heard(&manager), None);
+        router.signal(Signal::CONT);
+        manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        assert!((0..3).all(|_| is_ping(heard(&manager))));
+        router.end(Signal::TERM);
+    }
+
     fn errors_say_what_to_do() {
         let net = Net::new();
         let fails = |arguments: &[&str], status: i32, what: &str| {
@@ -713,7 +828,9 @@ mod linux {
             assert_eq!(code, Some(status), "{arguments:?}");
         };
         let rate = ["--rate", "5Mbit"];
-        fails(&[&["g7"][..], &rate].concat(), 1, "cannot find the device g7");
+        fails(&[&["g7"][..], &rate].concat(), 2, "cannot find the device g7");
+        let nonsense = [&["g1", "--metrics", "nonsense"][..], &rate].concat();
+        fails(&nonsense, 2, "write --metrics 127.0.0.1:9469");
         fails(&["g1"], 2, "no rate: write --rate 50Mbit");
         fails(&["g1", "--rate", "0"], 2, "--rate");
         fails(&[&["g1", "--qdisc", "fqcodel"][..], &rate].concat(), 2, "did you mean fq-codel?");

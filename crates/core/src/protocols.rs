@@ -522,6 +522,20 @@ impl Protocol {
         self
     }
 
+    /// The consequence where no router on the path gives the feedback that it asks for; `None` if it
+    /// asks for none, or for marks, without which it is a plain TCP.
+    pub fn without_router(&self) -> Option<&'static str> {
+        match (self.router, &self.discrimination) {
+            (RouterKind::Any | RouterKind::EcnThreshold, _) => None,
+            (RouterKind::Estcp, _) => Some("it is TCP with alpha = 1, beta = 1/2"),
+            (_, Discrimination::Never(_)) => Some("it answers no congestion at all"),
+            (_, Discrimination::Warning(_)) => {
+                Some("it takes every loss for corruption and answers no congestion at all")
+            }
+            _ => Some("losses alone tell it of congestion"),
+        }
+    }
+
     /// The parameters of all its parts with their values. One that two parts share is there once.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();

@@ -91,7 +91,7 @@ pub(crate) fn look(bytes: &[u8], salt: u64) -> Option<View> {
 }
 
 /// Which routers the protocol of a datagram asks for, as far as its congestion header tells.
-fn class_of(packet: &Packet) -> RouterKind {
+pub(crate) fn class_of(packet: &Packet) -> RouterKind {
     match packet.header {
         CongestionHeader::Xcp { .. }
         | CongestionHeader::XcpReverse { .. }
@@ -99,6 +99,15 @@ fn class_of(packet: &Packet) -> RouterKind {
         CongestionHeader::Estcp { .. } | CongestionHeader::EstcpBits { .. } => RouterKind::Estcp,
         _ if packet.flags.contains(Flags::XTCP) => RouterKind::Xtcp,
         _ => RouterKind::Any,
+    }
+}
+
+/// Is this a datagram of ours, and which router does it ask for, as far as its congestion header
+/// tells? What comes back with acknowledgments asks for none.
+pub(crate) fn asked_of(bytes: &[u8]) -> (bool, RouterKind) {
+    match look(bytes, 0).and_then(|view| view.ours) {
+        Some((packet, _)) if packet.kind == PacketKind::Data => (true, class_of(&packet)),
+        ours => (ours.is_some(), RouterKind::Any),
     }
 }
 

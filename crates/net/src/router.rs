@@ -18,21 +18,23 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use hdrhistogram::Histogram;
 
+use windward_core::network::RouterKind;
 use windward_core::units::{Duration, Rate, Time};
 use windward_netns::{Diverted, prefer_this_thread, wait};
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{LinkChange, Simulation};
 
 use self::claims::Claims;
+use self::settings::Served;
 use crate::clock::{Clock, Monotonic};
 use crate::emulate::{self, Lateness, Outside, Take};
-use crate::headers::{codepoint, is_ours};
+use crate::headers::{asked_of, codepoint};
 use crate::port::Port;
 
 pub use metrics::{Metrics, text};
@@ -73,6 +75,9 @@ pub struct Stats {
     pub marked: u64,
     /// Datagrams of ours among those sent, in which a router may write.
     pub ours: u64,
+    /// Datagrams of ours that asked for a router whose feedback the queue does not give, by the number
+    /// of its kind.
+    pub unserved: [u64; RouterKind::ALL.len()],
     /// Packets that wait, and those that wait for new settings.
     pub waiting: u64,
     /// Changes of settings.
@@ -102,6 +107,7 @@ impl Stats {
             dropped: Count::default(),
             marked: 0,
             ours: 0,
+            unserved: [0; RouterKind::ALL.len()],
             waiting: 0,
             reloads: 0,
             overflow: 0,
@@ -113,6 +119,18 @@ impl Stats {
     }
 }
 
+impl Stats {
+    /// The kind of router that most of the `unserved` datagrams asked for.
+    pub fn most_wanted(&self) -> Option<RouterKind> {
+        most_wanted(&self.unserved)
+    }
+}
+
+fn most_wanted(unserved: &[u64; RouterKind::ALL.len()]) -> Option<RouterKind> {
+    let all = RouterKind::ALL.into_iter().filter(|kind| unserved[*kind as usize] > 0);
+    all.max_by_key(|kind| unserved[*kind as usize])
+}
+
 /// What the thread of a queue shares with others.
 #[derive(Debug)]
 struct Shared {
@@ -121,6 +139,8 @@ struct Shared {
     changes: AtomicBool,
     next: Mutex<Option<Settings>>,
     stats: Mutex<Stats>,
+    /// How often the thread has gone round.
+    rounds: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -148,6 +168,7 @@ impl Router {
             changes: AtomicBool::new(false),
             next: Mutex::new(None),
             stats: Mutex::new(Stats::new(settings)),
+            rounds: AtomicU64::new(0),
         });
         let (settings, of_thread) = (settings.clone(), Arc::clone(&shared));
         let work = move || {
@@ -172,6 +193,17 @@ impl Router {
     /// What it has done until a quarter of a second ago.
     pub fn stats(&self) -> Stats {
         lock(&self.shared.stats).clone()
+    }
+
+    /// The kind of router that datagrams asked for and the queue is not, if some did; of several the
+    /// most wanted.
+    pub fn unserved(&self) -> Option<RouterKind> {
+        most_wanted(&lock(&self.shared.stats).unserved)
+    }
+
+    /// How often its thread has gone round: more than once a second, as long as it does not hang.
+    pub fn rounds(&self) -> u64 {
+        self.shared.rounds.load(Ordering::Acquire)
     }
 
     /// Has it ended by itself, by an error?
@@ -240,6 +272,7 @@ impl<'a> Worker<'a> {
             held: VecDeque::new(),
             outstanding: Outstanding::default(),
             claims: Claims::new(RandomState::new().build_hasher().finish()),
+            served: Served::default(),
             inside: 0,
             is_draining: false,
             stats,
@@ -259,9 +292,9 @@ impl<'a> Worker<'a> {
     /// Carries packets until it is told to stop.
     fn carry(&mut self) -> io::Result<()> {
         loop {
-            let (mut simulation, port, until) =
+            let (mut simulation, port, until, served) =
                 self.settings.simulation().map_err(io::Error::other)?;
-            self.gate.begin(&port);
+            self.gate.begin(&port, served);
             if !self.carry_over(&mut simulation, port, until)? {
                 return Ok(());
             }
@@ -284,6 +317,7 @@ impl<'a> Worker<'a> {
                 return Ok(false);
             }
             self.publish(simulation.link(0).queue_packets);
+            self.shared.rounds.fetch_add(1, Ordering::Release);
             if self.shared.changes.swap(false, Ordering::AcqRel)
                 && let Some(next) = lock(&self.shared.next).take()
             {
@@ -329,6 +363,7 @@ struct Gate<'a> {
     held: VecDeque<Vec<u8>>,
     outstanding: Outstanding,
     claims: Claims,
+    served: Served,
     /// Packets that are in the engine.
     inside: u64,
     /// Is what comes to wait for the next link?
@@ -372,7 +407,8 @@ impl Note {
 
 impl Gate<'_> {
     /// A new link with this port begins now.
-    fn begin(&mut self, port: &Port) {
+    fn begin(&mut self, port: &Port, served: Served) {
+        self.served = served;
         let before = nanoseconds(self.clock.now());
         self.clock = Monotonic::start();
         self.claims = Claims::new(RandomState::new().build_hasher().finish());
@@ -442,11 +478,13 @@ impl Outside for Gate<'_> {
         let now = self.clock.now();
         let at = nanoseconds(now);
         let must_wait = self.is_draining || !self.held.is_empty();
-        let Gate { diverted, scratch, held, outstanding, stats, inside, claims, .. } = self;
+        let Gate { diverted, scratch, held, outstanding, stats, inside, claims, served, .. } = self;
         diverted.read(BATCH, |id, packet| {
             stats.arrived.add(packet.len());
             outstanding.add(id, packet.len());
-            let (ecn, is_ours) = (codepoint(packet), is_ours(packet));
+            let ecn = codepoint(packet);
+            let (is_ours, asked) = asked_of(packet);
+            stats.unserved[asked as usize] += u64::from(!served[asked as usize]);
             scratch.clear();
             scratch.extend_from_slice(packet);
             if is_ours {

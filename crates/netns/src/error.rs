@@ -2,6 +2,8 @@
 
 use std::{error, fmt, io};
 
+use rustix::io::Errno;
+
 /// Why the kernel refused something: what was tried, its answer, and what to do.
 ///
 /// Its text is one line that a person can act on. [`Error::kind`] tells programs the same as the
@@ -35,6 +37,11 @@ impl Error {
     /// The kind of the kernel's answer; [`io::ErrorKind::PermissionDenied`] without the rights.
     pub fn kind(&self) -> io::ErrorKind {
         self.answer.kind()
+    }
+
+    /// Is it that there is no device of that name?
+    pub fn is_no_device(&self) -> bool {
+        self.os_code() == Some(Errno::NODEV.raw_os_error())
     }
 
     pub(crate) fn os_code(&self) -> Option<i32> {

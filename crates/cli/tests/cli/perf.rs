@@ -80,6 +80,23 @@ fn a_transfer_is_measured_both_ways() {
 }
 
 #[test]
+fn a_protocol_that_may_miss_its_router_is_warned_of() {
+    let server = Server::start(&[]);
+    let consequence = "it answers no congestion at all";
+    for (protocol, is_warned) in [("lr-xcp", true), ("lr-lmxtcp", true), ("cubic", false)] {
+        let output = windward(server.client(&["--protocol", protocol, "-n", "20p"]));
+        let errors = stderr(&output);
+        assert!(output.status.success(), "{errors}");
+        assert_eq!(errors.contains(consequence), is_warned, "{errors}");
+        let explained = success(&["explain", protocol]);
+        assert_eq!(explained.contains(consequence), is_warned, "{explained}");
+    }
+    // Without its controller it is TCP, which does answer.
+    assert!(success(&["explain", "estcp"]).contains("it is TCP with alpha = 1, beta = 1/2"));
+    assert!(success(&["explain", "xcp-dumb"]).contains("losses alone tell it of congestion"));
+}
+
+#[test]
 fn everything_measured_can_be_written() {
     let server = Server::start(&[]);
     let sandbox = Sandbox::new("");

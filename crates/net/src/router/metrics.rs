@@ -1,10 +1,17 @@
 //! What queues do, for Prometheus: the OpenMetrics text format, over HTTP.
+//!
+//! Nothing that a client does may disturb the queues or their end. So there are never more than
+//! [`MOST_CLIENTS`] connections, each carries one request, and each ends after [`PATIENCE`], whether
+//! or not the client has written its request and read the answer. Nobody waits for one of them.
 
 use std::fmt;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration as WallTime, Instant};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
@@ -12,9 +19,19 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use tiny_http::{Header, Response, Server};
+use windward_core::units::Duration;
+use windward_netns::wait;
 
 use super::{Router, Shared, Stats, lock};
+
+/// Connections at one time. Another is closed at once.
+const MOST_CLIENTS: usize = 16;
+/// How long a connection lasts at most.
+const PATIENCE: WallTime = WallTime::from_secs(5);
+/// Bytes of a request, of which the first line counts.
+const LONGEST_REQUEST: usize = 8192;
+/// How often the listener looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Upper bounds of the classes of the histogram of waiting times, seconds.
 const BOUNDS: [f64; 16] = [
@@ -25,7 +42,7 @@ const BOUNDS: [f64; 16] = [
 /// A number of one queue, by its name and what it is.
 type Number = (&'static str, &'static str, fn(&Stats) -> u64);
 
-const COUNTERS: [Number; 11] = [
+const COUNTERS: [Number; 12] = [
     ("arrived_packets", "Packets handed over to the queue", |s| s.arrived.packets),
     ("arrived_bytes", "Bytes of packets handed over to the queue", |s| s.arrived.bytes),
     ("sent_packets", "Packets sent on", |s| s.sent.packets),
@@ -37,9 +54,12 @@ const COUNTERS: [Number; 11] = [
     ("overflow_packets", "Packets dropped by the kernel since they were read too late", |s| {
         s.overflow
     }),
+    ("unserved_packets", "Datagrams sent on that asked for another router", |s| {
+        s.unserved.iter().sum()
+    }),
     ("reloads", "Changes of settings", |s| s.reloads),
     ("late_packets", "Packets sent on more than a millisecond late", |s| {
-        let late = s.lateness.share_above(windward_core::units::Duration::from_millis(1));
+        let late = s.lateness.share_above(Duration::from_millis(1));
         (late * s.lateness.packets() as f64).round() as u64
     }),
 ];
@@ -133,7 +153,7 @@ fn write(registry: &Registry) -> String {
 
 /// Answers `GET /metrics` until it is dropped.
 pub struct Metrics {
-    server: Arc<Server>,
+    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
 }
@@ -144,27 +164,23 @@ impl Metrics {
     /// # Errors
     /// If the address is none, is not of this machine, or its port is taken.
     pub fn serve(address: impl ToSocketAddrs, routers: &[Router]) -> io::Result<Self> {
-        let server =
-            Server::http(address).map_err(|error| match error.downcast::<io::Error>() {
-                Ok(error) => *error,
-                Err(other) => io::Error::other(other.to_string()),
-            })?;
-        let address = server.server_addr().to_ip().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let server = Arc::new(server);
         let queues = routers.iter().map(|router| Arc::clone(&router.shared)).collect();
-        let (registry, of_thread) = (registry(queues), Arc::clone(&server));
-        let answer = move || {
-            for request in of_thread.incoming_requests() {
-                // Whoever asked may have gone.
-                let _ = match request.url() {
-                    "/metrics" => request.respond(page(&write(&registry))),
-                    _ => request
-                        .respond(Response::from_string("see /metrics\n").with_status_code(404)),
-                };
-            }
-        };
+        Metrics::listen(address, registry(queues), PATIENCE)
+    }
+
+    fn listen(
+        address: impl ToSocketAddrs,
+        registry: Registry,
+        patience: WallTime,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&stop);
+        let answer = move || accept(&listener, &Arc::new(registry), patience, &of_thread);
         let thread = thread::Builder::new().name("metrics".into()).spawn(answer)?;
-        Ok(Metrics { server, thread: Some(thread), address })
+        Ok(Metrics { stop, thread: Some(thread), address })
     }
 
     /// Where it listens.
@@ -173,18 +189,88 @@ impl Metrics {
     }
 }
 
-fn page(text: &str) -> Response<io::Cursor<Vec<u8>>> {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let response = Response::from_string(text);
-    match Header::from_bytes("Content-Type", kind) {
-        Ok(header) => response.with_header(header),
-        Err(()) => response,
+/// Gives each client a thread, as long as there are few.
+fn accept(listener: &TcpListener, registry: &Arc<Registry>, patience: WallTime, stop: &AtomicBool) {
+    // Each thread holds one more.
+    let clients = Arc::new(());
+    while !stop.load(Ordering::Acquire) {
+        let Ok((stream, _)) = listener.accept() else {
+            // Nobody is there, or one has gone already, or there are no more files: then waiting would
+            // not wait.
+            if wait(listener.as_fd(), LOOK).is_err() {
+                thread::sleep(WallTime::from_millis(100));
+            }
+            continue;
+        };
+        if Arc::strong_count(&clients) > MOST_CLIENTS {
+            continue;
+        }
+        let (client, registry) = (Arc::clone(&clients), Arc::clone(registry));
+        let answer = move || {
+            // The client may have gone.
+            let _ = exchange(stream, &registry, Instant::now() + patience);
+            drop(client);
+        };
+        // Where there is no thread left, the connection is closed.
+        let _ = thread::Builder::new().name("metrics client".into()).spawn(answer);
     }
+}
+
+/// What is left until then; an error if nothing is.
+fn left(until: Instant) -> io::Result<Option<WallTime>> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+}
+
+/// Reads one request and answers it, all of it by then.
+fn exchange(mut stream: TcpStream, registry: &Registry, until: Instant) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    let mut request = Vec::new();
+    let mut buffer = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        stream.set_read_timeout(left(until)?)?;
+        let length = stream.read(&mut buffer)?;
+        if length == 0 || request.len() + length > LONGEST_REQUEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        request.extend_from_slice(&buffer[..length]);
+    }
+    let answer = answer(&String::from_utf8_lossy(&request), registry);
+    let mut rest = answer.as_bytes();
+    while !rest.is_empty() {
+        stream.set_write_timeout(left(until)?)?;
+        let length = stream.write(rest)?;
+        rest = &rest[length..];
+    }
+    Ok(())
+}
+
+/// The answer to a request (RFC 9112), after which the connection is closed.
+fn answer(request: &str, registry: &Registry) -> String {
+    let mut words = request.split([' ', '\r']);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = path.split('?').next().unwrap_or_default();
+    let plain = "text/plain; charset=utf-8";
+    let (status, kind, body) = match (method, path) {
+        ("GET" | "HEAD", "/metrics") => (
+            "200 OK",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            write(registry),
+        ),
+        ("GET" | "HEAD", _) => ("404 Not Found", plain, "see /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", plain, "GET /metrics\n".to_owned()),
+    };
+    let length = body.len();
+    let body = if method == "HEAD" { "" } else { &body };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}"
+    )
 }
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        self.server.unblock();
+        self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -194,5 +280,90 @@ impl Drop for Metrics {
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Metrics({})", self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Beyond this something hangs.
+    const LIMIT: WallTime = WallTime::from_secs(60);
+
+    fn listen(patience: WallTime) -> Metrics {
+        Metrics::listen("127.0.0.1:0", registry(Vec::new()), patience).unwrap()
+    }
+
+    fn connect(metrics: &Metrics) -> TcpStream {
+        let stream = TcpStream::connect(metrics.address()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream
+    }
+
+    /// What comes back, as long as something does.
+    fn ask(metrics: &Metrics, request: &str) -> String {
+        let mut stream = connect(metrics);
+        let mut text = Vec::new();
+        // Who is closed at once may be reset.
+        let _ = stream.write_all(request.as_bytes());
+        let _ = stream.read_to_end(&mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn requests_are_answered_one_a_connection() {
+        let metrics = listen(LIMIT);
+        let answer = ask(&metrics, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body.ends_with("# EOF\n"), "{answer}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        let head = ask(&metrics, "HEAD /metrics?x=1 HTTP/1.1\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(ask(&metrics, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        assert!(ask(&metrics, "POST /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 405 "));
+        assert_eq!(ask(&metrics, &"a".repeat(3 * LONGEST_REQUEST)), "");
+    }
+
+    #[test]
+    fn clients_that_are_silent_do_not_keep_it_from_others_for_long() {
+        let metrics = listen(WallTime::from_millis(300));
+        let silent: Vec<TcpStream> = (0..3 * MOST_CLIENTS).map(|_| connect(&metrics)).collect();
+        // All are closed in the end, those that were too many at once.
+        for mut stream in silent {
+            assert!(!matches!(stream.read(&mut [0; 10]), Ok(1..)));
+        }
+        // Their threads may need a moment more.
+        let request = "GET /metrics HTTP/1.0\r\n\r\n";
+        assert!((0..1000).any(|_| {
+            thread::sleep(WallTime::from_millis(10));
+            ask(&metrics, request).ends_with("# EOF\n")
+        }));
+    }
+
+    #[test]
+    fn there_are_never_more_than_some_clients() {
+        let metrics = listen(10 * LIMIT);
+        let _silent: Vec<TcpStream> = (0..MOST_CLIENTS).map(|_| connect(&metrics)).collect();
+        // Connections are accepted in order, so that this one is too many.
+        assert_eq!(ask(&metrics, "GET /metrics HTTP/1.0\r\n\r\n"), "");
+    }
+
+    #[test]
+    fn clients_that_do_not_write_or_read_do_not_keep_it_from_its_end() {
+        let metrics = listen(10 * LIMIT);
+        let mut clients: Vec<TcpStream> = (0..MOST_CLIENTS).map(|_| connect(&metrics)).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            if number % 2 == 0 {
+                client.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
+            }
+        }
+        let (ended, end) = channel();
+        thread::spawn(move || {
+            drop(metrics);
+            ended.send(()).unwrap();
+        });
+        end.recv_timeout(LIMIT).expect("it ends with clients there");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use windward_core::network::{AqmSpec, NotifierSpec, RouterSpec};
+use windward_core::network::{AqmSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec};
 use windward_core::units::{Probability, Rate, Time};
 use windward_sim::Simulation;
 use windward_sim::scenario::LinkKind;
@@ -294,8 +294,9 @@ impl Settings {
         *self == Settings { rate: self.rate, own: self.own, ..other.clone() }
     }
 
-    /// The engine with this link, the port at its ends, and when it ends.
-    pub(super) fn simulation(&self) -> Result<(Simulation, Port, Time), SettingsError> {
+    /// The engine with this link, the port at its ends, when it ends, and the kinds of routers whose
+    /// feedback the link gives.
+    pub(super) fn simulation(&self) -> Result<(Simulation, Port, Time, Served), SettingsError> {
         let table = |pairs: &[(&str, Value)]| -> Table {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
         };
@@ -336,10 +337,28 @@ impl Settings {
             let notifier = NotifierSpec::Told { rate };
             link.kind = Arc::new(LinkKind { notifier, ..(*link.kind).clone() });
         }
+        let served = served(scenario.links.first().map(|link| &link.kind.queue));
         let simulation = Simulation::changeable(&scenario);
         let port = ports.take().into_iter().next().ok_or_else(|| wrong("the link has no port"))?;
-        Ok((simulation, port, Time::ZERO + scenario.duration))
+        Ok((simulation, port, Time::ZERO + scenario.duration, served))
     }
+}
+
+/// Of each kind of router, by its number: is its feedback given to those that ask for it?
+pub(super) type Served = [bool; RouterKind::ALL.len()];
+
+fn served(queue: Option<&QueueSpec>) -> Served {
+    let mut served = [false; RouterKind::ALL.len()];
+    for kind in RouterKind::ALL {
+        served[kind as usize] = queue.is_some_and(|queue| {
+            let class = queue.classes.iter().find(|class| class.kind == kind);
+            // What no class is made for joins the first.
+            let class = class.or(queue.classes.first());
+            let router = class.map_or(&queue.router, |class| &class.queue.router);
+            kind == RouterKind::Any || *router != RouterSpec::default() && router.serves(kind)
+        });
+    }
+    served
 }
 
 /// What may wait where nothing is said: 100 ms at the rate, a bandwidth-delay product of most of the

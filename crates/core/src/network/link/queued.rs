@@ -503,9 +503,11 @@ impl<T> QueuedLink<T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::network::{RouterSpec, XcpSpec};
-    use crate::packet::CongestionHeader;
+    use crate::packet::{CongestionHeader, Flags};
 
     fn queue(limit: u32, router: RouterSpec) -> QueueSpec {
         QueueSpec { limit: QueueLimit::Packets(limit), router, ..QueueSpec::default() }
@@ -681,6 +683,78 @@ mod tests {
         assert_eq!(link.latest_advance(), Time::NEVER);
         note(link.offer(ms(10), label(RouterKind::Xcp), &mut packets[4], 4));
         assert_eq!(starts, [(0, ms(0)), (1, ms(1)), (2, ms(2)), (3, ms(3)), (4, ms(10))]);
+    }
+
+    /// What a sender of forged headers may write.
+    fn forged() -> impl Strategy<Value = CongestionHeader> {
+        let any = proptest::num::f64::ANY;
+        prop_oneof![
+            Just(CongestionHeader::None),
+            (any, any, any).prop_map(|(rtt, inter_packet, delta)| CongestionHeader::Xcp {
+                rtt,
+                inter_packet,
+                delta,
+                congestion_flag: 0
+            }),
+            (0..=u64::MAX, any, any, proptest::num::f32::ANY).prop_map(
+                |(phase, g, age, filled)| CongestionHeader::Estcp { phase, g, age, filled }
+            ),
+            (0..=u8::MAX).prop_map(|bits| CongestionHeader::EstcpBits { bits }),
+            any.prop_map(|probability| CongestionHeader::Survival { probability }),
+        ]
+    }
+
+    /// What a router makes of honest packets beside as many forged ones: each as it was in the end, and
+    /// whether it was dropped. Twice what the wire carries comes, so that the queue overflows.
+    fn beside(
+        kind: RouterKind,
+        forged: &[CongestionHeader],
+    ) -> Vec<(Flags, CongestionHeader, bool)> {
+        let rate = Rate::from_bps(8_000_000).unwrap().into();
+        let spec = queue(10, kind.spec());
+        let mut link =
+            QueuedLink::new(&rate, Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
+        let flags = Flags::ECN_CAPABLE.with(Flags::XTCP);
+        let honest = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
+        let headers = forged.iter().flat_map(|header| [honest, *header]);
+        let mut packets: Vec<Packet> =
+            headers.map(|header| Packet { header, flags, ..packet(1000) }).collect();
+        let mut dropped = vec![false; packets.len()];
+        for number in 0..packets.len() {
+            // A packet takes 1 ms.
+            let now = Time::ZERO + Duration::from_micros(500 * number as u64);
+            while let Some(fate) = link.advance(now, &mut packets[..]) {
+                if let Fate::Dropped { handle, .. } = fate {
+                    dropped[handle] = true;
+                }
+            }
+            let fate = link.offer(now, label(kind), &mut packets[number], number);
+            dropped[number] |= matches!(fate, Some(Fate::Dropped { .. }));
+        }
+        let all = packets.into_iter().zip(dropped).step_by(2);
+        all.map(|(packet, dropped)| (packet.flags, packet.header, dropped)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_header_says_changes_no_other_packet(
+            forgery in proptest::collection::vec(forged(), 100),
+        ) {
+            let kinds = [
+                RouterKind::Xtcp,
+                RouterKind::EcnThreshold,
+                RouterKind::Estcp,
+                RouterKind::CongestionWarning,
+            ];
+            for kind in kinds {
+                let plain = beside(kind, &[CongestionHeader::None; 100]);
+                // Something happens to them.
+                prop_assert!(plain.iter().any(|(_, _, dropped)| *dropped));
+                let first = (plain[0].0, plain[0].1);
+                prop_assert!(plain.iter().any(|one| (one.0, one.1) != first), "{:?}", kind);
+                prop_assert_eq!(beside(kind, &forgery), plain, "{:?}", kind);
+            }
+        }
     }
 
     #[test]

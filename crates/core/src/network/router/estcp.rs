@@ -51,6 +51,10 @@ const P_RANGE: (f64, f64) = (0.01, 0.99);
 /// g never falls below this, seconds: a thousand million packets a second.
 const LEAST_G: f64 = 1e-9;
 
+/// The latest phases that are remembered at least: those of a week, of 5 s each. Of twice as many the
+/// older half is forgotten, since a queue of a packet or two can end a phase with each packet.
+const REMEMBERED: usize = 1 << 17;
+
 /// f, the one-to-one mapping between g and the marking probability. The paper gives none; this one
 /// is logarithmic, so that p is equally exact, in relative terms, for every g from 0.1 ms to 10 s:
 /// p = 0.01 + 0.98 ln(g / 0.1 ms) / ln(10 s / 0.1 ms).
@@ -262,7 +266,7 @@ impl TrafficController {
         self.g
     }
 
-    /// The phases that have ended, in order.
+    /// The phases that have ended, in order: the latest 131,072 at least.
     pub fn phases(&self) -> &[Phase] {
         &self.ended
     }
@@ -314,6 +318,9 @@ impl TrafficController {
         if let Some(start) = self.shifted {
             let full = self.full().max(1) as f64;
             let queue = (self.shortest as f64 / full, self.longest as f64 / full);
+            if self.ended.len() == 2 * REMEMBERED {
+                self.ended.drain(..REMEMBERED);
+            }
             self.ended.push(Phase { start, end: now, g: self.g, queue });
             let (length, target) = (now.since(start).as_secs_f64(), self.spec.target.as_secs_f64());
             self.g = match self.gamma {
@@ -340,7 +347,8 @@ impl TrafficController {
                     *age = own;
                     *filled = longest;
                 }
-                *phase += self.phase;
+                // What a header from outside brings may be anything.
+                *phase = phase.saturating_add(self.phase);
             }
             CongestionHeader::EstcpBits { bits } if self.congested => {
                 let p = Probability::new(marking_probability(self.g)).unwrap_or(Probability::ONE);
@@ -560,5 +568,20 @@ mod tests {
         controller.overflow(ms(1), 100, 0);
         let even = bits(&mut controller, 100);
         assert_eq!(even[0] + even[1], 100);
+    }
+
+    #[test]
+    fn a_queue_that_swings_forever_takes_no_more_memory() {
+        let mut controller = controller(Gamma::OneFlow);
+        let phases = 5 * REMEMBERED as u64;
+        for at in 0..=phases {
+            controller.overflow(ms(at), 100, 0);
+            field(&mut controller, ms(at), 0);
+        }
+        // Full at 2, 3, 4 and 5 times REMEMBERED, of which the first three forgot a half.
+        let left = controller.phases();
+        assert_eq!(left.len(), 2 * REMEMBERED);
+        assert_eq!(left.last().map(|phase| phase.end), Some(ms(phases)));
+        assert!(left.windows(2).all(|two| two[0].end == two[1].start));
     }
 }

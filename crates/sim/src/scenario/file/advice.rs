@@ -205,20 +205,17 @@ fn controller(link: &LinkSpec) -> Option<&EstcpSpec> {
 
 /// Protocols that live without their router are not what their name says.
 fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
-    let kind = flow.kind.traffic.router();
-    let consequence = match kind {
-        RouterKind::Estcp => "without a traffic controller they are TCP with alpha = 1, beta = 1/2",
-        RouterKind::CongestionWarning => {
-            "without a warning they take every loss for corruption and never reduce their window"
-        }
-        _ => return None,
+    let Traffic::Transport { protocol, .. } = &flow.kind.traffic else { return None };
+    let (kind, consequence) = (protocol.router, protocol.without_router()?);
+    let serves = |link: &&LinkSpec| {
+        let router = router_of(&link.kind.queue, kind);
+        *router != RouterSpec::default() && router.serves(kind)
     };
-    let none = |link: &&LinkSpec| *router_of(&link.kind.queue, kind) == RouterSpec::default();
-    forward.iter().all(none).then(|| {
-        let kind = kind.name();
+    (!forward.iter().any(serves)).then(|| {
+        let (kind, name) = (kind.name(), protocol.name);
         format!(
-            "no queue on the way of flows `{group}` has the router `{kind}`: {consequence}; give \
-             the bottleneck `router = \"{kind}\"`"
+            "no queue on the way of flows `{group}` has the router `{kind}`: unless one gives \
+             {name} the feedback, {consequence}; give the bottleneck `router = \"{kind}\"`"
         )
     })
 }

@@ -982,7 +982,16 @@ fn protocols_that_need_one_router_say_what_they_are_without() {
     let estcp = without("estcp");
     assert!(estcp[0].contains("has the router `estcp`") && estcp[0].contains("TCP"), "{estcp:?}");
     let jersey = without("new-jersey");
-    assert!(jersey[0].contains("take every loss for corruption"), "{jersey:?}");
+    assert!(jersey[0].contains("takes every loss for corruption"), "{jersey:?}");
+    assert!(jersey[0].contains("answers no congestion at all"), "{jersey:?}");
+    // Those that need one at every queue are refused.
+    for protocol in ["lr-xcp", "lr-xtcp"] {
+        let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
+        file.set("flows.*.protocol", protocol).unwrap();
+        file.set("dumbbell.bottleneck.router", "none").unwrap();
+        let message = file.build().unwrap_err().to_string();
+        assert!(message.contains("gives no feedback that flows"), "{message}");
+    }
 }
 
 #[test]
