@@ -10,14 +10,13 @@ use std::thread;
 
 use serde::Serialize;
 use windward_core::units::{Duration, Probability, Time};
-use windward_lab::comparison::{Beside, Comparison, Measured, Row, Run};
+use windward_lab::comparison::{Beside, Comparison, Keeper, Measured, Row, Run};
 use windward_lab::statistics::SINGLE;
 use windward_net::programs::{BUILTIN, Entry, Programs};
 use windward_net::testbed;
 use windward_net::trial::{self, Allowed, Emulated, Figures, Program, Window};
 use windward_netns::sweep;
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
-use windward_sim::output::OutputDir;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
 
@@ -123,6 +122,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Goes on with an interrupted comparison: runs that the folder of --out holds are not run again
+    #[arg(long, requires = "out")]
+    resume: bool,
+
     /// Keep a record of each emulation in this folder, and check that it replays: NAME.rec, for
     /// `windward replay`
     #[arg(long, value_name = "DIR")]
@@ -192,7 +195,6 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
         return Err(Failure::Failed("none of these programs can run here".to_owned()));
     }
     let course = Course::new(args)?;
-    let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
     if let Some(dir) = &args.records {
         fs::create_dir_all(dir)
             .map_err(|error| Failure::Input(format!("--records {}: {error}", dir.display())))?;
@@ -216,9 +218,22 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     for job in jobs.iter().take(losses.len() * entries.len()) {
         course.check(args, job, rival.as_ref())?;
     }
+    let mut runs: Vec<Option<Run>> = jobs.iter().map(|_| None).collect();
+    let mut keeper = None;
+    if let Some(dir) = &args.out {
+        let key = course.key(args, &entries, rival.as_ref())?;
+        let (opened, known) = Keeper::open(dir, &key, args.resume)?;
+        keeper = Some(opened);
+        for (number, run) in known {
+            if let Some(place) = runs.get_mut(number as usize) {
+                *place = Some(run);
+            }
+        }
+    }
     let work = Work { args, course: &course, rival: rival.as_ref() };
-    let runs = run_all(&work, &jobs, loss_of_link, quiet)?;
+    let outcome = run_all(&work, &jobs, &mut runs, keeper.as_mut(), loss_of_link, quiet);
     drop(allowed);
+    let runs: Vec<Run> = runs.into_iter().flatten().collect();
     skipped.dedup();
     if let Some(dir) = args.records.as_ref().filter(|_| !quiet) {
         let dir = dir.display();
@@ -241,18 +256,31 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
             .map_err(|error| {
                 Failure::Failed(format!("cannot write the result as JSON: {error}"))
             })?;
-    if let Some(mut out) = out {
+    let print = || match args.json {
+        true => output::print(&record),
+        false => output::print(&text(&comparison)),
+    };
+    if let Err(failure) = outcome {
+        drop(keeper);
+        if !comparison.runs.is_empty() {
+            print()?;
+        }
+        if let Some(dir) = &args.out {
+            effort::tell_of_resume(quiet, dir);
+        }
+        return Err(failure);
+    }
+    if let Some(keeper) = keeper {
         let about = effort::about();
-        out.write("index.html", |file| file.write_all(comparison.page(&about).as_bytes()))?;
-        out.write("programs.csv", |file| comparison.write_rows(file))?;
-        out.write("runs.csv", |file| comparison.write_runs(file))?;
-        out.write("compare.json", |file| file.write_all(record.as_bytes()))?;
-        out.commit()?;
+        keeper.finish(|out| {
+            out.write("index.html", |file| file.write_all(comparison.page(&about).as_bytes()))?;
+            out.write("programs.csv", |file| comparison.write_rows(file))?;
+            out.write("runs.csv", |file| comparison.write_runs(file))?;
+            out.write("compare.json", |file| file.write_all(record.as_bytes()))?;
+            Ok(())
+        })?;
     }
-    if args.json {
-        return output::print(&record);
-    }
-    output::print(&text(&comparison))
+    print()
 }
 
 /// What `--json` prints.
@@ -411,6 +439,22 @@ impl Course {
         Ok(scenario.links[link].kind.rate.mean().bytes_per_s() * 8.0)
     }
 
+    /// Everything that decides what the runs measure: a folder goes on with the same only.
+    fn key(
+        &self,
+        args: &Args,
+        entries: &[Entry],
+        rival: Option<&Entry>,
+    ) -> Result<String, Failure> {
+        let Source { text, changes, .. } = &self.source;
+        let traces = self.source.load()?.traces;
+        let Args { loss, link_name, routers, endpoint, time, warmup, runs, seed, .. } = args;
+        let Args { simulate, records, .. } = args;
+        let link = (text, changes, traces, loss, link_name, routers);
+        let each = (time, warmup, runs, seed, simulate, records);
+        Ok(format!("{:?}", (link, each, endpoint, entries, rival)))
+    }
+
     fn words(&self, args: &Args) -> String {
         let words =
             |text: &Option<String>, what: &str| text.as_ref().map(|text| format!("{what} {text}"));
@@ -492,53 +536,67 @@ struct Work<'a> {
     rival: Option<&'a Entry>,
 }
 
-/// Runs all, as many at once as asked for; results stand in the order of the jobs.
+/// Does the jobs without a run, as many at once as asked for, and keeps each run when it ends. After a
+/// failure those under way are waited for, and no more begin.
 fn run_all(
     work: &Work<'_>,
     jobs: &[Job<'_>],
+    runs: &mut [Option<Run>],
+    mut keeper: Option<&mut Keeper>,
     loss_of_link: f64,
     quiet: bool,
-) -> Result<Vec<Run>, Failure> {
+) -> Result<(), Failure> {
     let progress = Progress::new(quiet);
-    let next = Mutex::new(0..jobs.len());
+    let missing: Vec<usize> = (0..jobs.len()).filter(|job| runs[*job].is_none()).collect();
+    let known = jobs.len() - missing.len();
+    let at_once = usize::from(work.args.jobs).min(missing.len());
+    let next = Mutex::new(missing.into_iter());
     let (tell, told) = channel::<(usize, Result<Option<Run>, Failure>)>();
-    let mut runs: Vec<Option<Run>> = jobs.iter().map(|_| None).collect();
-    let at_once = usize::from(work.args.jobs).min(jobs.len());
-    let outcome = thread::scope(|scope| {
+    let mut failure = None;
+    let mut done = known;
+    thread::scope(|scope| {
         for _ in 0..at_once {
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || worker(work, jobs, loss_of_link, next, &tell));
         }
         drop(tell);
-        let mut done = 0;
         loop {
-            match told.recv_timeout(std::time::Duration::from_millis(200)) {
-                Ok((job, Ok(run))) => {
-                    done += usize::from(run.is_some());
-                    runs[job] = run;
+            let failed = match told.recv_timeout(std::time::Duration::from_millis(200)) {
+                Ok((job, Ok(Some(run)))) => {
+                    let kept = keeper.as_mut().map(|keeper| keeper.keep(number(job), &run));
+                    done += 1;
+                    runs[job] = Some(run);
+                    kept.transpose().err().map(Failure::from)
                 }
-                Ok((_, Err(failure))) => {
-                    // Those that run are waited for, and no more begin.
-                    next.lock().expect("nobody panics with it").nth(jobs.len());
-                    return Err(failure);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok((_, Ok(None))) | Err(RecvTimeoutError::Timeout) => None,
+                Ok((_, Err(failure))) => Some(failure),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Some(failed) = failed {
+                next.lock().expect("nobody panics with it").nth(jobs.len());
+                failure.get_or_insert(failed);
             }
             let message = format!("{done} of {} runs", jobs.len());
             progress.set(done as f64 / jobs.len() as f64, &message);
         }
     });
-    outcome?;
-    signals::check()?;
-    Ok(runs.into_iter().flatten().collect())
+    match failure {
+        Some(failure) => Err(failure),
+        None if done < jobs.len() => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}
+
+/// The number by which a run of that job is kept.
+fn number(job: usize) -> u32 {
+    u32::try_from(job).unwrap_or(u32::MAX)
 }
 
 fn worker(
     work: &Work<'_>,
     jobs: &[Job<'_>],
     loss_of_link: f64,
-    next: &Mutex<std::ops::Range<usize>>,
+    next: &Mutex<std::vec::IntoIter<usize>>,
     tell: &Sender<(usize, Result<Option<Run>, Failure>)>,
 ) {
     while signals::check().is_ok() {
@@ -627,7 +685,9 @@ impl Work<'_> {
                 }
             }
         }
-        Ok(Some(run))
+        // Ctrl-C in a terminal ends the programs too: a run without its figures is then not done.
+        let is_cut = run.unusable.is_some() && signals::check().is_err();
+        Ok(Some(run).filter(|_| !is_cut))
     }
 
     /// Once, and once more if the machine was too slow.
@@ -770,7 +830,11 @@ fn text(comparison: &Comparison) -> String {
         }
         table.row(cells);
     }
-    let mut text = format!("{}\n{}\n\n{}", comparison.link, comparison.window, table.text());
+    let mut text = format!("{}\n{}\n", comparison.link, comparison.window);
+    if comparison.runs.len() < comparison.planned {
+        text += &format!("Incomplete: {} of {} runs.\n", comparison.runs.len(), comparison.planned);
+    }
+    text += &format!("\n{}", table.text());
     if rows.iter().any(Row::has_single) {
         text += &format!("\n{SINGLE}\n");
     }
