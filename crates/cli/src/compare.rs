@@ -12,11 +12,14 @@ use serde::Serialize;
 use windward_core::units::{Duration, Probability, Time};
 use windward_lab::comparison::{Beside, Comparison, Keeper, Measured, Row, Run};
 use windward_lab::statistics::SINGLE;
+use windward_net::perf::Plan;
 use windward_net::programs::{BUILTIN, Entry, Programs};
 use windward_net::testbed;
 use windward_net::trial::{self, Allowed, Emulated, Figures, Program, Window};
 use windward_netns::sweep;
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
+use windward_sim::record::EmulationRecord;
+use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
 
@@ -340,16 +343,22 @@ fn chosen(args: &Args, table: &Programs) -> Result<(Vec<Entry>, Vec<Skipped>), F
         names.extend(ROWS);
         names.extend(table.entries().iter().map(|entry| &*entry.name));
     }
-    let (mut entries, mut skipped) = (Vec::new(), Vec::new());
+    // What was named by itself has to be there.
+    let is_named = |name: &str| args.programs.iter().any(|named| named.trim() == name);
+    let (mut entries, mut skipped, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for (number, name) in names.iter().enumerate() {
         if names[..number].contains(name) {
             continue;
         }
         let entry = find(table, name)?;
         match entry.missing() {
+            Some(why) if is_named(name) => wrong.push(format!("--programs {name}: {why}")),
             Some(why) => skipped.push((entry.name, why)),
             None => entries.push(entry),
         }
+    }
+    if !wrong.is_empty() {
+        return Err(Failure::Failed(wrong.join("; ")));
     }
     Ok((entries, skipped))
 }
@@ -374,6 +383,8 @@ struct Course {
     source: Source,
     /// The keys of the link that --loss and --routers are about begin with this, if anything says so.
     place: Option<String>,
+    /// A full packet of the port, bytes of IP.
+    mtu: u32,
     /// The group of the port, and the nodes between which it is, where there are any.
     group: String,
     nodes: Option<[String; 2]>,
@@ -421,7 +432,11 @@ impl Course {
         };
         let flow = &scenario.flows[flow];
         let group = scenario.groups[flow.group].clone();
-        Ok(Course { source, place, group, nodes: flow.kind.nodes.clone() })
+        let mtu = match &flow.kind.traffic {
+            Traffic::Stack { config, .. } => config.packet_size,
+            _ => return Err(Failure::Failed("the port has no packet size".to_owned())),
+        };
+        Ok(Course { source, place, mtu, group, nodes: flow.kind.nodes.clone() })
     }
 
     /// The loss rate of the link where --loss says nothing.
@@ -510,16 +525,11 @@ impl Course {
             }
         }
         if let Some(twin) = &job.entry.twin {
-            twin.plan(more(args, job.entry))
+            twin.plan(&job.entry.endpoint(self.mtu, &args.endpoint))
                 .map_err(|wrong| Failure::Input(format!("{}: {wrong}", job.entry.name)))?;
         }
         Ok(())
     }
-}
-
-/// What --endpoint sets is for those who take it.
-fn more<'a>(args: &'a Args, entry: &Entry) -> &'a [(String, String)] {
-    if entry.client.contains("{endpoint}") { &args.endpoint } else { &[] }
 }
 
 /// One run of a program, alone and beside another.
@@ -623,12 +633,22 @@ impl Work<'_> {
     }
 
     fn program(&self, entry: &Entry) -> Program {
-        let Args { warmup, time, endpoint, .. } = self.args;
-        let words = endpoint
-            .iter()
+        let Args { warmup, time, .. } = self.args;
+        let words = self
+            .endpoint(entry)
+            .into_iter()
             .map(|(key, value)| format!("--set {}", shell_word(&format!("{key}={value}"))));
         let words: Vec<String> = words.collect();
         entry.program(*warmup, *time, &own_name(), &words.join(" "))
+    }
+
+    fn endpoint(&self, entry: &Entry) -> Vec<(String, String)> {
+        entry.endpoint(self.course.mtu, &self.args.endpoint)
+    }
+
+    fn plan(&self, entry: &Entry) -> Result<Option<Plan>, Failure> {
+        let plan = entry.twin.as_ref().map(|twin| twin.plan(&self.endpoint(entry)));
+        plan.transpose().map_err(Failure::Input)
     }
 
     /// One job; `None` if it was interrupted.
@@ -661,7 +681,7 @@ impl Work<'_> {
             }
         }
         if self.args.simulate {
-            match self.simulate(job, began)? {
+            match self.simulate(job, None, began)? {
                 Some(figures) => {
                     let unique = figures.flows[0].unique_bps;
                     run.simulated = Some(measured(&figures, Some(unique)));
@@ -671,6 +691,7 @@ impl Work<'_> {
             }
         }
         if let Some(rival) = self.rival {
+            let mut began = None;
             match self.emulate(job, Some(rival))? {
                 Tried::Stopped => return Ok(None),
                 Tried::Bad(why) => {
@@ -680,8 +701,15 @@ impl Work<'_> {
                 }
                 Tried::Good(emulated) => {
                     run.late_share = run.late_share.max(emulated.clock.late_share);
-                    let [own, other] = [0, 1].map(|flow| emulated.figures.flows[flow].arrived_bps);
-                    run.beside = Some(Beside { own_bps: own, rival_bps: other });
+                    run.beside = Some(beside(&emulated.figures));
+                    began = Some(emulated.figures.began);
+                }
+            }
+            if self.args.simulate {
+                match self.simulate(job, Some(rival), began)? {
+                    Some(figures) => run.simulated_beside = Some(beside(&figures)),
+                    None if signals::check().is_err() => return Ok(None),
+                    None => {}
                 }
             }
         }
@@ -718,10 +746,7 @@ impl Work<'_> {
                     return Ok(Tried::Good(Box::new(emulated)));
                 }
                 Ok(Some(emulated)) => {
-                    why = format!(
-                        "late twice: {:.1} % of the packets by more than 1 ms",
-                        emulated.clock.late_share * 100.0
-                    );
+                    why = format!("twice {}", unusable(&emulated.clock));
                 }
                 Err(error @ (trial::Error::Ended { .. } | trial::Error::Nothing(_))) => {
                     return Ok(Tried::Bad(error.to_string()));
@@ -748,21 +773,47 @@ impl Work<'_> {
         entry.goodput_bps(&emulated.outputs[0])
     }
 
-    /// The same in virtual time, if it is known what that would be, from then on.
-    fn simulate(&self, job: &Job<'_>, began: Option<Time>) -> Result<Option<Figures>, Failure> {
-        let Some(twin) = &job.entry.twin else { return Ok(None) };
-        let file = self.course.source(self.args, job, false)?.file()?;
-        let plan = twin.plan(more(self.args, job.entry)).map_err(Failure::Input)?;
-        let scenario = trial::twin(&file, &crate::stacks(), &[plan])
-            .map_err(|error| Failure::Failed(error.to_string()))?;
-        let port = self.port()?;
-        Ok(trial::simulate(&scenario, &[port], self.window(), began, signals::flag()))
+    /// The same in virtual time, from then on, if it is known what each of them would be there.
+    fn simulate(
+        &self,
+        job: &Job<'_>,
+        rival: Option<&Entry>,
+        began: Option<Time>,
+    ) -> Result<Option<Figures>, Failure> {
+        let mut plans = Vec::new();
+        for entry in [Some(job.entry), rival].into_iter().flatten() {
+            match self.plan(entry)? {
+                Some(plan) => plans.push(plan),
+                None => return Ok(None),
+            }
+        }
+        let file = self.course.source(self.args, job, rival.is_some())?.file()?;
+        let failed = |error: trial::Error| Failure::Failed(error.to_string());
+        let (scenario, flows) = trial::twin(&file, &crate::stacks(), &plans).map_err(failed)?;
+        Ok(trial::simulate(&scenario, &flows, self.window(), began, signals::flag()))
     }
+}
 
-    /// The number of the port among the flows.
-    fn port(&self) -> Result<usize, Failure> {
-        let scenario = self.course.source.load()?.scenario;
-        Ok(testbed::ports(&scenario).next().map_or(0, |(flow, _)| flow))
+/// What the first flow and the second got.
+fn beside(figures: &Figures) -> Beside {
+    let [own_bps, rival_bps] = [0, 1].map(|flow| figures.flows[flow].arrived_bps);
+    Beside { own_bps, rival_bps }
+}
+
+/// Why a run says little: the reasons that [`EmulationRecord::usable`] goes by.
+fn unusable(clock: &EmulationRecord) -> String {
+    let mut reasons = Vec::new();
+    if clock.late_share > 0.0 {
+        let late = clock.late_share * 100.0;
+        reasons.push(format!("{late:.1} % of the packets were late by more than 1 ms"));
+    }
+    if clock.overflow > 0 {
+        let lost = clock.overflow;
+        reasons.push(format!("the kernel dropped {lost} packets that were not read in time"));
+    }
+    match reasons.is_empty() {
+        true => "the emulation did not keep its clock".to_owned(),
+        false => reasons.join(" and "),
     }
 }
 
@@ -790,6 +841,7 @@ fn own_name() -> String {
 fn text(comparison: &Comparison) -> String {
     let rows = comparison.rows();
     let left = rows.iter().any(|row| row.left.is_some());
+    let simulated_left = rows.iter().any(|row| row.simulated_left.is_some());
     let twin = rows.iter().any(|row| row.simulated_bps.is_some());
     let mut headings = vec![
         "program",
@@ -802,6 +854,9 @@ fn text(comparison: &Comparison) -> String {
     ];
     if left {
         headings.push(">left to the other");
+    }
+    if simulated_left {
+        headings.push(">left, simulated");
     }
     if twin {
         headings.extend([">simulated Mbit/s", ">real/simulated"]);
@@ -823,6 +878,9 @@ fn text(comparison: &Comparison) -> String {
         ];
         if left {
             cells.push(or_dash(row.left.map(|left| left.shown(1.0, 3))));
+        }
+        if simulated_left {
+            cells.push(or_dash(row.simulated_left.map(|left| left.shown(1.0, 3))));
         }
         if twin {
             cells.push(or_dash(row.simulated_bps.map(|goodput| goodput.shown(1e-6, 3))));
