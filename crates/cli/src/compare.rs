@@ -746,7 +746,7 @@ impl Work<'_> {
                     return Ok(Tried::Good(Box::new(emulated)));
                 }
                 Ok(Some(emulated)) => {
-                    why = format!("twice {}", unusable(&emulated.clock));
+                    why = format!("too slow twice: {}", faults(&emulated.clock));
                 }
                 Err(error @ (trial::Error::Ended { .. } | trial::Error::Nothing(_))) => {
                     return Ok(Tried::Bad(error.to_string()));
@@ -801,20 +801,20 @@ fn beside(figures: &Figures) -> Beside {
 }
 
 /// Why a run says little: the reasons that [`EmulationRecord::usable`] goes by.
-fn unusable(clock: &EmulationRecord) -> String {
-    let mut reasons = Vec::new();
-    if clock.late_share > 0.0 {
+fn faults(clock: &EmulationRecord) -> String {
+    let mut faults = Vec::new();
+    if clock.late_share > 0.01 {
         let late = clock.late_share * 100.0;
-        reasons.push(format!("{late:.1} % of the packets were late by more than 1 ms"));
+        faults.push(format!("{late:.1} % of the packets were late by more than 1 ms"));
     }
     if clock.overflow > 0 {
         let lost = clock.overflow;
-        reasons.push(format!("the kernel dropped {lost} packets that were not read in time"));
+        faults.push(format!("the kernel dropped {lost} packets that were not read in time"));
     }
-    match reasons.is_empty() {
-        true => "the emulation did not keep its clock".to_owned(),
-        false => reasons.join(" and "),
+    if faults.is_empty() {
+        faults.push("the emulation did not keep its clock".to_owned());
     }
+    faults.join(", ")
 }
 
 fn measured(figures: &Figures, reported: Option<f64>) -> Measured {
