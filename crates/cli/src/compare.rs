@@ -10,14 +10,16 @@ use std::thread;
 
 use serde::Serialize;
 use windward_core::units::{Duration, Probability, Time};
-use windward_lab::comparison::{Beside, Comparison, Measured, Row, Run};
+use windward_lab::comparison::{Beside, Comparison, Keeper, Measured, Row, Run};
 use windward_lab::statistics::SINGLE;
+use windward_net::perf::Plan;
 use windward_net::programs::{BUILTIN, Entry, Programs};
 use windward_net::testbed;
 use windward_net::trial::{self, Allowed, Emulated, Figures, Program, Window};
 use windward_netns::sweep;
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
-use windward_sim::output::OutputDir;
+use windward_sim::record::EmulationRecord;
+use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
 
@@ -123,6 +125,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Goes on with an interrupted comparison: runs that the folder of --out holds are not run again
+    #[arg(long, requires = "out")]
+    resume: bool,
+
     /// Keep a record of each emulation in this folder, and check that it replays: NAME.rec, for
     /// `windward replay`
     #[arg(long, value_name = "DIR")]
@@ -192,7 +198,6 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
         return Err(Failure::Failed("none of these programs can run here".to_owned()));
     }
     let course = Course::new(args)?;
-    let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
     if let Some(dir) = &args.records {
         fs::create_dir_all(dir)
             .map_err(|error| Failure::Input(format!("--records {}: {error}", dir.display())))?;
@@ -216,9 +221,22 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     for job in jobs.iter().take(losses.len() * entries.len()) {
         course.check(args, job, rival.as_ref())?;
     }
+    let mut runs: Vec<Option<Run>> = jobs.iter().map(|_| None).collect();
+    let mut keeper = None;
+    if let Some(dir) = &args.out {
+        let key = course.key(args, &entries, rival.as_ref())?;
+        let (opened, known) = Keeper::open(dir, &key, args.resume)?;
+        keeper = Some(opened);
+        for (number, run) in known {
+            if let Some(place) = runs.get_mut(number as usize) {
+                *place = Some(run);
+            }
+        }
+    }
     let work = Work { args, course: &course, rival: rival.as_ref() };
-    let runs = run_all(&work, &jobs, loss_of_link, quiet)?;
+    let outcome = run_all(&work, &jobs, &mut runs, keeper.as_mut(), loss_of_link, quiet);
     drop(allowed);
+    let runs: Vec<Run> = runs.into_iter().flatten().collect();
     skipped.dedup();
     if let Some(dir) = args.records.as_ref().filter(|_| !quiet) {
         let dir = dir.display();
@@ -241,18 +259,31 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
             .map_err(|error| {
                 Failure::Failed(format!("cannot write the result as JSON: {error}"))
             })?;
-    if let Some(mut out) = out {
+    let print = || match args.json {
+        true => output::print(&record),
+        false => output::print(&text(&comparison)),
+    };
+    if let Err(failure) = outcome {
+        drop(keeper);
+        if !comparison.runs.is_empty() {
+            print()?;
+        }
+        if let Some(dir) = &args.out {
+            effort::tell_of_resume(quiet, dir);
+        }
+        return Err(failure);
+    }
+    if let Some(keeper) = keeper {
         let about = effort::about();
-        out.write("index.html", |file| file.write_all(comparison.page(&about).as_bytes()))?;
-        out.write("programs.csv", |file| comparison.write_rows(file))?;
-        out.write("runs.csv", |file| comparison.write_runs(file))?;
-        out.write("compare.json", |file| file.write_all(record.as_bytes()))?;
-        out.commit()?;
+        keeper.finish(|out| {
+            out.write("index.html", |file| file.write_all(comparison.page(&about).as_bytes()))?;
+            out.write("programs.csv", |file| comparison.write_rows(file))?;
+            out.write("runs.csv", |file| comparison.write_runs(file))?;
+            out.write("compare.json", |file| file.write_all(record.as_bytes()))?;
+            Ok(())
+        })?;
     }
-    if args.json {
-        return output::print(&record);
-    }
-    output::print(&text(&comparison))
+    print()
 }
 
 /// What `--json` prints.
@@ -312,16 +343,22 @@ fn chosen(args: &Args, table: &Programs) -> Result<(Vec<Entry>, Vec<Skipped>), F
         names.extend(ROWS);
         names.extend(table.entries().iter().map(|entry| &*entry.name));
     }
-    let (mut entries, mut skipped) = (Vec::new(), Vec::new());
+    // What was named by itself has to be there.
+    let is_named = |name: &str| args.programs.iter().any(|named| named.trim() == name);
+    let (mut entries, mut skipped, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for (number, name) in names.iter().enumerate() {
         if names[..number].contains(name) {
             continue;
         }
         let entry = find(table, name)?;
         match entry.missing() {
+            Some(why) if is_named(name) => wrong.push(format!("--programs {name}: {why}")),
             Some(why) => skipped.push((entry.name, why)),
             None => entries.push(entry),
         }
+    }
+    if !wrong.is_empty() {
+        return Err(Failure::Failed(wrong.join("; ")));
     }
     Ok((entries, skipped))
 }
@@ -346,6 +383,8 @@ struct Course {
     source: Source,
     /// The keys of the link that --loss and --routers are about begin with this, if anything says so.
     place: Option<String>,
+    /// A full packet of the port, bytes of IP.
+    mtu: u32,
     /// The group of the port, and the nodes between which it is, where there are any.
     group: String,
     nodes: Option<[String; 2]>,
@@ -393,7 +432,11 @@ impl Course {
         };
         let flow = &scenario.flows[flow];
         let group = scenario.groups[flow.group].clone();
-        Ok(Course { source, place, group, nodes: flow.kind.nodes.clone() })
+        let mtu = match &flow.kind.traffic {
+            Traffic::Stack { config, .. } => config.packet_size,
+            _ => return Err(Failure::Failed("the port has no packet size".to_owned())),
+        };
+        Ok(Course { source, place, mtu, group, nodes: flow.kind.nodes.clone() })
     }
 
     /// The loss rate of the link where --loss says nothing.
@@ -409,6 +452,22 @@ impl Course {
         let port = testbed::ports(&scenario).next().map_or(0, |(flow, _)| flow);
         let link = scenario.flows[port].bottleneck;
         Ok(scenario.links[link].kind.rate.mean().bytes_per_s() * 8.0)
+    }
+
+    /// Everything that decides what the runs measure: a folder goes on with the same only.
+    fn key(
+        &self,
+        args: &Args,
+        entries: &[Entry],
+        rival: Option<&Entry>,
+    ) -> Result<String, Failure> {
+        let Source { text, changes, .. } = &self.source;
+        let traces = self.source.load()?.traces;
+        let Args { loss, link_name, routers, endpoint, time, warmup, runs, seed, .. } = args;
+        let Args { simulate, records, .. } = args;
+        let link = (text, changes, traces, loss, link_name, routers);
+        let each = (time, warmup, runs, seed, simulate, records);
+        Ok(format!("{:?}", (link, each, endpoint, entries, rival)))
     }
 
     fn words(&self, args: &Args) -> String {
@@ -466,16 +525,11 @@ impl Course {
             }
         }
         if let Some(twin) = &job.entry.twin {
-            twin.plan(more(args, job.entry))
+            twin.plan(&job.entry.endpoint(self.mtu, &args.endpoint))
                 .map_err(|wrong| Failure::Input(format!("{}: {wrong}", job.entry.name)))?;
         }
         Ok(())
     }
-}
-
-/// What --endpoint sets is for those who take it.
-fn more<'a>(args: &'a Args, entry: &Entry) -> &'a [(String, String)] {
-    if entry.client.contains("{endpoint}") { &args.endpoint } else { &[] }
 }
 
 /// One run of a program, alone and beside another.
@@ -492,53 +546,67 @@ struct Work<'a> {
     rival: Option<&'a Entry>,
 }
 
-/// Runs all, as many at once as asked for; results stand in the order of the jobs.
+/// Does the jobs without a run, as many at once as asked for, and keeps each run when it ends. After a
+/// failure those under way are waited for, and no more begin.
 fn run_all(
     work: &Work<'_>,
     jobs: &[Job<'_>],
+    runs: &mut [Option<Run>],
+    mut keeper: Option<&mut Keeper>,
     loss_of_link: f64,
     quiet: bool,
-) -> Result<Vec<Run>, Failure> {
+) -> Result<(), Failure> {
     let progress = Progress::new(quiet);
-    let next = Mutex::new(0..jobs.len());
+    let missing: Vec<usize> = (0..jobs.len()).filter(|job| runs[*job].is_none()).collect();
+    let known = jobs.len() - missing.len();
+    let at_once = usize::from(work.args.jobs).min(missing.len());
+    let next = Mutex::new(missing.into_iter());
     let (tell, told) = channel::<(usize, Result<Option<Run>, Failure>)>();
-    let mut runs: Vec<Option<Run>> = jobs.iter().map(|_| None).collect();
-    let at_once = usize::from(work.args.jobs).min(jobs.len());
-    let outcome = thread::scope(|scope| {
+    let mut failure = None;
+    let mut done = known;
+    thread::scope(|scope| {
         for _ in 0..at_once {
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || worker(work, jobs, loss_of_link, next, &tell));
         }
         drop(tell);
-        let mut done = 0;
         loop {
-            match told.recv_timeout(std::time::Duration::from_millis(200)) {
-                Ok((job, Ok(run))) => {
-                    done += usize::from(run.is_some());
-                    runs[job] = run;
+            let failed = match told.recv_timeout(std::time::Duration::from_millis(200)) {
+                Ok((job, Ok(Some(run)))) => {
+                    let kept = keeper.as_mut().map(|keeper| keeper.keep(number(job), &run));
+                    done += 1;
+                    runs[job] = Some(run);
+                    kept.transpose().err().map(Failure::from)
                 }
-                Ok((_, Err(failure))) => {
-                    // Those that run are waited for, and no more begin.
-                    next.lock().expect("nobody panics with it").nth(jobs.len());
-                    return Err(failure);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok((_, Ok(None))) | Err(RecvTimeoutError::Timeout) => None,
+                Ok((_, Err(failure))) => Some(failure),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Some(failed) = failed {
+                next.lock().expect("nobody panics with it").nth(jobs.len());
+                failure.get_or_insert(failed);
             }
             let message = format!("{done} of {} runs", jobs.len());
             progress.set(done as f64 / jobs.len() as f64, &message);
         }
     });
-    outcome?;
-    signals::check()?;
-    Ok(runs.into_iter().flatten().collect())
+    match failure {
+        Some(failure) => Err(failure),
+        None if done < jobs.len() => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}
+
+/// The number by which a run of that job is kept.
+fn number(job: usize) -> u32 {
+    u32::try_from(job).unwrap_or(u32::MAX)
 }
 
 fn worker(
     work: &Work<'_>,
     jobs: &[Job<'_>],
     loss_of_link: f64,
-    next: &Mutex<std::ops::Range<usize>>,
+    next: &Mutex<std::vec::IntoIter<usize>>,
     tell: &Sender<(usize, Result<Option<Run>, Failure>)>,
 ) {
     while signals::check().is_ok() {
@@ -565,12 +633,22 @@ impl Work<'_> {
     }
 
     fn program(&self, entry: &Entry) -> Program {
-        let Args { warmup, time, endpoint, .. } = self.args;
-        let words = endpoint
-            .iter()
+        let Args { warmup, time, .. } = self.args;
+        let words = self
+            .endpoint(entry)
+            .into_iter()
             .map(|(key, value)| format!("--set {}", shell_word(&format!("{key}={value}"))));
         let words: Vec<String> = words.collect();
         entry.program(*warmup, *time, &own_name(), &words.join(" "))
+    }
+
+    fn endpoint(&self, entry: &Entry) -> Vec<(String, String)> {
+        entry.endpoint(self.course.mtu, &self.args.endpoint)
+    }
+
+    fn plan(&self, entry: &Entry) -> Result<Option<Plan>, Failure> {
+        let plan = entry.twin.as_ref().map(|twin| twin.plan(&self.endpoint(entry)));
+        plan.transpose().map_err(Failure::Input)
     }
 
     /// One job; `None` if it was interrupted.
@@ -603,7 +681,7 @@ impl Work<'_> {
             }
         }
         if self.args.simulate {
-            match self.simulate(job, began)? {
+            match self.simulate(job, None, began)? {
                 Some(figures) => {
                     let unique = figures.flows[0].unique_bps;
                     run.simulated = Some(measured(&figures, Some(unique)));
@@ -613,6 +691,7 @@ impl Work<'_> {
             }
         }
         if let Some(rival) = self.rival {
+            let mut began = None;
             match self.emulate(job, Some(rival))? {
                 Tried::Stopped => return Ok(None),
                 Tried::Bad(why) => {
@@ -622,12 +701,21 @@ impl Work<'_> {
                 }
                 Tried::Good(emulated) => {
                     run.late_share = run.late_share.max(emulated.clock.late_share);
-                    let [own, other] = [0, 1].map(|flow| emulated.figures.flows[flow].arrived_bps);
-                    run.beside = Some(Beside { own_bps: own, rival_bps: other });
+                    run.beside = Some(beside(&emulated.figures));
+                    began = Some(emulated.figures.began);
+                }
+            }
+            if self.args.simulate {
+                match self.simulate(job, Some(rival), began)? {
+                    Some(figures) => run.simulated_beside = Some(beside(&figures)),
+                    None if signals::check().is_err() => return Ok(None),
+                    None => {}
                 }
             }
         }
-        Ok(Some(run))
+        // Ctrl-C in a terminal ends the programs too: a run without its figures is then not done.
+        let is_cut = run.unusable.is_some() && signals::check().is_err();
+        Ok(Some(run).filter(|_| !is_cut))
     }
 
     /// Once, and once more if the machine was too slow.
@@ -658,10 +746,7 @@ impl Work<'_> {
                     return Ok(Tried::Good(Box::new(emulated)));
                 }
                 Ok(Some(emulated)) => {
-                    why = format!(
-                        "late twice: {:.1} % of the packets by more than 1 ms",
-                        emulated.clock.late_share * 100.0
-                    );
+                    why = format!("too slow twice: {}", faults(&emulated.clock));
                 }
                 Err(error @ (trial::Error::Ended { .. } | trial::Error::Nothing(_))) => {
                     return Ok(Tried::Bad(error.to_string()));
@@ -688,22 +773,48 @@ impl Work<'_> {
         entry.goodput_bps(&emulated.outputs[0])
     }
 
-    /// The same in virtual time, if it is known what that would be, from then on.
-    fn simulate(&self, job: &Job<'_>, began: Option<Time>) -> Result<Option<Figures>, Failure> {
-        let Some(twin) = &job.entry.twin else { return Ok(None) };
-        let file = self.course.source(self.args, job, false)?.file()?;
-        let plan = twin.plan(more(self.args, job.entry)).map_err(Failure::Input)?;
-        let scenario = trial::twin(&file, &crate::stacks(), &[plan])
-            .map_err(|error| Failure::Failed(error.to_string()))?;
-        let port = self.port()?;
-        Ok(trial::simulate(&scenario, &[port], self.window(), began, signals::flag()))
+    /// The same in virtual time, from then on, if it is known what each of them would be there.
+    fn simulate(
+        &self,
+        job: &Job<'_>,
+        rival: Option<&Entry>,
+        began: Option<Time>,
+    ) -> Result<Option<Figures>, Failure> {
+        let mut plans = Vec::new();
+        for entry in [Some(job.entry), rival].into_iter().flatten() {
+            match self.plan(entry)? {
+                Some(plan) => plans.push(plan),
+                None => return Ok(None),
+            }
+        }
+        let file = self.course.source(self.args, job, rival.is_some())?.file()?;
+        let failed = |error: trial::Error| Failure::Failed(error.to_string());
+        let (scenario, flows) = trial::twin(&file, &crate::stacks(), &plans).map_err(failed)?;
+        Ok(trial::simulate(&scenario, &flows, self.window(), began, signals::flag()))
     }
+}
 
-    /// The number of the port among the flows.
-    fn port(&self) -> Result<usize, Failure> {
-        let scenario = self.course.source.load()?.scenario;
-        Ok(testbed::ports(&scenario).next().map_or(0, |(flow, _)| flow))
+/// What the first flow and the second got.
+fn beside(figures: &Figures) -> Beside {
+    let [own_bps, rival_bps] = [0, 1].map(|flow| figures.flows[flow].arrived_bps);
+    Beside { own_bps, rival_bps }
+}
+
+/// Why a run says little: the reasons that [`EmulationRecord::usable`] goes by.
+fn faults(clock: &EmulationRecord) -> String {
+    let mut faults = Vec::new();
+    if clock.late_share > 0.01 {
+        let late = clock.late_share * 100.0;
+        faults.push(format!("{late:.1} % of the packets were late by more than 1 ms"));
     }
+    if clock.overflow > 0 {
+        let lost = clock.overflow;
+        faults.push(format!("the kernel dropped {lost} packets that were not read in time"));
+    }
+    if faults.is_empty() {
+        faults.push("the emulation did not keep its clock".to_owned());
+    }
+    faults.join(", ")
 }
 
 fn measured(figures: &Figures, reported: Option<f64>) -> Measured {
@@ -730,6 +841,7 @@ fn own_name() -> String {
 fn text(comparison: &Comparison) -> String {
     let rows = comparison.rows();
     let left = rows.iter().any(|row| row.left.is_some());
+    let simulated_left = rows.iter().any(|row| row.simulated_left.is_some());
     let twin = rows.iter().any(|row| row.simulated_bps.is_some());
     let mut headings = vec![
         "program",
@@ -742,6 +854,9 @@ fn text(comparison: &Comparison) -> String {
     ];
     if left {
         headings.push(">left to the other");
+    }
+    if simulated_left {
+        headings.push(">left, simulated");
     }
     if twin {
         headings.extend([">simulated Mbit/s", ">real/simulated"]);
@@ -764,13 +879,20 @@ fn text(comparison: &Comparison) -> String {
         if left {
             cells.push(or_dash(row.left.map(|left| left.shown(1.0, 3))));
         }
+        if simulated_left {
+            cells.push(or_dash(row.simulated_left.map(|left| left.shown(1.0, 3))));
+        }
         if twin {
             cells.push(or_dash(row.simulated_bps.map(|goodput| goodput.shown(1e-6, 3))));
             cells.push(or_dash(row.ratio.map(|ratio| ratio.shown(1.0, 3))));
         }
         table.row(cells);
     }
-    let mut text = format!("{}\n{}\n\n{}", comparison.link, comparison.window, table.text());
+    let mut text = format!("{}\n{}\n", comparison.link, comparison.window);
+    if comparison.runs.len() < comparison.planned {
+        text += &format!("Incomplete: {} of {} runs.\n", comparison.runs.len(), comparison.planned);
+    }
+    text += &format!("\n{}", table.text());
     if rows.iter().any(Row::has_single) {
         text += &format!("\n{SINGLE}\n");
     }

@@ -110,15 +110,21 @@ pub(crate) fn with_progress<T>(
     };
     let done = work(&options);
     drop(bar);
+    if matches!(done, Err(LabError::Cancelled)) {
+        tell_of_resume(quiet, out);
+    }
+    Ok(done?)
+}
+
+/// Says how to go on with what was interrupted, if a folder holds finished runs of it.
+pub(crate) fn tell_of_resume(quiet: bool, out: &Path) {
     // The journal of runs stays only where there are some to go on with.
-    let kept = || windward_lab::is_resumable(out);
-    if !quiet && matches!(done, Err(LabError::Cancelled)) && kept() {
+    if !quiet && windward_lab::is_resumable(out) {
         output::note(&format!(
             "what is done is kept in {}; the same command with --resume goes on",
             out.display()
         ));
     }
-    Ok(done?)
 }
 
 /// More checks of a claim than these are only counted.

@@ -512,6 +512,21 @@ mod tests {
     }
 
     #[test]
+    fn a_single_run_is_a_point_without_a_whisker() {
+        let charts = |runs: Vec<Run>| {
+            let comparison = Comparison { rate_bps: 10e6, runs, ..Comparison::default() };
+            let chart = crate::plot::of_comparison(&comparison);
+            // Without a point there is no panel of a measure, and infinity has no place.
+            assert_eq!(chart.panels.len(), 5);
+            assert!(chart.panels.iter().all(|svg| !svg.contains("NaN") && !svg.contains("inf")));
+            chart.panels[0].matches("stroke-width=\"1.5\"").count()
+        };
+        let (one, other) = (run("cubic", 0.5, 1, 2e6), run("cubic", 0.5, 2, 2.1e6));
+        // The bars of intervals have this width; markers of some programs have it, too.
+        assert!(charts(vec![one.clone()]) < charts(vec![one, other]));
+    }
+
+    #[test]
     fn the_page_has_all_programs_and_obeys_no_name() {
         let page = comparison().page(&Provenance::default());
         assert!(page.contains("b&lt;i&gt;") && !page.contains("b<i>"));

@@ -21,6 +21,8 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use regex_lite::Regex;
@@ -63,6 +65,10 @@ pub struct Entry {
     /// The end that receives. `{total}` are the seconds that it is to run, and `{warmup}` and `{time}` those of them that do not count and
     /// do. `{windward}` is this program, `{endpoint}` what was asked of endpoints, as `--set KEY=VALUE`; `outside` is where the server is.
     pub client: String,
+    /// Keys of `[endpoint]` of scenario files that `{endpoint}` stands for, and that the twin has too; `{mtu}` is the size of a full packet
+    /// of the port.
+    #[serde(default)]
+    pub endpoint: BTreeMap<String, String>,
     /// Where in what the client prints its goodput is, if not what the port delivered counts.
     pub goodput: Option<Goodput>,
     /// What is simulated beside it.
@@ -156,6 +162,9 @@ impl Entry {
         if self.name.trim().is_empty() || self.name.contains(char::is_control) {
             return Err("a program has a name, without control characters".to_owned());
         }
+        if !self.endpoint.is_empty() && !self.takes_endpoint() {
+            return Err("endpoint: neither server nor client has {endpoint}".to_owned());
+        }
         let Some(goodput) = &self.goodput else { return Ok(()) };
         match (&goodput.json, &goodput.regex) {
             (Some(_), None) => {}
@@ -189,12 +198,27 @@ impl Entry {
         }
     }
 
+    fn takes_endpoint(&self) -> bool {
+        [&self.server, &self.client].into_iter().any(|command| command.contains("{endpoint}"))
+    }
+
+    /// What it asks of endpoints over a link with that MTU, and of its [twin](Entry::twin): its own keys, and `more`, which replace them.
+    /// Nothing if its commands do not take it.
+    pub fn endpoint(&self, mtu: u32, more: &[(String, String)]) -> Vec<(String, String)> {
+        if !self.takes_endpoint() {
+            return Vec::new();
+        }
+        let own = self.endpoint.iter().filter(|(key, _)| !more.iter().any(|(k, _)| k == *key));
+        let own = own.map(|(key, value)| (key.clone(), value.replace("{mtu}", &mtu.to_string())));
+        own.chain(more.iter().cloned()).collect()
+    }
+
     /// Why it cannot run here, if it cannot.
     pub fn missing(&self) -> Option<String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let is_there = |name: &str| {
-            name.contains('/') && Path::new(name).exists()
-                || env::split_paths(&path).any(|folder| folder.join(name).is_file())
+            name.contains('/') && is_executable(Path::new(name))
+                || env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
         };
         if let Some(command) = self.needs.iter().find(|command| !is_there(command)) {
             return Some(format!("{command} is not installed"));
@@ -252,6 +276,10 @@ impl Entry {
     }
 }
 
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
 fn in_json(output: &str, path: &str) -> Result<f64, String> {
     let value: serde_json::Value =
         serde_json::from_str(output).map_err(|error| format!("it printed no JSON: {error}"))?;
@@ -283,7 +311,19 @@ mod tests {
             let entry = table.find(row.name).expect(row.name);
             assert_eq!(entry.name, row.name);
             assert!(entry.client.contains(row.name) && !entry.client.contains("{row}"));
-            assert_eq!(entry.twin.unwrap().protocol, row.name);
+            // The same conditions as the kernel's TCP has, and as its twin has.
+            let endpoint = entry.endpoint(1500, &[]);
+            let of = |key: &str| endpoint.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+            assert_eq!((of("packet_size"), of("preset")), (Some("1500"), Some("linux")));
+            let parameters = endpoint.clone();
+            let plan = Test { parameters, ..Test::of(row.name) }.plan().expect(row.name);
+            let twin = entry.twin.unwrap();
+            assert_eq!(twin.protocol, row.name);
+            let twin = twin.plan(&endpoint).expect(row.name);
+            assert_eq!((plan.config.packet_size, twin.config.packet_size), (1500, 1500));
+            assert_eq!([&plan, &twin].map(|plan| plan.config.initial_window), [10.0; 2]);
+            let [own, of_twin] = [&plan, &twin].map(|plan| format!("{:?}", plan.protocol));
+            assert_eq!(own, of_twin);
         }
         for entry in table.entries() {
             assert!(protocols::find(&entry.name).is_none(), "{}", entry.name);
@@ -336,6 +376,38 @@ mod tests {
         assert!(!program.says && !entry.is_asked(0));
         assert_eq!(entry.missing().unwrap(), "/no/such/program is not installed");
         assert_eq!(entry.goodput_bps("7"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_asked_of_endpoints_replaces_the_keys_of_the_table() {
+        let table = Programs::parse("programs.toml", BUILTIN).unwrap();
+        let more =
+            [("preset".to_owned(), "none".to_owned()), ("ecn".to_owned(), "true".to_owned())];
+        let asked = table.find("cubic").unwrap().endpoint(1400, &more);
+        let asked: Vec<String> = asked.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(asked, ["packet_size=1400", "preset=none", "ecn=true"]);
+        assert_eq!(table.find("linux-cubic").unwrap().endpoint(1400, &more), []);
+        let text = "[[programs]]\nname = \"a\"\nserver = \"s\"\nclient = \"c\"\nendpoint = { ecn = \"true\" }";
+        let error = Programs::parse("t", text).unwrap_err();
+        assert!(error.contains("neither server nor client has {endpoint}"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_executed_is_no_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("command");
+        fs::write(&file, "").unwrap();
+        let name = file.display().to_string();
+        let text = format!(
+            "[[programs]]\nname = \"a\"\nneeds = [\"{name}\"]\nserver = \"s\"\nclient = \"c\""
+        );
+        let table = Programs::parse("t", &text).unwrap();
+        let missing = |mode: u32| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            table.entries()[0].missing()
+        };
+        assert_eq!(missing(0o644), Some(format!("{name} is not installed")));
+        assert_eq!(missing(0o755), None);
     }
 
     #[test]

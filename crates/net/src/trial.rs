@@ -37,7 +37,7 @@ use crate::testbed::{self, Testbed, listens};
 pub struct Program {
     /// At the far end, where the port begins, which it sends from. The other end is called `inside`.
     pub server: String,
-    /// Where the port ends; the far end is called `outside`.
+    /// Where the port ends; the far end is called `outside`. Both names are of IPv4 addresses; `outside6` and `inside6` are of IPv6.
     pub client: String,
     /// The congestion control of the kernel that TCP of the far end has if nobody says otherwise, as `cubic`.
     pub congestion_control: Option<String>,
@@ -313,24 +313,28 @@ impl Ruler {
     }
 }
 
-/// The scenario with a simulated flow in place of each port, in their order.
+/// The scenario with a simulated flow in place of each port, in their order, and the numbers of these flows.
 ///
 /// # Errors
 /// If it is none, or has another number of ports.
-pub fn twin(file: &ScenarioFile, stacks: &Stacks, plans: &[Plan]) -> Result<Scenario, Error> {
+pub fn twin(
+    file: &ScenarioFile,
+    stacks: &Stacks,
+    plans: &[Plan],
+) -> Result<(Scenario, Vec<usize>), Error> {
     let stacks = stacks.clone().with(Ports::new());
     let mut scenario = file.clone().with_stacks(&stacks).build()?;
     let ports: Vec<usize> = testbed::ports(&scenario).map(|(flow, _)| flow).collect();
     if ports.len() != plans.len() || ports.is_empty() {
         return Err(Error::Ports { ports: ports.len(), programs: plans.len() });
     }
-    for (flow, plan) in ports.into_iter().zip(plans) {
-        let flow = &mut scenario.flows[flow];
+    for (flow, plan) in ports.iter().zip(plans) {
+        let flow = &mut scenario.flows[*flow];
         let Plan { protocol, config } = plan.clone();
         let traffic = Traffic::Transport { protocol, config, packets: None, arrivals: None };
         flow.kind = Arc::new(FlowKind { traffic, ..(*flow.kind).clone() });
     }
-    Ok(scenario)
+    Ok((scenario, ports))
 }
 
 /// Measures these flows of a scenario in virtual time. If they are to have begun at some time, as a program did whose greetings took
@@ -586,14 +590,17 @@ fn start_server(
     let [outside, inside] = testbed.ends()[port].clone();
     let pair = testbed.pair(port).expect("each port has a pair");
     let pair_inside = (pair.inside.ipv4, pair.inside.ipv6);
-    let ends = [Some(IpAddr::from(pair.outside.ipv4)), pair.outside.ipv6.map(IpAddr::from)];
-    let hosts: Vec<IpAddr> = ends.into_iter().flatten().collect();
-    let namespace = testbed.namespace(&inside).expect("each end is a namespace");
-    namespace.set_hosts(hosts.iter().map(|address| (*address, "outside")));
-    let ends = [Some(IpAddr::from(pair_inside.0)), pair_inside.1.map(IpAddr::from)];
-    let hosts: Vec<IpAddr> = ends.into_iter().flatten().collect();
+    let pair_outside = (pair.outside.ipv4, pair.outside.ipv6);
+    // A name has one address, so that all programs send by the same version of IP: headers differ.
+    for (node, (ipv4, ipv6), name) in
+        [(&inside, pair_outside, "outside"), (&outside, pair_inside, "inside")]
+    {
+        let six = format!("{name}6");
+        let ipv6 = ipv6.map(|address| (IpAddr::from(address), six.as_str()));
+        let namespace = testbed.namespace(node).expect("each end is a namespace");
+        namespace.set_hosts([(IpAddr::from(ipv4), name)].into_iter().chain(ipv6));
+    }
     let namespace = testbed.namespace(&outside).expect("each end is a namespace");
-    namespace.set_hosts(hosts.iter().map(|address| (*address, "inside")));
     if let Some(name) = &program.congestion_control {
         choose(namespace, name)?;
     }
@@ -695,9 +702,9 @@ mod tests {
         file.set("links.l.loss", loss).unwrap();
         let parameters = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let plan = Test { parameters: parameters.collect(), ..Test::of("sack") }.plan().unwrap();
-        let scenario = twin(&file, &Stacks::none(), &[plan]).unwrap();
+        let (scenario, flows) = twin(&file, &Stacks::none(), &[plan]).unwrap();
         let window = Window { warmup: Duration::from_secs(1), time: Duration::from_secs(4) };
-        simulate(&scenario, &[0], window, None, &AtomicBool::new(false)).unwrap()
+        simulate(&scenario, &flows, window, None, &AtomicBool::new(false)).unwrap()
     }
 
     #[test]
@@ -715,10 +722,11 @@ mod tests {
     #[test]
     fn a_twin_begins_when_the_program_did() {
         let file = ScenarioFile::parse("test", LINK).unwrap();
-        let scenario = twin(&file, &Stacks::none(), &[Test::of("sack").plan().unwrap()]).unwrap();
+        let (scenario, flows) =
+            twin(&file, &Stacks::none(), &[Test::of("sack").plan().unwrap()]).unwrap();
         let window = Window { warmup: Duration::ZERO, time: Duration::from_secs(1) };
         let stop = AtomicBool::new(false);
-        let figures = |began| simulate(&scenario, &[0], window, began, &stop).unwrap();
+        let figures = |began| simulate(&scenario, &flows, window, began, &stop).unwrap();
         // A packet of 1000 bytes takes 1 ms and 10 ms; who looks each 2 ms sees it after 12 ms.
         let by_itself = figures(None);
         assert_eq!(by_itself.began, Time::ZERO + Duration::from_millis(12));
