@@ -1,4 +1,4 @@
-"""Congestion control on links that lose packets, simulated packet by packet.
+"""Congestion control on links that lose packets: simulations, experiments, laws of your own.
 
 >>> import windward as ww
 >>> scenario = ww.Scenario(

@@ -132,7 +132,7 @@ fn list(suite: &Suite, effort: &windward_lab::Effort) -> Result<String, LabError
             table.row(row.map(String::from));
         }
     }
-    Ok(table.text())
+    Ok(table.text_within(output::width()))
 }
 
 /// Criteria down, subjects across.

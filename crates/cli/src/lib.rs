@@ -60,7 +60,7 @@ pub use progress::Progress;
 use python::Python;
 pub use python::{LoadLaw, PythonLaw};
 
-/// Loss-resilient, network-assisted congestion control, packet by packet.
+/// Loss-resilient, network-assisted congestion control: simulated, emulated, deployed.
 ///
 /// Windward simulates senders, queues and routers packet by packet (`run`, `sweep`, `evaluate`), lets
 /// outside programs send through the same links in real time (`shell`, `emulate`, `compare`), measures

@@ -30,18 +30,18 @@ fn list_parts(json: bool) -> Result<(), Failure> {
     if json {
         return output::print_json(&rows);
     }
-    let mut table = Table::new(["axis", "part", "parameters", "what it does", "source"]);
+    let width = output::width();
+    let mut table = Table::new(["axis", "part", "what it does", "source", "parameters"]);
     for row in &rows {
         let keys: Vec<&str> = row.parameters.iter().map(|p| p.key.as_str()).collect();
         let keys = keys.join(", ");
-        table.row([row.axis, row.name, &keys, row.what, row.source].map(str::to_owned));
+        table.row([row.axis, row.name, row.what, row.source, &keys].map(str::to_owned));
     }
-    output::print(&format!(
-        "{}\nCompose them in a scenario file: protocol = {{ window = \"cubic\", recovery = \
-         \"packet-number\" }}; what is left out is that of `base`, or of sack. `aqm` and `router` are \
-         keys of links.\n",
-        table.text()
-    ))
+    let how = "Compose them in a scenario file: protocol = { window = \"cubic\", recovery = \
+               \"packet-number\" }; what is left out is that of `base`, or of sack. `aqm` and `router` are \
+               keys of links.";
+    let how = output::paragraph(how, width);
+    output::print(&format!("{}\n{how}\n", table.text_within(width)))
 }
 
 /// The stacks as a table, if there are any.
@@ -60,7 +60,7 @@ fn list_stacks(json: bool) -> Result<(), Failure> {
         return output::print_json(&catalogue::stacks(&crate::stacks()));
     }
     match stacks() {
-        Some(table) => output::print(&table.text()),
+        Some(table) => output::print(&table.text_within(output::width())),
         None => output::print("none: this program was built without its feature `stacks`\n"),
     }
 }
@@ -95,12 +95,16 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
     if args.markdown {
         return output::print(&table.markdown());
     }
+    let width = output::width();
     let stacks = stacks().map(|stacks| {
-        format!("\nQUIC stacks, with their own code in virtual time:\n\n{}", stacks.text())
+        format!(
+            "\nQUIC stacks, with their own code in virtual time:\n\n{}",
+            stacks.text_within(width)
+        )
     });
     output::print(&format!(
         "{}{}\n`windward explain NAME` says what the parts of one do.\n",
-        table.text(),
+        table.text_within(width),
         stacks.unwrap_or_default()
     ))
 }

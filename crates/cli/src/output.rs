@@ -81,6 +81,30 @@ pub(crate) enum Align {
     Right,
 }
 
+/// Before the lines of a row that are not its first.
+const INDENT: &str = "    ";
+
+/// The width of listings: that of the terminal, or 80 columns in a pipe.
+pub(crate) fn width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stdout());
+    terminal.map_or(80, |(width, _)| usize::from(width.0).max(40))
+}
+
+/// Lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    // Only blanks part words: names with hyphens stay whole.
+    let options = textwrap::Options::new(width)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
+    textwrap::wrap(text, options).into_iter().map(String::from).collect()
+}
+
+/// A paragraph of at most `width` columns.
+pub(crate) fn paragraph(text: &str, width: usize) -> String {
+    wrapped(text, width).join("\n")
+}
+
 /// Rows of text under a header.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
@@ -125,6 +149,56 @@ impl Table {
             }
             text.push_str(padded.trim_end());
             text.push('\n');
+        }
+        text
+    }
+
+    /// For a terminal, within `width` columns: where a line has no room for a column, the column is
+    /// wrapped, or goes on an indented line below.
+    pub(crate) fn text_within(&self, width: usize) -> String {
+        /// A column is wrapped beside others where it gets so much, else below them.
+        const LEAST: usize = 30;
+        let headings: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
+        let rows = || std::iter::once(&headings).chain(&self.rows);
+        let natural = |i: usize| rows().map(|row| row[i].chars().count()).max().unwrap_or(0);
+        // The columns of each line of a row, with their widths.
+        let mut lines: Vec<Vec<(usize, usize)>> = Vec::new();
+        let mut line: Vec<(usize, usize)> = Vec::new();
+        let mut room = width;
+        for (i, (_, align)) in self.columns.iter().enumerate() {
+            let fits = natural(i) <= room || (room >= LEAST && *align == Align::Left);
+            if !fits && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+                room = width - INDENT.len();
+            }
+            let given = natural(i).min(room);
+            room = room.saturating_sub(given + 2);
+            line.push((i, given));
+        }
+        lines.push(line);
+        let mut text = String::new();
+        for row in rows() {
+            for (nth, line) in lines.iter().enumerate() {
+                let indent = if nth > 0 { INDENT } else { "" };
+                let wrap = |&(i, given): &(usize, usize)| wrapped(&row[i], given);
+                let cells: Vec<Vec<String>> = line.iter().map(wrap).collect();
+                let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+                for y in 0..height {
+                    let mut padded = indent.to_owned();
+                    for (cell, &(i, width)) in cells.iter().zip(line) {
+                        let cell = cell.get(y).map_or("", String::as_str);
+                        // Writing to a String cannot fail.
+                        let _ = match self.columns[i].1 {
+                            Align::Left => write!(padded, "{cell:<width$}  "),
+                            Align::Right => write!(padded, "{cell:>width$}  "),
+                        };
+                    }
+                    if !padded.trim().is_empty() {
+                        text.push_str(padded.trim_end());
+                        text.push('\n');
+                    }
+                }
+            }
         }
         text
     }
@@ -214,6 +288,27 @@ mod tests {
         assert_eq!(seconds(0.0875), "87.5 ms");
         assert_eq!(seconds(3600.0), "3600 s");
         assert_eq!(seconds(2e-6), "2 us");
+    }
+
+    #[test]
+    fn tables_are_folded_where_a_line_has_no_room() {
+        let mut table = Table::new(["name", ">sent", "note"]);
+        let note = "one two three four five six seven eight nine ten eleven twelve";
+        table.row(["first".into(), "12345".into(), note.into()]);
+        assert_eq!(table.text_within(100), table.text());
+        // 40 - (5 + 2 + 5 + 2) = 26 columns are too few: the note goes below, within 36.
+        assert_eq!(
+            table.text_within(40),
+            "name    sent\n    note\n\
+             first  12345\n    one two three four five six seven\n    eight nine ten eleven twelve\n"
+        );
+        // 50 - 14 = 36 columns are enough.
+        assert_eq!(
+            table.text_within(50),
+            "name    sent  note\n\
+             first  12345  one two three four five six seven\n              \
+             eight nine ten eleven twelve\n"
+        );
     }
 
     #[test]

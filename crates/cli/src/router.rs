@@ -1,5 +1,7 @@
 //! `windward router`: queues of a gateway.
 
+mod row;
+
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration as WallTime, Instant};
 
-use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
 use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
+
+use row::Row;
 
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds};
@@ -280,64 +283,6 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
     Ok(())
 }
 
-/// What a queue did, as JSON. Times are in seconds.
-#[derive(Debug, Serialize)]
-struct Row {
-    interface: String,
-    qdisc: String,
-    rate_bps: u64,
-    arrived_packets: u64,
-    arrived_bytes: u64,
-    sent_packets: u64,
-    sent_bytes: u64,
-    dropped_packets: u64,
-    dropped_bytes: u64,
-    marked_packets: u64,
-    feedback_packets: u64,
-    overflow_packets: u64,
-    /// Datagrams that asked for a router that the queue is not.
-    unserved_packets: u64,
-    reloads: u64,
-    sojourn_p50: f64,
-    sojourn_p99: f64,
-    sojourn_max: f64,
-    lateness_p50: f64,
-    lateness_p99: f64,
-    lateness_max: f64,
-    /// Was more than one packet in a hundred late by more than a millisecond?
-    too_late: bool,
-}
-
-impl From<&Stats> for Row {
-    fn from(stats: &Stats) -> Self {
-        let sojourn = |percent| stats.sojourn.value_at_percentile(percent) as f64 / 1e9;
-        let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
-        Row {
-            interface: stats.device.clone(),
-            qdisc: stats.qdisc.clone(),
-            rate_bps: stats.rate.as_bps(),
-            arrived_packets: stats.arrived.packets,
-            arrived_bytes: stats.arrived.bytes,
-            sent_packets: stats.sent.packets,
-            sent_bytes: stats.sent.bytes,
-            dropped_packets: stats.dropped.packets,
-            dropped_bytes: stats.dropped.bytes,
-            marked_packets: stats.marked,
-            feedback_packets: stats.ours,
-            overflow_packets: stats.overflow,
-            unserved_packets: stats.unserved.iter().sum(),
-            reloads: stats.reloads,
-            sojourn_p50: sojourn(50.0),
-            sojourn_p99: sojourn(99.0),
-            sojourn_max: sojourn(100.0),
-            lateness_p50: lateness(50.0),
-            lateness_p99: lateness(99.0),
-            lateness_max: lateness(100.0),
-            too_late: stats.lateness.is_too_much(),
-        }
-    }
-}
-
 /// What all queues did, for people.
 fn summary(all: &[Stats]) -> String {
     let mut table = Table::new([
@@ -363,9 +308,9 @@ fn summary(all: &[Stats]) -> String {
             row.dropped_packets.to_string(),
             row.marked_packets.to_string(),
             row.feedback_packets.to_string(),
-            seconds(row.sojourn_p50),
-            seconds(row.sojourn_p99),
-            seconds(row.lateness_p99),
+            seconds(row.sojourn_p50_s),
+            seconds(row.sojourn_p99_s),
+            seconds(row.lateness_p99_s),
         ]);
     }
     let mut text = table.text();

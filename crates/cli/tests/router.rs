@@ -347,7 +347,7 @@ mod linux {
             }
             assert_eq!((&row["interface"], &row["qdisc"]), (&"g1".into(), &"droptail".into()));
             // The last waited for all others.
-            assert!(row["sojourn_max"].as_f64().unwrap() > 0.3, "{row}");
+            assert!(row["sojourn_max_s"].as_f64().unwrap() > 0.3, "{row}");
         }
     }
 

@@ -102,13 +102,14 @@ impl Pages {
             keys.iter().any(|(other, _)| other.starts_with(&prefix))
         };
         for (key, doc) in keys.iter().filter(|(key, _)| !key.contains('.') && !is_table(key)) {
-            let _ = writeln!(page, "| `{key}` | {} | {} |", doc.default, doc.meaning);
+            let _ = writeln!(page, "| `{key}` | {} | {} |", doc.default, cell(&doc.meaning));
         }
         for (table, doc) in keys.iter().filter(|(key, _)| is_table(key)) {
             let _ = write!(page, "\n`{table}`, a table: {}.\n\n{HEAD}", doc.meaning);
             for (key, doc) in &keys {
                 if let Some(name) = key.strip_prefix(table).and_then(|k| k.strip_prefix('.')) {
-                    let _ = writeln!(page, "| `{name}` | {} | {} |", doc.default, doc.meaning);
+                    let _ =
+                        writeln!(page, "| `{name}` | {} | {} |", doc.default, cell(&doc.meaning));
                 }
             }
         }
@@ -131,7 +132,7 @@ impl Pages {
             let (table, name) = key.split_once('.').unwrap_or(("", key));
             let own = settings.iter().find(|s| s.table == table && s.doc.key == name);
             let default = own.map_or_else(|| doc.default.clone(), Setting::default_text);
-            let _ = writeln!(page, "| `{key}` | {default} | {} |", doc.meaning);
+            let _ = writeln!(page, "| `{key}` | {default} | {} |", cell(&doc.meaning));
         }
         if protocol.feedback.notification().is_some() {
             page.push_str(
@@ -162,7 +163,7 @@ impl Pages {
         );
         for setting in settings.iter().filter(|setting| setting.applies) {
             let (key, default) = (setting.doc.key, setting.default_text());
-            let _ = writeln!(page, "| `{key}` | {default} | {} |", setting.description());
+            let _ = writeln!(page, "| `{key}` | {default} | {} |", cell(&setting.description()));
         }
     }
 
@@ -189,6 +190,11 @@ impl Pages {
         page.push('\n');
         page
     }
+}
+
+/// A text as a cell of a Markdown table, where a `|` would begin the next one.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// The names of the protocols that any cell of an experiment runs. A composition on the base of a

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 use windward_net::perf::{FlowOutcome, GROUPS, Interval, Outcome};
+use windward_sim::jain;
 use windward_sim::output::{OutputDir, OutputError};
 use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
 
@@ -25,6 +26,8 @@ pub(super) struct Record {
     server: String,
     authenticated: bool,
     interrupted: bool,
+    packet_bytes: u32,
+    /// Deprecated: `packet_bytes` without its unit.
     packet_size: u32,
     datagram_bytes: usize,
 }
@@ -98,8 +101,6 @@ impl Record {
             .zip(&outcome.flows)
             .map(|(name, flow)| FlowRecord::new(name, flow, outcome))
             .collect();
-        let rates = || flows.iter().map(|flow| flow.goodput_bps);
-        let (sum, squares): (f64, f64) = (rates().sum(), rates().map(|rate| rate * rate).sum());
         let groups = GROUPS.into_iter().filter_map(|group| GroupRecord::new(group, &flows));
         Record {
             windward: env!("CARGO_PKG_VERSION"),
@@ -107,12 +108,13 @@ impl Record {
             warmup_s: 0.0,
             groups: groups.collect(),
             links: [],
-            jain: if squares > 0.0 { sum * sum / (flows.len() as f64 * squares) } else { 0.0 },
+            jain: jain(flows.iter().map(|flow| flow.goodput_bps)),
             flows,
             intervals: intervals.iter().map(|i| IntervalRecord::new(i, names)).collect(),
             server: server.to_string(),
             authenticated,
             interrupted: outcome.interrupted,
+            packet_bytes: outcome.packet_size,
             packet_size: outcome.packet_size,
             datagram_bytes: outcome.datagram,
         }

@@ -169,8 +169,42 @@ fn standard_output_is_for_one_output() {
     assert_eq!(sandbox.names(), ["scenario.toml"]);
 }
 
+/// Endings of the names of quantities with a unit.
+const UNITS: &[&str] = &["s", "bps", "bytes", "packets", "share"];
+
+/// Names of what has no unit: texts, lists, counts, shares, indices. A new quantity with a unit ends in
+/// that, and does not belong in here; `packet_size` is deprecated.
+#[rustfmt::skip]
+const WITHOUT_UNIT: &[&str] = &[
+    "arrived", "at_most", "authenticated", "cells", "circuit_breaker_trips", "command",
+    "configuration_hash", "corrupted", "count", "datagrams_invalid", "datagrams_lost",
+    "datagrams_replayed", "delivered", "dropped", "duplicates", "duration", "events", "failure",
+    "file", "fingerprint", "flow", "flows", "frames", "g_error", "given_back", "group", "groups",
+    "id", "idle_periods", "in_flight", "interrupted", "intervals", "jain", "late_frames", "link",
+    "links", "loss_estimate", "marked", "missed", "name", "packet_hops", "packet_size",
+    "packets_delivered", "packets_marked", "packets_sent", "phases", "protocol", "queue_high",
+    "queue_low", "reordered", "repetition", "repetitions", "retransmissions", "runs", "seed",
+    "server", "set", "signal", "throughput_cv", "timeouts", "true_loss", "until_converged",
+    "utilization", "warmup", "windward",
+];
+
+/// Does the last word of the name say the unit?
+fn has_unit(name: &str) -> bool {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    UNITS.contains(&name.rsplit('_').next().unwrap_or(name))
+}
+
+/// Checks that each name ends in its unit, or is known to have none.
+pub(crate) fn names_end_in_units(names: &BTreeSet<String>) {
+    let last = |name: &String| name.rsplit('.').next().unwrap_or(name).to_owned();
+    let without: BTreeSet<String> = names.iter().map(last).filter(|name| !has_unit(name)).collect();
+    let unknown: Vec<&String> =
+        without.iter().filter(|name| !WITHOUT_UNIT.contains(&&***name)).collect();
+    assert!(unknown.is_empty(), "no unit at the end of {unknown:?}");
+}
+
 /// The keys of an object and of those in it.
-fn keys(value: &Value, found: &mut BTreeSet<String>) {
+pub(crate) fn keys(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| {
             found.insert(key.clone());
@@ -230,6 +264,7 @@ fn every_column_and_field_is_documented() {
     for name in &names {
         assert!(guide.contains(&format!("`{name}`")), "docs/outputs.md does not name `{name}`");
     }
+    names_end_in_units(&names);
     // 12 of the run, 16 of a flow .. and more: the sets above are not empty.
     assert!(names.len() > 80, "{names:?}");
 }
@@ -239,5 +274,111 @@ fn the_readme_links_the_guides() {
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
     for guide in ["scenarios", "experiments", "outputs", "install"] {
         assert!(readme.contains(&format!("](docs/{guide}.md)")), "{guide}");
+    }
+}
+
+/// The files that git tracks in these places, if this is a clone.
+fn tracked(places: &[&str]) -> Vec<std::path::PathBuf> {
+    let mut git = std::process::Command::new("git");
+    let output = git.args(["ls-files", "-z", "--"]).args(places).current_dir(repository()).output();
+    let Ok(output) = output else { return Vec::new() };
+    let names = String::from_utf8(output.stdout).unwrap();
+    let paths =
+        names.split('\0').filter(|name| !name.is_empty()).map(|name| repository().join(name));
+    paths.filter(|path| path.is_file()).collect()
+}
+
+/// The number of cells of a row of a Markdown table.
+fn cells(row: &str) -> usize {
+    row.replace("\\|", "").matches('|').count() - 1
+}
+
+/// What is wrong with the tables of a Markdown text: the number of a line, and why.
+fn broken_tables(text: &str) -> Vec<(usize, &'static str)> {
+    let mut wrong = Vec::new();
+    let (mut is_code, mut before, mut wanted) = (false, 0, 0);
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        let fence = line.starts_with("```") || line.starts_with("~~~");
+        is_code ^= fence;
+        if fence || is_code || !line.starts_with('|') {
+            if before == 1 {
+                wrong.push((number - 1, "a header without a separator below"));
+            }
+            before = 0;
+            continue;
+        }
+        let is_separator = line.contains('-') && line.chars().all(|c| "|-: ".contains(c));
+        match before {
+            0 => wanted = cells(line),
+            1 if !is_separator => wrong.push((number, "no separator below the header")),
+            _ => {}
+        }
+        if !line.ends_with('|') {
+            wrong.push((number, "no `|` at the end"));
+        } else if cells(line) != wanted {
+            wrong.push((number, "another number of cells than the header has"));
+        }
+        before += 1;
+    }
+    if before == 1 {
+        wrong.push((text.lines().count(), "a header without a separator below"));
+    }
+    wrong
+}
+
+#[test]
+fn broken_tables_are_found() {
+    assert_eq!(broken_tables("| a | b |\n|---|:-:|\n| 1 | `x\\|y` |\n"), []);
+    assert_eq!(broken_tables("```\n| a\n```\ntext\n"), []);
+    for (text, line) in [
+        ("| a | b |\n| 1 | 2 |\n", 2),
+        ("| a | b |\n\n| 1 | 2 |\n", 1),
+        ("| a | b |\n|---|---|\n| 1 | |D| |\n", 3),
+        ("| a | b |\n|---|---|\n| 1 |\n", 3),
+        ("| a | b |\n|---|---|\n| 1 | 2\n", 3),
+        ("| a |", 1),
+    ] {
+        assert_eq!(broken_tables(text).first().map(|wrong| wrong.0), Some(line), "{text}");
+    }
+}
+
+#[test]
+fn the_tables_of_all_documents_are_whole() {
+    let files = tracked(&["*.md"]);
+    assert!(files.len() > 20 || !repository().join(".git").exists(), "{files:?}");
+    for file in files {
+        let wrong = broken_tables(&fs::read_to_string(&file).unwrap());
+        assert!(wrong.is_empty(), "{}: {wrong:?}", file.display());
+    }
+}
+
+/// Nobody of this project has that name in the index of Python packages: anybody could register it.
+#[test]
+fn no_file_tells_to_install_the_package_from_the_index() {
+    let line = ["pip install", " windward"].concat();
+    let files = tracked(&["crates", "python", "docs", "examples", "README.md"]);
+    assert!(files.len() > 100 || !repository().join(".git").exists(), "{}", files.len());
+    for file in files {
+        let text = fs::read(&file).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        // A wheel of one's own is a file: `windward-*.whl`.
+        let other =
+            text.match_indices(&line).any(|(at, _)| !text[at + line.len()..].starts_with("-*.whl"));
+        assert!(!other, "{} says `{line}`", file.display());
+    }
+}
+
+/// Also at a terminal of the least width, a listing can be read.
+#[test]
+fn listings_fit_80_columns() {
+    for args in
+        [&["list"][..], &["list", "--stacks"], &["list", "--parts"], &["evaluate", "--list"]]
+    {
+        let text = success(args);
+        assert!(text.lines().count() > 3 || args.contains(&"--stacks"), "{args:?}\n{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{args:?}: {line}");
+        }
     }
 }

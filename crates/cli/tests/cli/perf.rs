@@ -113,7 +113,11 @@ fn everything_measured_can_be_written() {
         .map(|flow| flow["name"].as_str().expect("a name"))
         .collect();
     assert_eq!(names, ["up-1", "down-1"]);
-    assert_eq!(json["packet_size"], 600);
+    assert_eq!(json["packet_bytes"], 600);
+    assert_eq!(json["packet_size"], 600, "deprecated, and there for one version");
+    let mut keys = std::collections::BTreeSet::new();
+    crate::outputs::keys(&json, &mut keys);
+    crate::outputs::names_end_in_units(&keys);
     // IPv4 20, UDP 8.
     assert_eq!(json["datagram_bytes"], 572);
     for (number, flow) in json["flows"].as_array().expect("flows").iter().enumerate() {

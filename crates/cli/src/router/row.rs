@@ -1,0 +1,106 @@
+//! The figures of a queue as JSON, with the names and units of docs/outputs.md.
+
+use serde::Serialize;
+use windward_net::router::Stats;
+
+/// Figures of one queue since its start. A unit ends the name of each field.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Row {
+    pub(super) interface: String,
+    pub(super) qdisc: String,
+    pub(super) rate_bps: u64,
+    pub(super) arrived_packets: u64,
+    arrived_bytes: u64,
+    pub(super) sent_packets: u64,
+    sent_bytes: u64,
+    pub(super) dropped_packets: u64,
+    dropped_bytes: u64,
+    pub(super) marked_packets: u64,
+    pub(super) feedback_packets: u64,
+    overflow_packets: u64,
+    /// Datagrams that asked for a router that the queue is not.
+    pub(super) unserved_packets: u64,
+    reloads: u64,
+    pub(super) sojourn_p50_s: f64,
+    pub(super) sojourn_p99_s: f64,
+    sojourn_max_s: f64,
+    lateness_p50_s: f64,
+    pub(super) lateness_p99_s: f64,
+    lateness_max_s: f64,
+    /// Was more than one packet in a hundred late by more than a millisecond?
+    too_late: bool,
+    #[serde(flatten)]
+    deprecated: Deprecated,
+}
+
+/// The names of the version before, without units; the next version has them no more.
+#[derive(Debug, Default, Serialize)]
+struct Deprecated {
+    sojourn_p50: f64,
+    sojourn_p99: f64,
+    sojourn_max: f64,
+    lateness_p50: f64,
+    lateness_p99: f64,
+    lateness_max: f64,
+}
+
+impl From<&Stats> for Row {
+    fn from(stats: &Stats) -> Self {
+        let sojourn = |percent| stats.sojourn.value_at_percentile(percent) as f64 / 1e9;
+        let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
+        let times = Deprecated {
+            sojourn_p50: sojourn(50.0),
+            sojourn_p99: sojourn(99.0),
+            sojourn_max: sojourn(100.0),
+            lateness_p50: lateness(50.0),
+            lateness_p99: lateness(99.0),
+            lateness_max: lateness(100.0),
+        };
+        Row {
+            interface: stats.device.clone(),
+            qdisc: stats.qdisc.clone(),
+            rate_bps: stats.rate.as_bps(),
+            arrived_packets: stats.arrived.packets,
+            arrived_bytes: stats.arrived.bytes,
+            sent_packets: stats.sent.packets,
+            sent_bytes: stats.sent.bytes,
+            dropped_packets: stats.dropped.packets,
+            dropped_bytes: stats.dropped.bytes,
+            marked_packets: stats.marked,
+            feedback_packets: stats.ours,
+            overflow_packets: stats.overflow,
+            unserved_packets: stats.unserved.iter().sum(),
+            reloads: stats.reloads,
+            sojourn_p50_s: times.sojourn_p50,
+            sojourn_p99_s: times.sojourn_p99,
+            sojourn_max_s: times.sojourn_max,
+            lateness_p50_s: times.lateness_p50,
+            lateness_p99_s: times.lateness_p99,
+            lateness_max_s: times.lateness_max,
+            too_late: stats.lateness.is_too_much(),
+            deprecated: times,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_documented_and_its_name_ends_in_its_unit() {
+        let guide = include_str!("../../../../docs/outputs.md");
+        let row = serde_json::to_value(Row::default()).unwrap();
+        let old = serde_json::to_value(Deprecated::default()).unwrap();
+        let units = ["_s", "_bps", "_bytes", "_packets", "_share"];
+        for name in row.as_object().unwrap().keys() {
+            assert!(guide.contains(&format!("`{name}`")), "docs/outputs.md does not name `{name}`");
+            let has_unit = units.iter().any(|unit| name.ends_with(unit));
+            let has_none = ["interface", "qdisc", "reloads", "too_late"].contains(&name.as_str());
+            assert!(has_unit || has_none || old.get(name).is_some(), "`{name}` has no unit");
+        }
+        for name in old.as_object().unwrap().keys() {
+            assert!(row.get(format!("{name}_s")).is_some(), "`{name}` has no successor");
+        }
+    }
+}
