@@ -217,6 +217,8 @@ step_python() {
     if [ "$status" -ne 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
     for ((; broken > 0; broken--)); do fail "python: a test, see above"; done
     check "python: types, by mypy" "$venv/bin/mypy"
+    check "python: the stub says what the extension has" "$venv/bin/python" -m mypy.stubtest \
+        --allowlist python/stubtest-allowlist.txt windward._windward
     check "python: types, by pyright" "$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error
 }
 

@@ -55,7 +55,7 @@ def test_mistakes_in_experiments_say_where():
     with pytest.raises(ww.ScenarioError, match="nonsense") as caught:
         ww.Experiment(text.replace("[experiment]", "[experiment]\nnonsense = 1"), name="mine.toml")
     assert caught.value.file == "mine.toml" and caught.value.line is not None
-    with pytest.raises(ww.ScenarioError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match="none.toml"):
         ww.Experiment.read("none.toml")
     with pytest.raises(ww.ScenarioError):
         sweep().with_({"flows.nobody.protocol": "sack"})

@@ -1,6 +1,8 @@
 """Scenarios: three ways to one, and errors that say the same as the command line's."""
 
+import builtins
 import datetime
+import errno
 import pathlib
 import pickle
 
@@ -92,7 +94,7 @@ def test_what_is_no_scenario_says_what_to_do():
         ww.Scenario()
     with pytest.raises(TypeError):
         ww.Scenario(TEXT, duration="1s")
-    with pytest.raises(ww.ScenarioError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match="none.toml"):
         ww.Scenario.read("there/is/none.toml")
     with pytest.raises(TypeError):
         ww.Scenario(TEXT).with_(duration=None)
@@ -125,3 +127,72 @@ def test_scenarios_of_another_version_are_read_or_the_error_names_both():
     assert isinstance(caught.value.__cause__, ww.ScenarioError)
     with pytest.raises(ww.ScenarioError):
         make(version, name, newer, changes, parts)
+
+
+@pytest.mark.parametrize("read", [ww.Scenario.read, ww.Experiment.read, ww.Scenario])
+def test_a_file_that_the_system_does_not_give_is_its_error(read, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.toml") as caught:
+        read(tmp_path / "none.toml")
+    assert caught.value.errno == errno.ENOENT
+    assert caught.value.filename == str(tmp_path / "none.toml")
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path)
+    with pytest.raises(NotADirectoryError):
+        read(pathlib.Path(__file__) / "below.toml")
+    # What is in a file that can be read is still the scenario's matter.
+    (tmp_path / "latin.toml").write_bytes(b"# \xe4")
+    with pytest.raises(ww.ScenarioError):
+        read(tmp_path / "latin.toml")
+
+
+def test_a_folder_that_cannot_be_made_is_the_error_of_the_system(tmp_path):
+    scenario = ww.Scenario(TEXT).with_(duration="1s", warmup="0s")
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file" / "folder"
+    for write in (scenario.run().write, lambda folder: scenario.run(qlog=folder)):
+        with pytest.raises(NotADirectoryError, match="cannot create") as caught:
+            write(below)
+        assert caught.value.filename == str(below)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_out_of_range_is_a_value_error(seed):
+    scenario = ww.Scenario(TEXT)
+    for begin in (scenario.run, lambda seed: ww.Simulation(scenario, seed=seed)):
+        with pytest.raises(ValueError, match=f"seed = {seed}: must be from 0"):
+            begin(seed=seed)
+
+
+@pytest.mark.parametrize("seed", [True, 1.0, "1"])
+def test_a_seed_that_is_no_whole_number_is_a_type_error(seed):
+    with pytest.raises(TypeError, match="whole number"):
+        ww.Scenario(TEXT).run(seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"repetitions": -1}, "repetitions = -1: must be from 1 to"),
+        ({"repetitions": 0}, "repetitions = 0: must be from 1 to"),
+        ({"repetitions": 2**32}, "must be from 1 to 4294967295"),
+        ({"threads": -1}, "threads = -1: must be from 0 to 65535"),
+        ({"threads": 2**16}, "must be from 0 to 65535"),
+    ],
+)
+def test_numbers_of_runs_and_threads_out_of_range_are_value_errors(given, expected):
+    experiment = ww.Experiment.read(ROOT / "experiments/examples/loss-sweep.toml")
+    with pytest.raises(ValueError, match=expected):
+        experiment.sweep(**given)
+    if "repetitions" in given:
+        with pytest.raises(ValueError, match=expected):
+            ww.sweep(experiment, **given)
+
+
+def test_the_largest_seed_is_taken():
+    assert ww.Scenario(TEXT).with_(duration="1s", warmup="0s").run(seed=2**64 - 1).seed == 2**64 - 1
+
+
+def test_a_star_import_hides_nothing_of_python():
+    assert not set(ww.__all__) & set(dir(builtins))
+    assert 2 * ww.min == "2min"
+    assert all(hasattr(ww, name) for name in ww.__all__)

@@ -466,6 +466,55 @@ def test_ray_with_a_worker_killed_gives_the_serial_rows(tmp_path, serial, ray):
     assert ray.is_initialized()
 
 
+def test_ray_with_its_raylet_killed_is_a_connection_error(tmp_path, serial):
+    pytest.importorskip("ray")
+    # A process of its own, with a limit: what is left of Ray may hang or end the process.
+    program = f"""
+import os, pathlib, signal, sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+import ray
+import windward as ww
+from test_sweep import MANY, children_called, longer
+
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+killed = []
+
+def kill(share):
+    if not killed and share > 0.1:
+        for pid in children_called("/raylet"):
+            command = pathlib.Path(f"/proc/{{pid}}/cmdline").read_bytes()
+            if command.split(b"\\0")[0].endswith(b"/raylet"):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+try:
+    ww.sweep(
+        longer(), ray, dataset={str(tmp_path)!r}, repetitions=MANY, task_seconds=0.05, progress=kill
+    )
+except ConnectionError as error:
+    print(len(killed), "killed:", error, flush=True)
+os._exit(0)
+"""
+    # Ends with it what Ray began and left.
+    child = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, _ = child.communicate(timeout=120)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait(60)
+    assert "1 killed: " in out
+    assert "Ray cluster does not answer any more" in out
+    assert kept(tmp_path) > 0
+    data = ww.sweep(longer(), dataset=tmp_path, resume=True, repetitions=MANY)
+    rows_in(data, serial)
+
+
 def test_ray_errors_are_those_of_the_documentation():
     exceptions = pytest.importorskip("ray.exceptions")
     workers = object.__new__(_sweep._Ray)

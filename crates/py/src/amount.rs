@@ -1,7 +1,10 @@
-//! Rates and probabilities as Python has them: `"5Mbit"`, `0.02`, `"2%"`.
+//! Rates, probabilities and whole numbers as Python has them: `"5Mbit"`, `0.02`, `"2%"`, `7`.
+
+use std::fmt::Display;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use windward_core::network::ChannelSpec;
 use windward_core::units::{Probability, Rate};
 
@@ -47,4 +50,52 @@ pub(crate) fn loss(value: &Bound<'_, PyAny>) -> PyResult<ChannelSpec> {
         Probability::ZERO => ChannelSpec::Clean,
         other => ChannelSpec::PacketLoss(other),
     })
+}
+
+/// Reads a seed; nothing for `None`.
+///
+/// # Errors
+/// As of [`whole`].
+pub(crate) fn seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    if value.is_none() { Ok(None) } else { whole(value, "seed", 0, u64::MAX).map(Some) }
+}
+
+/// Reads a number of repetitions; nothing for `None`.
+///
+/// # Errors
+/// As of [`whole`].
+pub(crate) fn repetitions(value: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    if value.is_none() { Ok(None) } else { whole(value, "repetitions", 1, u32::MAX).map(Some) }
+}
+
+/// Reads a number of worker threads; 0 is one per core.
+///
+/// # Errors
+/// As of [`whole`].
+pub(crate) fn threads(value: &Bound<'_, PyAny>) -> PyResult<u16> {
+    whole(value, "threads", 0, u16::MAX)
+}
+
+/// Reads a whole number from `least` to `most`.
+///
+/// # Errors
+/// `TypeError` for anything but a whole number, also for a bool; `ValueError` beyond the bounds.
+fn whole<T>(value: &Bound<'_, PyAny>, name: &str, least: T, most: T) -> PyResult<T>
+where
+    T: TryFrom<u64> + PartialOrd + Display,
+{
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<u64>().ok() };
+    if let Some(number) = number.and_then(|number| T::try_from(number).ok())
+        && number >= least
+    {
+        return Ok(number);
+    }
+    let is_whole = !value.is_instance_of::<PyBool>()
+        && value.py().import("operator")?.call_method1("index", (value,)).is_ok();
+    if is_whole {
+        Err(error::value(format!("{name} = {value}: must be from {least} to {most}")))
+    } else {
+        let what = value.get_type().name()?;
+        Err(PyTypeError::new_err(format!("{name} = {value}: must be a whole number, not {what}")))
+    }
 }

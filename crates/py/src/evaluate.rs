@@ -11,7 +11,7 @@ use windward_lab::experiment::Subject;
 use windward_lab::{Effort, Provenance, ReportOptions};
 
 use crate::work::{How, lab, watched};
-use crate::{error, parts};
+use crate::{amount, error, parts};
 
 /// Reads a law of a file for the command line.
 pub(crate) fn load(law: &PythonLaw) -> Result<Protocol, String> {
@@ -63,7 +63,7 @@ pub(crate) fn evaluate(
     only: Vec<String>,
     full: bool,
     resume: bool,
-    threads: u16,
+    #[pyo3(from_py_with = amount::threads)] threads: u16,
     progress: Option<&Bound<'_, PyAny>>,
     about: (String, String, String),
 ) -> PyResult<usize> {

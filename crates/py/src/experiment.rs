@@ -10,8 +10,8 @@ use windward_lab::{Effort, Provenance, ReportOptions, builtin};
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::table::Table;
-use crate::values;
 use crate::work::{How, lab, watched};
+use crate::{amount, values};
 
 /// A scenario with axes to sweep, metrics to compute and claims to check: docs/experiments.md.
 ///
@@ -76,7 +76,10 @@ impl Experiment {
 impl Experiment {
     /// Of TOML text; ``name`` is the file in errors.
     #[new]
-    #[pyo3(signature = (toml, /, name="experiment".to_owned()))]
+    #[pyo3(
+        signature = (toml, /, name="experiment".to_owned()),
+        text_signature = "(toml, /, name='experiment')",
+    )]
     fn py_new(py: Python<'_>, toml: String, name: String) -> PyResult<Self> {
         Self::of(py, (name, toml, Vec::new(), Vec::new()))
     }
@@ -86,7 +89,7 @@ impl Experiment {
     #[classmethod]
     fn read(_class: &Bound<'_, PyType>, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let text = py.detach(|| ScenarioFile::text(&path));
-        let text = text.map_err(|wrong| crate::error::scenario(py, &wrong))?;
+        let text = text.map_err(|wrong| crate::error::unread(py, &path, &wrong))?;
         Self::of(py, (ScenarioFile::name(&path), text, Vec::new(), Vec::new()))
     }
 
@@ -150,8 +153,8 @@ impl Experiment {
         &self,
         py: Python<'_>,
         full: bool,
-        repetitions: Option<u32>,
-        threads: u16,
+        #[pyo3(from_py_with = amount::repetitions)] repetitions: Option<u32>,
+        #[pyo3(from_py_with = amount::threads)] threads: u16,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
         let effort = self.effort(full, repetitions);
@@ -200,7 +203,7 @@ pub(crate) fn reproduce(
     full: bool,
     all_readings: bool,
     resume: bool,
-    threads: u16,
+    #[pyo3(from_py_with = amount::threads)] threads: u16,
     progress: Option<&Bound<'_, PyAny>>,
     about: (String, String, String),
 ) -> PyResult<(Vec<String>, usize)> {

@@ -11,10 +11,10 @@ use windward_lab::rows::Row;
 use windward_lab::table::Table as LabTable;
 use windward_lab::{BUILD, GridFacts, LabError};
 
-use crate::error;
 use crate::experiment::{Experiment, Recipe};
 use crate::table::Table;
 use crate::work::{How, lab, watched_by};
+use crate::{amount, error};
 
 /// All runs of an experiment by number, from zero: cell after cell, repetition after repetition.
 #[pyclass(frozen, module = "windward._windward")]
@@ -49,7 +49,7 @@ impl Grid {
         py: Python<'_>,
         experiment: &Bound<'_, Experiment>,
         full: bool,
-        repetitions: Option<u32>,
+        #[pyo3(from_py_with = amount::repetitions)] repetitions: Option<u32>,
     ) -> PyResult<Self> {
         let this = experiment.get();
         let effort = this.effort(full, repetitions);

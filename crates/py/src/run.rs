@@ -145,7 +145,7 @@ impl Run {
             RunRecord::new(&self.outcome).write_files(&mut dir)?;
             dir.commit()
         })
-        .map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
+        .map_err(|wrong| error::output(py, &wrong))
     }
 
     fn __reduce__<'py>(

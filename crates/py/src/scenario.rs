@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyKeyError, PyOSError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::run::{Run, Series};
 use crate::slices::Slices;
 use crate::table::{Rows, escape};
-use crate::{duration, error, values};
+use crate::{amount, duration, error, values};
 
 /// How errors call what was written in Python.
 const TEXT: &str = "scenario";
@@ -80,7 +80,7 @@ impl Scenario {
 
     fn from_path(py: Python<'_>, path: &Path) -> PyResult<Self> {
         let text = py.detach(|| ScenarioFile::text(path));
-        let text = text.map_err(|wrong| error::scenario(py, &wrong))?;
+        let text = text.map_err(|wrong| error::unread(py, path, &wrong))?;
         Self::new(py, ScenarioFile::name(path), text, Vec::new(), Vec::new())
     }
 
@@ -131,7 +131,7 @@ impl Scenario {
             let options = QlogOptions { format, ..QlogOptions::default() };
             QlogFiles::create(dir, &options, &scenario)
         });
-        let logs = logs.transpose().map_err(log_error)?;
+        let logs = logs.transpose().map_err(|wrong| log_error(py, wrong))?;
         let observed = |scenario: &windward_sim::Scenario| {
             logs.as_ref().map(|logs| windward_sim::Simulation::observed(scenario, logs.observer()))
         };
@@ -143,7 +143,7 @@ impl Scenario {
             let mut sim = self.begin(py, &scenario, make)?;
             slices.advance(py, &mut sim, end, tell)?;
             let outcome = py.detach(|| sim.finish());
-            logs.map(QlogFiles::commit).transpose().map_err(log_error)?;
+            logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
             return Ok(Run::new(outcome, None));
         };
         let interval = duration::read(interval, "trace")?;
@@ -164,15 +164,15 @@ impl Scenario {
         }
         let series = Series { flows: flows.finish()?, links: links.finish()? };
         let outcome = py.detach(|| sim.finish());
-        logs.map(QlogFiles::commit).transpose().map_err(log_error)?;
+        logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
         Ok(Run::new(outcome, Some(series)))
     }
 }
 
 /// What cannot be logged, or not be written.
-fn log_error(error: QlogError) -> PyErr {
+fn log_error(py: Python<'_>, error: QlogError) -> PyErr {
     match error {
-        QlogError::Output(error) => PyOSError::new_err(error.to_string()),
+        QlogError::Output(wrong) => error::output(py, &wrong),
         error => error::value(error),
     }
 }
@@ -283,7 +283,7 @@ impl Scenario {
     fn run(
         &self,
         py: Python<'_>,
-        seed: Option<u64>,
+        #[pyo3(from_py_with = amount::seed)] seed: Option<u64>,
         trace: Option<&Bound<'_, PyAny>>,
         qlog: Option<std::path::PathBuf>,
         qlog_format: &str,

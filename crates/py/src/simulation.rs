@@ -162,7 +162,7 @@ impl Simulation {
     fn py_new(
         py: Python<'_>,
         scenario: &Bound<'_, Scenario>,
-        seed: Option<u64>,
+        #[pyo3(from_py_with = amount::seed)] seed: Option<u64>,
         changes: bool,
     ) -> PyResult<Self> {
         let make = match changes {

@@ -102,7 +102,8 @@ pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
         LabError::Experiment { file, line, message } => {
             error::experiment(py, &text, &file, (line > 0).then_some(line), &message)
         }
-        LabError::Io { .. } | LabError::Folder { .. } => PyOSError::new_err(text),
+        LabError::Io { error, path, verb } => error::file(py, &error, verb, &path, text),
+        LabError::Folder { .. } => PyOSError::new_err(text),
         LabError::Threads(_) => error::failed(text),
         LabError::Part(_) => crate::parts::failed(text),
         LabError::Cancelled => PyKeyboardInterrupt::new_err(()),

@@ -393,7 +393,10 @@ impl Law {
 /// Raises:
 ///     ValueError: If an expression is none. A value that is not a number ends the run with one.
 #[pyfunction]
-#[pyo3(signature = (on_ack, on_loss, *, slow_start=true, name="law".to_owned()))]
+#[pyo3(
+    signature = (on_ack, on_loss, *, slow_start=true, name="law".to_owned()),
+    text_signature = "(on_ack, on_loss, *, slow_start=True, name='law')",
+)]
 pub(crate) fn law(
     on_ack: String,
     on_loss: String,
