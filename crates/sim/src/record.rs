@@ -72,7 +72,8 @@ pub struct RunRecord<'a> {
 /// How a run on a real clock kept it, over the packets that went out to programs outside.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmulationRecord {
-    /// Says little if not: more than one packet in a hundred was late by more than a millisecond.
+    /// Says little if not: more than one packet in a hundred was late or early by more than a millisecond, or the kernel dropped
+    /// some before they were read.
     pub usable: bool,
     /// Packets that went out.
     pub packets: u64,
@@ -84,6 +85,10 @@ pub struct EmulationRecord {
     pub late_max_s: f64,
     /// The share that was late by more than a millisecond.
     pub late_share: f64,
+    /// The most by which a packet was taken for earlier than it had been read, seconds.
+    pub early_max_s: f64,
+    /// The share of packets that came in and were taken for more than a millisecond earlier than they had been read.
+    pub early_share: f64,
     /// Did the thread that moved the packets run in real time (SCHED_FIFO)?
     pub real_time: bool,
     /// Packets larger than the ports let through.
