@@ -1,6 +1,6 @@
 """A sweep on a SLURM cluster, from its login node: dask-jobqueue submits the workers as jobs.
 
-    pip install windward[dask] dask-jobqueue      # where all nodes see it
+    pip install '.[dask]' dask-jobqueue      # in a clone that all nodes see
     python slurm.py experiment.toml results/ --jobs 16 --cores 64 --queue compute --time 02:00:00
     python slurm.py ... --dry-run                 # prints the job script and submits nothing
 

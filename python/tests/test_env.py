@@ -1,6 +1,7 @@
 """The environment for learning agents."""
 
 import concurrent.futures
+import dataclasses
 import pathlib
 
 import pytest
@@ -12,7 +13,7 @@ np = pytest.importorskip("numpy")
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from windward.env import CongestionEnv, Interval, default_reward  # noqa: E402
+from windward.env import CongestionEnv, Interval, default_reward, observe  # noqa: E402
 
 TEXT = """
 duration = "10s"
@@ -40,6 +41,7 @@ def env(text=TEXT, **changes):
 
 def test_gymnasium_s_checker_passes():
     check_env(env(), skip_render_check=True)
+    check_env(env(oracle=True), skip_render_check=True)
     check_env(env(action="window", max_window=200), skip_render_check=True)
 
 
@@ -95,6 +97,39 @@ def test_a_window_beyond_the_pipe_queues_and_then_loses():
     _, _, run = episode(wider, 1, hold)
     assert run.links.to_pylist()[0]["dropped"] > 0
     assert default_reward(queued) < 1
+
+
+def test_an_agent_observes_nothing_of_the_true_capacity():
+    # What an agent hears does not depend on the capacity: a smaller one in the reward's interval
+    # changes the reward and the oracle, and no other number.
+    interval = Interval(0.1, 20.0, 18, 1, 0, 1.5e6, 0.08, 0.06, 10e6, 3e6)
+    other = dataclasses.replace(interval, capacity_bps=5e6)
+    assert (observe(interval, False) == observe(other, False)).all()
+    assert default_reward(interval) != default_reward(other)
+    assert observe(interval, True)[:6].tolist() == observe(interval, False).tolist()
+    # 1.5 of 3 Mbit/s, the largest so far; of 10 and of 5, the capacities.
+    assert observe(interval, False)[4] == pytest.approx(0.5)
+    assert observe(interval, True)[6] == pytest.approx(0.15)
+    assert observe(other, True)[6] == pytest.approx(0.3)
+
+
+def test_throughput_is_seen_as_a_share_of_the_largest_so_far():
+    environment = env(LONELY, action="window", max_window=400)
+    oracle = env(LONELY, action="window", max_window=400, oracle=True)
+    assert environment.observation_space.shape == (6,)
+    assert oracle.observation_space.shape == (7,)
+    environment.reset(seed=1)
+    oracle.reset(seed=1)
+    largest = 0.0
+    for _ in range(40):
+        seen, *_, info = environment.step(hold(None))
+        told, *_ = oracle.step(hold(None))
+        interval = info["interval"]
+        largest = max(largest, interval.throughput_bps)
+        assert interval.max_throughput_bps == largest
+        assert seen[4] == pytest.approx(interval.throughput_bps / largest if largest else 0)
+        assert told[:6].tolist() == seen.tolist()
+        assert told[6] == pytest.approx(interval.throughput_bps / 10e6)
 
 
 def test_the_same_seed_is_the_same_episode():

@@ -93,6 +93,18 @@ def test_one_agent_is_the_environment_of_one():
         assert (seen["agent-1"] == one).all() and rewards["agent-1"] == reward
 
 
+def test_the_oracle_is_one_number_more_for_each_agent():
+    env = competition(oracle=True)
+    observations, _ = env.reset(seed=1)
+    for agent in AGENTS:
+        assert observations[agent].shape == env.observation_space(agent).shape == (7,)
+    actions = {agent: np.zeros(1, dtype=np.float32) for agent in AGENTS}
+    observations, *_, infos = env.step(actions)
+    assert observations["agent-1"][6] == pytest.approx(
+        infos["agent-1"]["interval"].throughput_bps / 10e6
+    )
+
+
 def test_mistakes_are_said():
     with pytest.raises(ValueError, match="no connection 'agent-9'"):
         competition(["agent-9"])

@@ -163,7 +163,7 @@ def test_what_the_objective_raises_ends_the_search_and_its_runs():
 
 def test_without_optuna_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ImportError, match=r"pip install windward\[search\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[search\]' in a clone"):
         search()
 
 

@@ -413,6 +413,16 @@ def test_a_dask_scheduler_that_is_not_there_or_gone(tmp_path, serial, monkeypatc
     rows_in(data, serial)
 
 
+def test_a_sweep_takes_the_path_of_its_file(tmp_path):
+    short = tmp_path / "short.toml"
+    text = SWEEP.read_text().replace('duration = "', 'duration = "5s" #', 1)
+    text = text.replace('warmup = "', 'warmup = "1s" #', 1)
+    short.write_text(text)
+    rows = ww.sweep(ww.Experiment.read(short), repetitions=1).to_pydict()
+    assert ww.sweep(short, repetitions=1).to_pydict() == rows
+    assert ww.sweep(str(short), repetitions=1).to_pydict() == rows
+
+
 # --- Ray -------------------------------------------------------------------------------------
 
 
@@ -454,6 +464,28 @@ def test_ray_with_a_worker_killed_gives_the_serial_rows(tmp_path, serial, ray):
     assert killed
     rows_in(data, serial)
     assert ray.is_initialized()
+
+
+def test_ray_errors_are_those_of_the_documentation():
+    exceptions = pytest.importorskip("ray.exceptions")
+    workers = object.__new__(_sweep._Ray)
+    workers._ray = sys.modules["ray"]
+
+    def raised(error):
+        future = concurrent.futures.Future()
+        future.set_exception(error)
+        return lambda: workers.result(future)
+
+    for error, documented in [
+        (exceptions.LocalRayletDiedError(), ConnectionError),
+        (exceptions.RaySystemError("gone"), ConnectionError),
+        (exceptions.RpcError("gone"), ConnectionError),
+        (exceptions.WorkerCrashedError(), _sweep._Lost),
+        (exceptions.OutOfMemoryError("full"), _sweep._Lost),
+        (exceptions.RuntimeEnvSetupError("no such image"), ww.WorkerError),
+    ]:
+        with pytest.raises(documented):
+            raised(error)()
 
 
 def test_ray_with_a_driver_killed_is_gone_on_with(tmp_path, serial):

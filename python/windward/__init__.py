@@ -14,7 +14,8 @@
 >>> run.links["utilization"][0] > 0.95
 True
 
-Tables (`run.flows`, `run.links`, ...) go into polars, pandas, pyarrow and DuckDB without a copy.
+Tables (`run.flows`, `run.links`, ...) go into polars, pyarrow and DuckDB without a copy, and
+into pandas by ``pandas.DataFrame.from_arrow``.
 """
 
 from ._batch import Batch, BatchLaw, BatchSetup, run_batch
@@ -25,7 +26,8 @@ from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
 from ._reproduce import Reproduction, reproduce
 from ._search import Search, Trial, search
 from ._sweep import SweepData, WorkerError, sweep
-from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, min, ms, ns, packets, s, us
+from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, ms, ns, packets, s, us
+from ._units import min as min  # Not in __all__, where it would hide Python's.
 from ._windward import VERSION as __version__
 from ._windward import (
     Ack,
@@ -95,7 +97,6 @@ __all__ = [
     "kB",
     "kbit",
     "law",
-    "min",
     "ms",
     "ns",
     "packets",

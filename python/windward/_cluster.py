@@ -18,7 +18,11 @@ def main() -> int:
     request: dict[str, Any] = json.loads(sys.argv[1])
     bar = _windward.Bar(request["quiet"])
     try:
-        experiment = Experiment.read(request["file"]).with_(dict(request["set"]))
+        try:
+            file = Experiment.read(request["file"])
+        except OSError as error:
+            return _say(error.strerror or error, 2)
+        experiment = file.with_(dict(request["set"]))
         data = sweep(
             experiment,
             request["executor"],

@@ -340,7 +340,7 @@ def search(
         progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
 
     Raises:
-        ImportError: If Optuna is not installed: ``pip install windward[search]``.
+        ImportError: If Optuna is not installed: ``pip install '.[search]'`` in a clone of the repository.
         ValueError: If something is out of range, the objective is no finite number, or no scenario was
             possible.
         TypeError: If a key has nothing to choose from.
@@ -349,7 +349,8 @@ def search(
         import optuna
     except ImportError as error:
         raise ImportError(
-            "searches need Optuna, which is not installed: pip install windward[search]",
+            "searches need Optuna, which is not installed: pip install '.[search]' in a clone of "
+            "the repository",
             name="optuna",
         ) from error
     if direction not in ("minimize", "maximize"):

@@ -80,7 +80,7 @@ class SweepData:
 
 @overload
 def sweep(
-    experiment: Experiment,
+    experiment: Experiment | str | os.PathLike[str],
     executor: Any = None,
     *,
     dataset: None = None,
@@ -92,7 +92,7 @@ def sweep(
 ) -> Table: ...
 @overload
 def sweep(
-    experiment: Experiment,
+    experiment: Experiment | str | os.PathLike[str],
     executor: Any = None,
     *,
     dataset: str | os.PathLike[str],
@@ -103,7 +103,7 @@ def sweep(
     progress: Callable[[float], object] | bool | None = None,
 ) -> SweepData: ...
 def sweep(
-    experiment: Experiment,
+    experiment: Experiment | str | os.PathLike[str],
     executor: Any = None,
     *,
     dataset: str | os.PathLike[str] | None = None,
@@ -116,6 +116,7 @@ def sweep(
     """Runs every combination of an experiment's axes, wherever there are workers.
 
     Args:
+        experiment: What to run, or the path of its TOML file.
         executor: Who does it: any ``concurrent.futures.Executor``, a ``dask.distributed.Client``,
             the module ``ray``, or an address: ``tcp://...`` of a Dask scheduler, ``ray://...`` or
             ``ray`` of a Ray cluster. None are threads of this process, one per core. It stays open.
@@ -140,6 +141,8 @@ def sweep(
     """
     if not 0 < task_seconds < math.inf:
         raise ValueError(f"task_seconds = {task_seconds}: must be above 0")
+    if isinstance(experiment, str | os.PathLike):
+        experiment = Experiment.read(experiment)
     grid = Grid(experiment, full=full, repetitions=repetitions)
     store = None if dataset is None else _windward.Dataset(dataset, grid, resume)
     try:
@@ -502,24 +505,55 @@ class _Ray(_Workers):
             self._ray.shutdown()
 
     def count(self) -> int:
-        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        with self._reached():
+            return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
-        return _RayFuture(self._remote.remote(payload, runs))
+        with self._reached():
+            return _RayFuture(self._remote.remote(payload, runs))
 
     def result(self, future: Any) -> Any:
+        with self._reached():
+            return future.result()
+
+    def stop(self, grid: Grid, futures: list[Any]) -> None:
+        # What cannot be reached any more does nothing either.
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            for future in futures:
+                self._ray.cancel(future.reference)
+
+    @contextlib.contextmanager
+    def _reached(self) -> Generator[None]:
+        """Turns errors of Ray into those that ``sweep`` documents."""
         exceptions = self._ray.exceptions
         try:
-            return future.result()
-        except exceptions.WorkerCrashedError as error:
-            raise _Lost(str(error)) from error
+            yield
         except exceptions.RayTaskError as error:
             cause = error.cause
             raise cause if isinstance(cause, BaseException) else error from error
+        except (
+            exceptions.WorkerCrashedError,
+            exceptions.NodeDiedError,
+            exceptions.ObjectLostError,
+            exceptions.OutOfMemoryError,
+        ) as error:
+            raise _Lost(str(error)) from error
+        except (
+            exceptions.LocalRayletDiedError,
+            exceptions.RaySystemError,
+            exceptions.RpcError,
+            exceptions.GetTimeoutError,
+        ) as error:
+            raise ConnectionError(
+                "the Ray cluster does not answer any more; rows of a dataset are kept, and "
+                f"resume=True goes on ({_first_line(error)})"
+            ) from error
+        except exceptions.RayError as error:
+            raise WorkerError(f"Ray cannot run a task: {_first_line(error)}") from error
 
-    def stop(self, grid: Grid, futures: list[Any]) -> None:
-        for future in futures:
-            self._ray.cancel(future.reference)
+
+def _first_line(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line), type(error).__name__)
 
 
 class _RayFuture:
@@ -541,7 +575,9 @@ def _dask() -> Any:
         importlib.import_module("distributed.scheduler")
         return importlib.import_module("distributed")
     except ImportError as error:
-        raise ImportError("a Dask scheduler needs Dask: pip install windward[dask]") from error
+        raise ImportError(
+            "a Dask scheduler needs Dask: pip install '.[dask]' in a clone of the repository"
+        ) from error
 
 
 def _ray() -> Any:
@@ -549,7 +585,9 @@ def _ray() -> Any:
         importlib.import_module("ray.exceptions")
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ImportError("a Ray cluster needs Ray: pip install windward[ray]") from error
+        raise ImportError(
+            "a Ray cluster needs Ray: pip install '.[ray]' in a clone of the repository"
+        ) from error
 
 
 def _workers(executor: Any) -> _Workers:

@@ -44,7 +44,8 @@ class Interval:
         throughput_bps: The same, bits per second.
         mean_rtt: Mean of the RTT samples, seconds; that of the interval before if there was none.
         min_rtt: The smallest RTT of the connection so far, seconds; 0 before the first sample.
-        capacity_bps: The rate of its bottleneck, bits per second.
+        capacity_bps: The rate of its bottleneck, bits per second, which no sender knows: for rewards.
+        max_throughput_bps: The largest ``throughput_bps`` of the connection so far.
     """
 
     seconds: float
@@ -56,11 +57,13 @@ class Interval:
     mean_rtt: float
     min_rtt: float
     capacity_bps: float
+    max_throughput_bps: float = 0.0
 
 
 def default_reward(interval: Interval) -> float:
-    """Share of the capacity used, less the share of the RTT that is queueing, less a tenth a timeout.
+    """Share of the capacity used, less half the share of the RTT that is queueing, less a tenth a timeout.
 
+    The capacity is the true one: a reward is a signal for training, which an agent does not observe.
     Losses cost nothing by themselves: on a link that corrupts packets they say little. A queue does.
     """
     used = interval.throughput_bps / interval.capacity_bps
@@ -76,6 +79,7 @@ class Control:
     action: Literal["change", "window"]
     max_window: float
     reward: Callable[[Interval], float]
+    oracle: bool = False
 
     def __post_init__(self) -> None:
         if not self.interval > 0:
@@ -93,9 +97,10 @@ def action_space() -> gymnasium.spaces.Space[NDArray[np.float32]]:
     return space
 
 
-def observation_space() -> gymnasium.spaces.Space[Observation]:
+def observation_space(oracle: bool) -> gymnasium.spaces.Space[Observation]:
     """What an agent sees."""
-    space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 32.0, (6,), np.float32)
+    numbers = 7 if oracle else 6
+    space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 32.0, (numbers,), np.float32)
     return space
 
 
@@ -130,6 +135,7 @@ class Pilot:
         self._control = control
         self._cwnd = float(simulation.flow(connection)["cwnd_packets"])
         self._mean_rtt = 0.0
+        self._max_throughput = 0.0
 
     def act(self, action: NDArray[np.float32]) -> None:
         """Sets the window."""
@@ -148,42 +154,52 @@ class Pilot:
         """What the connection did since this was asked last."""
         heard = self._simulation.heard(self._connection)
         self._mean_rtt = heard["mean_rtt_s"] or self._mean_rtt
+        throughput = heard["delivered"] * self._packet_size * 8 / seconds
+        self._max_throughput = max(self._max_throughput, throughput)
         return Interval(
             seconds=seconds,
             cwnd=self._cwnd,
             delivered=heard["delivered"],
             lost=heard["lost"],
             resets=heard["resets"],
-            throughput_bps=heard["delivered"] * self._packet_size * 8 / seconds,
+            throughput_bps=throughput,
             mean_rtt=self._mean_rtt,
             min_rtt=heard["min_rtt_s"] or 0.0,
             capacity_bps=self._capacity,
+            max_throughput_bps=self._max_throughput,
         )
 
 
-def observe(interval: Interval) -> Observation:
+def observe(interval: Interval, oracle: bool) -> Observation:
     """What an agent sees of an interval: see ``CongestionEnv``."""
     stretch = interval.mean_rtt / interval.min_rtt - 1 if interval.min_rtt > 0 else 0.0
+    most = interval.max_throughput_bps
     numbers = [
         math.log2(interval.cwnd),
         interval.delivered / interval.cwnd,
         interval.lost / interval.cwnd,
         stretch,
-        interval.throughput_bps / interval.capacity_bps,
+        interval.throughput_bps / most if most > 0 else 0.0,
         float(interval.resets),
     ]
+    if oracle:
+        numbers.append(interval.throughput_bps / interval.capacity_bps)
     return np.clip(np.array(numbers, dtype=np.float32), -1.0, 32.0)
 
 
 class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
     """One connection of a scenario whose window the agent sets.
 
-    The **observation** has six numbers: log2 of the window; packets delivered, and lost, in the
-    interval, as shares of the window; the mean RTT over the smallest, less one; the share of the
-    capacity used; timeouts. Each is bounded by -1 and 32.
+    The **observation** has six numbers, all of which a sender can measure: log2 of the window; packets
+    delivered, and lost, in the interval, as shares of the window; the mean RTT over the smallest, less
+    one; the throughput of the interval over the connection's largest so far; timeouts. Each is bounded
+    by -1 and 32. ``oracle=True`` adds a seventh, throughput over the true capacity of the bottleneck,
+    which no sender on a real path knows: do not compare such an agent with congestion controllers.
 
     The **action** is one number from -1 to 1. ``change`` multiplies the window by two to its power;
     ``window`` sets it, from 1 packet for -1 to ``max_window`` for 1, on a logarithmic scale.
+
+    The **reward**, and ``info["interval"]``, may use the true capacity: they are for training.
 
     An episode is ``truncated`` at the end of the scenario, and never ``terminated``: there is no
     failure that ends a connection. ``info["run"]`` is then what the run measured.
@@ -198,6 +214,7 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         action: ``change`` or ``window``.
         max_window: The largest window, packets.
         reward: From what happened in an interval; ``default_reward``.
+        oracle: Adds throughput over the true capacity to the observation.
 
     Raises:
         ValueError: If the interval is not longer than 0, or there is no such connection.
@@ -214,14 +231,15 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         action: Literal["change", "window"] = "change",
         max_window: float = 4096.0,
         reward: Callable[[Interval], float] = default_reward,
+        oracle: bool = False,
     ) -> None:
         self._source = scenario
         self._connection = connection
-        self._control = Control(interval, action, max_window, reward)
+        self._control = Control(interval, action, max_window, reward, oracle)
         self._simulation: Simulation | None = None
         self._pilot: Pilot | None = None
         self.action_space = action_space()
-        self.observation_space = observation_space()
+        self.observation_space = observation_space(oracle)
         if isinstance(scenario, Scenario):
             steered(scenario, [connection])
 
@@ -239,7 +257,8 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._simulation = Simulation(steered(scenario, [self._connection]), seed=run_seed)
         self._duration = scenario.duration
         self._pilot = Pilot(self._simulation, scenario, self._connection, self._control)
-        return observe(self._pilot.look(self._control.interval)), {"seed": run_seed}
+        seen = self._pilot.look(self._control.interval)
+        return observe(seen, self._control.oracle), {"seed": run_seed}
 
     def step(
         self, action: NDArray[np.float32]
@@ -258,7 +277,7 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
             run: Run = simulation.finish()
             info["run"] = run
             self._simulation = None
-        return observe(interval), reward, False, truncated, info
+        return observe(interval, self._control.oracle), reward, False, truncated, info
 
     def close(self) -> None:
         """Ends the episode."""

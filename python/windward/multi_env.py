@@ -41,6 +41,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         action: ``change`` or ``window``.
         max_window: The largest window, packets.
         reward: Of each agent, from what its connection did in an interval.
+        oracle: Adds throughput over the true capacity to each observation.
 
     Raises:
         ValueError: If the interval is not longer than 0, there is no connection, or none of a name.
@@ -57,6 +58,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         action: Literal["change", "window"] = "change",
         max_window: float = 4096.0,
         reward: Callable[[Interval], float] = default_reward,
+        oracle: bool = False,
     ) -> None:
         self.possible_agents = list(dict.fromkeys(connections))
         if not self.possible_agents:
@@ -64,9 +66,10 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         self.agents: list[str] = []
         self.render_mode = None
         self._source = scenario
-        self._control = env.Control(interval, action, max_window, reward)
+        self._control = env.Control(interval, action, max_window, reward, oracle)
         self._spaces = {
-            agent: (env.observation_space(), env.action_space()) for agent in self.possible_agents
+            agent: (env.observation_space(oracle), env.action_space())
+            for agent in self.possible_agents
         }
         self._random = np.random.default_rng()
         self._simulation: Simulation | None = None
@@ -98,8 +101,9 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             for agent in self.agents
         }
         seen = {agent: pilot.look(self._control.interval) for agent, pilot in self._pilots.items()}
+        oracle = self._control.oracle
         return (
-            {agent: env.observe(interval) for agent, interval in seen.items()},
+            {agent: env.observe(interval, oracle) for agent, interval in seen.items()},
             {agent: {"seed": run_seed} for agent in self.agents},
         )
 
@@ -120,6 +124,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             self._pilots[agent].act(action)
         seconds = env.go_on(simulation, self._control.interval, self._duration)
         seen = {agent: pilot.look(seconds) for agent, pilot in self._pilots.items()}
+        oracle = self._control.oracle
         now = simulation.now
         over = now >= self._duration
         infos: dict[str, dict[str, Any]] = {
@@ -132,7 +137,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             self._simulation = None
             self.agents = []
         return (
-            {agent: env.observe(interval) for agent, interval in seen.items()},
+            {agent: env.observe(interval, oracle) for agent, interval in seen.items()},
             {agent: float(self._control.reward(interval)) for agent, interval in seen.items()},
             dict.fromkeys(seen, False),
             dict.fromkeys(seen, over),

@@ -11,7 +11,7 @@ use std::thread;
 use serde::Serialize;
 use windward_core::units::{Duration, Probability, Time};
 use windward_lab::comparison::{Beside, Comparison, Measured, Row, Run};
-use windward_lab::statistics::Estimate;
+use windward_lab::statistics::SINGLE;
 use windward_net::programs::{BUILTIN, Entry, Programs};
 use windward_net::testbed;
 use windward_net::trial::{self, Allowed, Emulated, Figures, Program, Window};
@@ -24,7 +24,7 @@ use windward_sim::text::shell_word;
 use crate::effort;
 use crate::emulation::{KEPT, Source, record};
 use crate::failure::Failure;
-use crate::output::{self, Table, rate};
+use crate::output::{self, Table};
 use crate::progress::Progress;
 use crate::replay;
 use crate::scenario_args::parse_change;
@@ -232,6 +232,7 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
         ),
         rate_bps: course.rate_bps()?,
         rival: rival.as_ref().map(|rival| format!("{} ({})", rival.name, rival.about)),
+        planned: jobs.len(),
         runs,
         skipped,
     };
@@ -367,9 +368,9 @@ impl Course {
             },
         };
         source.changes.extend(args.set.iter().cloned());
-        source.add_port();
+        source.add_port()?;
         source.load()?.warn();
-        let is_dumbbell = source.text.contains("[dumbbell");
+        let is_dumbbell = source.file()?.has("dumbbell");
         let place = match (&args.file, &args.link_name) {
             (_, Some(name)) => Some(format!("links.{name}")),
             (None, _) => Some("links.down".to_owned()),
@@ -581,6 +582,7 @@ impl Work<'_> {
             alone: None,
             simulated: None,
             beside: None,
+            simulated_beside: None,
             late_share: 0.0,
             unusable: None,
         };
@@ -711,6 +713,8 @@ fn measured(figures: &Figures, reported: Option<f64>) -> Measured {
         arrived_bps: flow.arrived_bps,
         sent_per_delivered: figures.sent_per_delivered(),
         mean_queue_packets: figures.mean_queue_packets,
+        packet_size: figures.packet_size,
+        counted_by_program: reported.is_some(),
     }
 }
 
@@ -731,7 +735,7 @@ fn text(comparison: &Comparison) -> String {
         "program",
         ">loss",
         ">runs",
-        ">goodput",
+        ">goodput Mbit/s",
         ">of C(1-p)",
         ">sent/delivered",
         ">mean queue",
@@ -740,7 +744,7 @@ fn text(comparison: &Comparison) -> String {
         headings.push(">left to the other");
     }
     if twin {
-        headings.extend([">simulated", ">real/simulated", ">from", ">to"]);
+        headings.extend([">simulated Mbit/s", ">real/simulated"]);
     }
     let mut table = Table::new(headings);
     for row in &rows {
@@ -749,26 +753,33 @@ fn text(comparison: &Comparison) -> String {
             row.program.clone(),
             format!("{} %", row.loss * 100.0),
             match row.unusable {
-                0 => row.runs.to_string(),
-                n => format!("{} ({n} unusable)", row.runs),
+                0 => row.runs_in_words(),
+                n => format!("{} ({n} unusable)", row.runs_in_words()),
             },
-            or_dash(row.goodput_bps.map(|goodput| rate(goodput.mean))),
-            or_dash(row.share.map(|share| interval(share, 3))),
-            or_dash(row.sent_per_delivered.map(|ratio| interval(ratio, 3))),
-            or_dash(row.mean_queue_packets.map(|queue| interval(queue, 1))),
+            or_dash(row.goodput_bps.map(|goodput| goodput.shown(1e-6, 3))),
+            or_dash(row.share.map(|share| share.shown(1.0, 3))),
+            or_dash(row.sent_per_delivered.map(|ratio| ratio.shown(1.0, 3))),
+            or_dash(row.mean_queue_packets.map(|queue| queue.shown(1.0, 1))),
         ];
         if left {
-            cells.push(or_dash(row.left.map(|left| interval(left, 3))));
+            cells.push(or_dash(row.left.map(|left| left.shown(1.0, 3))));
         }
         if twin {
-            cells.push(or_dash(row.simulated_bps.map(|goodput| rate(goodput.mean))));
-            cells.push(or_dash(row.ratio.map(|ratio| interval(ratio, 3))));
-            cells.push(or_dash(row.ratios.map(|(low, _)| format!("{low:.3}"))));
-            cells.push(or_dash(row.ratios.map(|(_, high)| format!("{high:.3}"))));
+            cells.push(or_dash(row.simulated_bps.map(|goodput| goodput.shown(1e-6, 3))));
+            cells.push(or_dash(row.ratio.map(|ratio| ratio.shown(1.0, 3))));
         }
         table.row(cells);
     }
     let mut text = format!("{}\n{}\n\n{}", comparison.link, comparison.window, table.text());
+    if rows.iter().any(Row::has_single) {
+        text += &format!("\n{SINGLE}\n");
+    }
+    let unlike = comparison.unlike_packets();
+    if !unlike.is_empty() {
+        let sizes = unlike.iter().map(|(program, size)| format!("{program} {size}"));
+        let sizes: Vec<String> = sizes.collect();
+        text += &format!("\nUnlike packets, bytes of IP: {}.\n", sizes.join(", "));
+    }
     if let Some(rival) = &comparison.rival {
         text += &format!("\nThe other is {rival}.\n");
     }
@@ -783,13 +794,4 @@ fn text(comparison: &Comparison) -> String {
         }
     }
     text
-}
-
-/// `0.951 ± 0.012`, without the second where one run says nothing of it.
-fn interval(estimate: Estimate, digits: usize) -> String {
-    let half = estimate.high - estimate.mean;
-    match half.is_finite() {
-        true => format!("{:.digits$} ± {half:.digits$}", estimate.mean),
-        false => format!("{:.digits$}", estimate.mean),
-    }
 }

@@ -123,11 +123,13 @@ impl Source {
     }
 
     /// A dumbbell or a parking lot without a port gets one.
-    pub(crate) fn add_port(&mut self) {
-        if !self.text.contains(NAME) && self.text.contains("bottleneck") {
+    pub(crate) fn add_port(&mut self) -> Result<(), Failure> {
+        let file = self.file()?;
+        if !file.has_protocol(NAME) && (file.has("dumbbell") || file.has("parking_lot")) {
             let port = format!("{{ group = \"outside\", protocol = \"{NAME}\" }}");
             self.changes.push(("flows.+".to_owned(), port));
         }
+        Ok(())
     }
 
     /// Checks the scenario and makes it ready for a clock.

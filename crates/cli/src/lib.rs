@@ -60,9 +60,10 @@ pub use python::{LoadLaw, PythonLaw};
 
 /// Loss-resilient, network-assisted congestion control, packet by packet.
 ///
-/// Windward simulates TCP, XCP and XTCP senders over links that lose packets, and tells what
-/// every flow, link and router made of it. The same file and seed give the same result, to
-/// the bit, on any machine.
+/// Windward simulates senders, queues and routers packet by packet (`run`, `sweep`, `evaluate`), lets
+/// outside programs send through the same links in real time (`shell`, `emulate`, `compare`), measures
+/// between hosts (`perf`), and is a queue of a gateway (`router`). The same file and seed give the same
+/// simulation, to the bit, on any machine.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {

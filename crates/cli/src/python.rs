@@ -65,7 +65,7 @@ import sys
 try:
     from windward.__main__ import main
 except ImportError as error:
-    sys.exit(f'error: {sys.executable}: {error}; laws in Python need `pip install windward` there')
+    sys.exit(f'error: {sys.executable}: {error}; laws in Python need the Python package there: `pip install .` in a clone of the repository')
 sys.exit(main())";
 
 impl Python<'_> {
@@ -78,8 +78,8 @@ impl Python<'_> {
             let error = replace_by(&mut command);
             let python = self.interpreter.display();
             return Err(Failure::Failed(format!(
-                "{python}: cannot be started: {error}; laws in Python need Python with \
-                 `pip install windward`"
+                "{python}: cannot be started: {error}; laws in Python need Python with the \
+                 package of Windward: `pip install .` in a clone of the repository"
             )));
         };
         let wrong = |problem: String| Failure::Input(format!("{given}: {problem}"));

@@ -211,7 +211,7 @@ impl Args {
             },
         };
         source.changes.extend(self.changes.list());
-        source.add_port();
+        source.add_port()?;
         Ok(source)
     }
 }

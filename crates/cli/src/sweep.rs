@@ -36,7 +36,8 @@ pub(crate) struct Args {
     /// Let the workers of a Dask scheduler do the runs, as tcp://HOST:8786; their rows become a
     /// Parquet dataset in the folder
     ///
-    /// Needs the Python package with Dask: `pip install windward[dask]`, here and on the workers.
+    /// Needs the Python package with Dask, here and on the workers: `pip install '.[dask]'` in a clone of
+    /// the repository.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["ray", "strict", "dry_run", "all_readings", "threads"])]
     dask: Option<String>,
 
@@ -108,7 +109,7 @@ import sys
 try:
     from windward._cluster import main
 except ImportError as error:
-    sys.exit(f'error: {sys.executable}: {error}; --dask and --ray need `pip install windward` there')
+    sys.exit(f'error: {sys.executable}: {error}; --dask and --ray need the Python package there: `pip install .[dask]` or `pip install .[ray]` in a clone of the repository')
 sys.exit(main())";
 
 /// Hands the sweep to the Python package, which knows the schedulers of clusters.
@@ -128,7 +129,8 @@ fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<
     let error = replace_by(&mut command);
     let python = python.display();
     Err(Failure::Failed(format!(
-        "{python}: cannot be started: {error}; --dask and --ray need Python with `pip install windward`"
+        "{python}: cannot be started: {error}; --dask and --ray need Python with the package \
+         of Windward: `pip install '.[dask]'` or `pip install '.[ray]'` in a clone of the repository"
     )))
 }
 

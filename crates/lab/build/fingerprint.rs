@@ -10,8 +10,10 @@ use syn::{Attribute, Item};
 /// The definitions of types that are read back in a source file, as tokens.
 pub(crate) fn stored_types(source: &str) -> Vec<String> {
     let mut found = Vec::new();
-    if let Ok(file) = syn::parse_file(&without_comments(source)) {
-        collect(&file.items, &mut found);
+    match syn::parse_file(&without_comments(source)) {
+        Ok(file) => collect(&file.items, &mut found),
+        // Too much is safe, too little is not.
+        Err(_) => found.push(source.to_owned()),
     }
     found
 }

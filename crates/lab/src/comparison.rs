@@ -2,17 +2,22 @@
 //!
 //! Who has run them, and on which clock, is somebody else's: `windward compare` runs them on a real one.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
+use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use windward_sim::output::OutputDir;
 use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
 
+use crate::LabError;
+use crate::folder::Folder;
 use crate::plot;
 use crate::report::{self, Provenance};
 use crate::statistics::{Estimate, estimate};
 
 /// What one program did in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Its goodput, bits per second of IP packets.
     pub goodput_bps: f64,
@@ -22,10 +27,14 @@ pub struct Measured {
     pub sent_per_delivered: f64,
     /// Packets that waited at the link, mean over time.
     pub mean_queue_packets: f64,
+    /// The largest IP packet that reached the receiver, bytes.
+    pub packet_size: u32,
+    /// Whether the program counted the goodput: unique data. Else the port counted what arrived.
+    pub counted_by_program: bool,
 }
 
 /// What was left to another flow beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
     /// What reached the receiver of the program, bits per second of IP packets.
     pub own_bps: f64,
@@ -34,7 +43,7 @@ pub struct Beside {
 }
 
 /// One run of a program.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The name of the program.
     pub program: String,
@@ -48,6 +57,8 @@ pub struct Run {
     pub simulated: Option<Measured>,
     /// Beside a competing flow.
     pub beside: Option<Beside>,
+    /// The same in virtual time.
+    pub simulated_beside: Option<Beside>,
     /// The share of packets that the emulator handed over more than a millisecond late, of the worst emulation that counts here.
     pub late_share: f64,
     /// Why something is missing.
@@ -65,6 +76,8 @@ pub struct Comparison {
     pub rate_bps: f64,
     /// The competing flow, in words, if there was one.
     pub rival: Option<String>,
+    /// Runs that were asked for; more than there are if the comparison was interrupted.
+    pub planned: usize,
     /// All runs, in order.
     pub runs: Vec<Run>,
     /// Programs that were asked for and did not run, and why.
@@ -82,6 +95,10 @@ pub struct Row {
     pub runs: usize,
     /// Runs that do not.
     pub unusable: usize,
+    /// The largest IP packet that reached the receiver, bytes.
+    pub packet_size: Option<u32>,
+    /// The same in virtual time.
+    pub simulated_packet_size: Option<u32>,
     /// Goodput, bits per second of IP packets.
     pub goodput_bps: Option<Estimate>,
     /// Goodput over C (1 - p).
@@ -92,6 +109,8 @@ pub struct Row {
     pub mean_queue_packets: Option<Estimate>,
     /// What a competing flow gets, over C (1 - p).
     pub left: Option<Estimate>,
+    /// The same in virtual time.
+    pub simulated_left: Option<Estimate>,
     /// Goodput in virtual time, bits per second.
     pub simulated_bps: Option<Estimate>,
     /// Real over simulated goodput, run by run.
@@ -100,7 +119,45 @@ pub struct Row {
     pub ratios: Option<(f64, f64)>,
 }
 
+impl Row {
+    /// Whether one of its estimates is a single observation.
+    pub fn has_single(&self) -> bool {
+        let all = [
+            self.goodput_bps,
+            self.share,
+            self.sent_per_delivered,
+            self.mean_queue_packets,
+            self.left,
+            self.simulated_left,
+            self.simulated_bps,
+            self.ratio,
+        ];
+        all.into_iter().flatten().any(|estimate| estimate.is_single())
+    }
+
+    /// `1 run`, or the number of runs that count.
+    pub fn runs_in_words(&self) -> String {
+        if self.runs == 1 { "1 run".to_owned() } else { self.runs.to_string() }
+    }
+}
+
 impl Comparison {
+    /// The packet sizes of the programs, where they differ: a program and its bytes each.
+    pub fn unlike_packets(&self) -> Vec<(String, u32)> {
+        let mut sizes: Vec<(String, u32)> = Vec::new();
+        for row in self.rows() {
+            let Some(size) = row.packet_size else { continue };
+            match sizes.iter_mut().find(|(program, _)| *program == row.program) {
+                Some((_, largest)) => *largest = size.max(*largest),
+                None => sizes.push((row.program, size)),
+            }
+        }
+        if sizes.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+            sizes.clear();
+        }
+        sizes
+    }
+
     /// Programs in the order in which they first ran.
     pub fn programs(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
@@ -161,11 +218,17 @@ impl Comparison {
             loss,
             runs: used,
             unusable: runs.iter().filter(|run| run.unusable.is_some()).count(),
+            packet_size: runs.iter().filter_map(|run| Some(run.alone?.packet_size)).max(),
+            simulated_packet_size: runs
+                .iter()
+                .filter_map(|run| Some(run.simulated?.packet_size))
+                .max(),
             goodput_bps: over(&alone(|measured| measured.goodput_bps)),
             share: over(&|run| Some(run.alone?.goodput_bps / capacity)),
             sent_per_delivered: over(&alone(|measured| measured.sent_per_delivered)),
             mean_queue_packets: over(&alone(|measured| measured.mean_queue_packets)),
             left: over(&|run| Some(run.beside?.rival_bps / capacity)),
+            simulated_left: over(&|run| Some(run.simulated_beside?.rival_bps / capacity)),
             simulated_bps: over(&|run| Some(run.simulated?.goodput_bps)),
             ratio: over(&ratio),
             ratios,
@@ -191,6 +254,11 @@ impl Comparison {
             Column::optional("simulated_mean_queue_packets", Kind::Real),
             Column::optional("beside_own_bps", Kind::Real),
             Column::optional("beside_rival_bps", Kind::Real),
+            Column::optional("simulated_beside_own_bps", Kind::Real),
+            Column::optional("simulated_beside_rival_bps", Kind::Real),
+            Column::optional("packet_size_bytes", Kind::Count),
+            Column::optional("simulated_packet_size_bytes", Kind::Count),
+            Column::optional("goodput_counted_by", Kind::Text),
             Column::new("late_share", Kind::Real),
             Column::optional("unusable", Kind::Text),
         ];
@@ -211,6 +279,14 @@ impl Comparison {
             cells.extend(measured(&run.simulated));
             cells.push(Cell::finite(run.beside.map(|beside| beside.own_bps)));
             cells.push(Cell::finite(run.beside.map(|beside| beside.rival_bps)));
+            let simulated = run.simulated_beside;
+            cells.push(Cell::finite(simulated.map(|beside| beside.own_bps)));
+            cells.push(Cell::finite(simulated.map(|beside| beside.rival_bps)));
+            cells.push(size(run.alone.map(|alone| alone.packet_size)));
+            cells.push(size(run.simulated.map(|simulated| simulated.packet_size)));
+            cells.push(run.alone.map_or(Cell::Empty, |alone| {
+                Cell::Text(if alone.counted_by_program { "program" } else { "port" })
+            }));
             cells.push(Cell::Real(run.late_share));
             cells.push(run.unusable.as_deref().map_or(Cell::Empty, Cell::Text));
             table.row(&cells)?;
@@ -223,12 +299,13 @@ impl Comparison {
     /// # Errors
     /// If `out` does not take it.
     pub fn write_rows(&self, out: impl Write + Send) -> io::Result<()> {
-        const ESTIMATES: [&str; 7] = [
+        const ESTIMATES: [&str; 8] = [
             "goodput_bps",
             "share",
             "sent_per_delivered",
             "mean_queue_packets",
             "left",
+            "simulated_left",
             "simulated_bps",
             "ratio",
         ];
@@ -242,6 +319,8 @@ impl Comparison {
             Column::new("loss", Kind::Real),
             Column::new("runs", Kind::Count),
             Column::new("unusable", Kind::Count),
+            Column::optional("packet_size_bytes", Kind::Count),
+            Column::optional("simulated_packet_size_bytes", Kind::Count),
         ];
         columns.extend(names.iter().map(|name| Column::optional(name, Kind::Real)));
         let mut table = TableWriter::new(out, Format::Csv, "programs", &columns)?;
@@ -251,6 +330,8 @@ impl Comparison {
                 Cell::Real(row.loss),
                 Cell::Count(row.runs as u64),
                 Cell::Count(row.unusable as u64),
+                size(row.packet_size),
+                size(row.simulated_packet_size),
             ];
             for estimate in [
                 row.goodput_bps,
@@ -258,6 +339,7 @@ impl Comparison {
                 row.sent_per_delivered,
                 row.mean_queue_packets,
                 row.left,
+                row.simulated_left,
                 row.simulated_bps,
                 row.ratio,
             ] {
@@ -278,6 +360,59 @@ impl Comparison {
     }
 }
 
+fn size(bytes: Option<u32>) -> Cell<'static> {
+    bytes.map_or(Cell::Empty, |bytes| Cell::Count(bytes.into()))
+}
+
+/// The folder of a comparison: its journal of finished runs, and the files that it ends with.
+///
+/// The journal is that of reports: each run is appended when it ends, and it is removed when the
+/// comparison is complete.
+#[derive(Debug)]
+pub struct Keeper(Folder);
+
+impl Keeper {
+    /// Opens or makes the folder for a comparison that `work` describes. With `resume` it returns the
+    /// finished runs of an interrupted one, each with its number.
+    ///
+    /// # Errors
+    /// If the folder cannot be had, holds the page of another program, or has nothing of this
+    /// comparison to resume.
+    pub fn open(
+        dir: &Path,
+        work: &impl Hash,
+        resume: bool,
+    ) -> Result<(Self, Vec<(u32, Run)>), LabError> {
+        let mut folder = Folder::open(dir)?;
+        let mut key = DefaultHasher::new();
+        ("compare", work).hash(&mut key);
+        let known = folder.journal(key.finish(), resume)?;
+        Ok((Keeper(folder), known))
+    }
+
+    /// Appends a finished run with its number.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn keep(&mut self, number: u32, run: &Run) -> Result<(), LabError> {
+        self.0.record(&(number, run))
+    }
+
+    /// Writes the files of the complete comparison and removes the journal.
+    ///
+    /// # Errors
+    /// If a file cannot be written; the journal stays then.
+    pub fn finish(
+        mut self,
+        write: impl FnOnce(&mut OutputDir) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let mut out = self.0.output()?;
+        write(&mut out)?;
+        out.commit()?;
+        self.0.finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,6 +423,8 @@ mod tests {
             arrived_bps: goodput_bps,
             sent_per_delivered: 1.25,
             mean_queue_packets: 3.0,
+            packet_size: 1500,
+            counted_by_program: true,
         };
         Run {
             program: program.to_owned(),
@@ -296,6 +433,7 @@ mod tests {
             alone: Some(measured(goodput)),
             simulated: Some(measured(4e6)),
             beside: Some(Beside { own_bps: 3e6, rival_bps: 2e6 }),
+            simulated_beside: Some(Beside { own_bps: 3e6, rival_bps: 1e6 }),
             late_share: 0.0,
             unusable: None,
         }
@@ -330,6 +468,8 @@ mod tests {
         assert_eq!((a.ratio.unwrap().mean, a.ratios), (0.75, Some((0.5, 1.0))));
         assert!((a.left.unwrap().mean - 0.4).abs() < 1e-12);
         assert!((b.left.unwrap().mean - 0.2).abs() < 1e-12);
+        // 1 of 10 Mbit/s.
+        assert!((b.simulated_left.unwrap().mean - 0.1).abs() < 1e-12);
         assert_eq!(b.share.unwrap().high, f64::INFINITY);
     }
 
@@ -346,7 +486,29 @@ mod tests {
         comparison.write_rows(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().count(), 3);
-        assert!(text.lines().all(|line| line.split(',').count() == 27), "{text}");
+        assert!(text.lines().all(|line| line.split(',').count() == 32), "{text}");
+        // One run has no interval: both ends are empty. The packet size stands before the goodput.
+        let b = text.lines().nth(2).unwrap();
+        assert!(b.starts_with("b<i>,0,1,0,1500,1500,4000000,,,0.4,,,"), "{b}");
+    }
+
+    #[test]
+    fn finished_runs_are_found_again_and_only_by_the_same_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, run) = (dir.path().join("out"), run("a", 0.5, 1, 2e6));
+        let (mut first, known) = Keeper::open(&out, &"work", false).unwrap();
+        assert!(known.is_empty());
+        first.keep(3, &run).unwrap();
+        drop(first);
+        let wrong = Keeper::open(&out, &"other work", true).unwrap_err().to_string();
+        assert!(wrong.contains("was another run"), "{wrong}");
+        let (second, known) = Keeper::open(&out, &"work", true).unwrap();
+        assert_eq!(known, [(3, run)]);
+        let write = |dir: &mut OutputDir| Ok(dir.write("runs.csv", |file| file.write_all(b"x"))?);
+        second.finish(write).unwrap();
+        assert!(out.join("runs.csv").exists());
+        let nothing = Keeper::open(&out, &"work", true).unwrap_err().to_string();
+        assert!(nothing.contains("nothing to resume"), "{nothing}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 
 use crate::claims::{CheckResult, ClaimResult, Verdict};
-use crate::experiment::{Cast, Deviation, Effort, Experiment, Subject};
+use crate::experiment::{Cast, Deviation, Effort, Experiment, Subject, is_taken, same_name};
 use crate::report::Section;
 use crate::reproduce::{ReportOptions, ReproductionSummary, reproduce};
 use crate::sweep::RunOptions;
@@ -253,15 +253,40 @@ impl Question {
             return Err(fail("no subject is named".to_owned()));
         }
         for (i, subject) in self.subjects.iter().enumerate() {
-            if self.subjects[..i].iter().any(|other| other.name == subject.name) {
-                return Err(fail(format!("the subject `{subject}` is named twice")));
+            let mut before = self.subjects[..i].iter();
+            if let Some(other) = before.find(|other| same_name(&other.name, &subject.name)) {
+                let twice = match other.name == subject.name {
+                    true => format!("the subject `{subject}` is named twice"),
+                    false => format!(
+                        "the subjects `{other}` and `{subject}` differ in upper and lower case only: \
+                         choose another name for one"
+                    ),
+                };
+                return Err(fail(twice));
             }
         }
         let company = self.against.as_ref().unwrap_or(&self.suite.against);
         let witnesses = self.suite.witnesses(&self.subjects, None)?;
         let mut all =
             self.subjects.iter().chain(&self.suite.standards).chain(company).chain(&witnesses);
-        all.try_for_each(|subject| check(subject, &self.stacks))?;
+        let mut known: Vec<&Subject> = Vec::new();
+        all.try_for_each(|subject| {
+            if let Some(taken) = subject.name_taken(&self.stacks) {
+                return Err(fail(is_taken(taken)));
+            }
+            // One name stands for one thing, whatever parts it takes.
+            if let Some(other) = known.iter().find(|other| same_name(&other.name, &subject.name))
+                && (&other.name, &other.protocol, other.own.map(|own| own.source))
+                    != (&subject.name, &subject.protocol, subject.own.map(|own| own.source))
+            {
+                return Err(fail(format!(
+                    "`{subject}` stands for two things, {} and {}: choose another name for one",
+                    other.given, subject.given
+                )));
+            }
+            known.push(subject);
+            check(subject, &self.stacks)
+        })?;
         let against = self.against.as_deref();
         let experiments = self.suite.experiments(&self.subjects, against, &self.stacks, effort)?;
         let mut inquiry = Inquiry { experiments: Vec::new(), asked: Vec::new(), question: self };

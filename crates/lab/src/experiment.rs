@@ -24,6 +24,7 @@ mod reading;
 mod schema;
 
 pub use cast::{Cast, Subject};
+pub(crate) use cast::{is_taken, same_name};
 pub(crate) use reader::fnv1a;
 pub use reading::{Basis, Deviation, Reading, ReadingValue};
 

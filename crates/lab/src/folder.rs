@@ -11,10 +11,11 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use windward_sim::output::OutputDir;
 
 use crate::LabError;
-use crate::campaign::Record;
 use crate::journal::{BUILD, CHECKSUM, Journal};
 use crate::report::{GENERATOR, Section};
 
@@ -162,10 +163,14 @@ impl Folder {
     ///
     /// # Errors
     /// If there is nothing to resume, or what was interrupted is another campaign.
-    pub(crate) fn journal(&mut self, key: u64, resume: bool) -> Result<Vec<Record>, LabError> {
+    pub(crate) fn journal<T: DeserializeOwned>(
+        &mut self,
+        key: u64,
+        resume: bool,
+    ) -> Result<Vec<T>, LabError> {
         let name = format!("{JOURNAL}{key:016x}");
         let path = self.inside.join(&name);
-        let (journal, records): (_, Vec<Record>) = Journal::open(path.clone(), key)?;
+        let (journal, records): (_, Vec<T>) = Journal::open(path.clone(), key)?;
         if resume && records.is_empty() {
             let message = match journals(&self.path).any(|other| other != path) {
                 true => {
@@ -181,7 +186,7 @@ impl Folder {
     }
 
     /// Notes a run that is done.
-    pub(crate) fn record(&mut self, record: &Record) -> Result<(), LabError> {
+    pub(crate) fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
         self.used = true;
         self.journal.as_mut().map_or(Ok(()), |journal| journal.write(record))
     }

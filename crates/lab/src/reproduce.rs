@@ -128,7 +128,8 @@ pub(crate) fn reproduce_with(
     let earlier = folder.sections()?;
     let pages = plans.iter().map(|plan| report::page_of(&plan.experiment));
     folder.check_pages(&pages.collect::<Vec<String>>())?;
-    let known = folder.journal(key(&plans, options, &report.about), report.resume)?;
+    let known: Vec<crate::campaign::Record> =
+        folder.journal(key(&plans, options, &report.about), report.resume)?;
     let mut writer = Writer {
         plans: &plans,
         report,

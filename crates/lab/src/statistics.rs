@@ -17,6 +17,27 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// Whether it is a single observation, without an interval.
+    pub fn is_single(&self) -> bool {
+        self.high.is_infinite()
+    }
+
+    /// `0.951 ± 0.012` of the estimate times `factor`; `0.951*` of a single observation, which has no
+    /// interval.
+    pub fn shown(&self, factor: f64, digits: usize) -> String {
+        let mean = self.mean * factor;
+        let half = (self.high - self.mean) * factor;
+        match self.is_single() {
+            true => format!("{mean:.digits$}*"),
+            false => format!("{mean:.digits$} \u{b1} {half:.digits$}"),
+        }
+    }
+}
+
+/// What the asterisk of [`Estimate::shown`] means, in a sentence.
+pub const SINGLE: &str = "* 1 run: a single observation, without an interval.";
+
 /// Mean and 95 % Student-t interval of samples taken as independent and about normal. One sample
 /// says nothing about its spread: its interval is everything. `None` without samples, or if
 /// one is not finite.
@@ -124,6 +145,8 @@ mod tests {
         // Two samples: t(0.975, 1) = 12.7062, standard error 1: 0..2 gives 1 -+ 12.7062.
         let e = estimate(&[0.0, 2.0]).unwrap();
         assert!((e.high - 13.7062).abs() < 1e-3, "{e:?}");
+        assert_eq!(e.shown(1.0, 2), "1.00 \u{b1} 12.71");
+        assert_eq!(estimate(&[7e6]).unwrap().shown(1e-6, 1), "7.0*");
     }
 
     #[test]

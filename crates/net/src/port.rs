@@ -46,6 +46,8 @@ struct State {
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     delivered: u64,
+    /// The largest packet that reached the receiver, bytes.
+    largest: u32,
 }
 
 /// What came in at once.
@@ -123,6 +125,11 @@ impl Port {
     /// [watches](Port::watch_losses).
     pub fn pop_lost(&self) -> Option<Outside> {
         self.state().lost.as_mut()?.pop_front()
+    }
+
+    /// The largest packet that has reached the receiver so far, bytes; 0 if none has.
+    pub fn largest(&self) -> u32 {
+        self.state().largest
     }
 
     /// Gives the buffer of a packet back.
@@ -207,6 +214,8 @@ impl Inside {
         change(&mut bytes);
         if end == End::Receiver {
             state.delivered += payload.len() as u64;
+            let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            state.largest = state.largest.max(length);
         }
         state.outbox.push_back(Outside { end, at, bytes, ecn });
     }

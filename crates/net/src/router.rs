@@ -9,11 +9,13 @@
 //! else is a new link: what waits in the old one leaves it first, at the new rate, and what comes meanwhile
 //! is kept for the new one, so that a change loses nothing.
 
+mod claims;
 mod metrics;
 mod settings;
 
 use std::collections::VecDeque;
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,7 @@ use windward_netns::{Diverted, prefer_this_thread, wait};
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{LinkChange, Simulation};
 
+use self::claims::Claims;
 use crate::clock::{Clock, Monotonic};
 use crate::emulate::{self, Lateness, Outside, Take};
 use crate::headers::{codepoint, is_ours};
@@ -236,6 +239,7 @@ impl<'a> Worker<'a> {
             scratch: Vec::new(),
             held: VecDeque::new(),
             outstanding: Outstanding::default(),
+            claims: Claims::new(RandomState::new().build_hasher().finish()),
             inside: 0,
             is_draining: false,
             stats,
@@ -324,6 +328,7 @@ struct Gate<'a> {
     /// What came while the old link was emptied: packets with their notes.
     held: VecDeque<Vec<u8>>,
     outstanding: Outstanding,
+    claims: Claims,
     /// Packets that are in the engine.
     inside: u64,
     /// Is what comes to wait for the next link?
@@ -370,6 +375,7 @@ impl Gate<'_> {
     fn begin(&mut self, port: &Port) {
         let before = nanoseconds(self.clock.now());
         self.clock = Monotonic::start();
+        self.claims = Claims::new(RandomState::new().build_hasher().finish());
         self.published = Time::ZERO;
         self.port = port.clone();
         self.port.watch_losses();
@@ -433,15 +439,19 @@ impl Outside for Gate<'_> {
                 }
             }
         }
-        let at = nanoseconds(self.clock.now());
+        let now = self.clock.now();
+        let at = nanoseconds(now);
         let must_wait = self.is_draining || !self.held.is_empty();
-        let Gate { diverted, scratch, held, outstanding, stats, inside, .. } = self;
+        let Gate { diverted, scratch, held, outstanding, stats, inside, claims, .. } = self;
         diverted.read(BATCH, |id, packet| {
             stats.arrived.add(packet.len());
             outstanding.add(id, packet.len());
             let (ecn, is_ours) = (codepoint(packet), is_ours(packet));
             scratch.clear();
             scratch.extend_from_slice(packet);
+            if is_ours {
+                claims.check(now, scratch);
+            }
             scratch.extend(Note { id, ecn, is_ours, at }.bytes());
             if must_wait {
                 held.push_back(scratch.clone());

@@ -76,6 +76,8 @@ pub struct Figures {
     pub delivered: u64,
     /// Packets waiting there, mean of a look each 10 ms.
     pub mean_queue_packets: f64,
+    /// The largest packet of the first flow that arrived, bytes of IP; of a simulated flow, its size of a full packet.
+    pub packet_size: u32,
 }
 
 impl Figures {
@@ -204,7 +206,7 @@ struct Ruler {
     flows: Vec<usize>,
     link: usize,
     /// A full packet of the first flow, bytes.
-    full: u64,
+    full: u32,
     next: Time,
     began: Option<Time>,
     first: Option<Standing>,
@@ -226,7 +228,7 @@ impl Ruler {
             window,
             flows,
             link,
-            full: full.into(),
+            full,
             next: Time::ZERO + WATCH,
             began: None,
             first: None,
@@ -256,7 +258,7 @@ impl Ruler {
         let Some(began) = self.began else {
             let arrived = simulation.flow(self.flows[0]).map_or(0, |flow| flow.arrived_bytes);
             self.next = now + WATCH;
-            if arrived >= self.full {
+            if arrived >= u64::from(self.full) {
                 self.began = Some(now);
                 self.next = now + self.window.warmup;
                 if self.next == now {
@@ -306,6 +308,7 @@ impl Ruler {
             sent,
             delivered: sent.saturating_sub(lost(&last.link) - lost(&first.link)),
             mean_queue_packets: self.queue as f64 / self.looks.max(1) as f64,
+            packet_size: self.full,
         })
     }
 }
@@ -538,9 +541,10 @@ impl Run {
                 end = began + self.window.warmup + self.window.time + grace;
             }
         }
-        let Some(figures) = self.ruler.figures() else {
+        let Some(mut figures) = self.ruler.figures() else {
             return Err(self.too_early());
         };
+        figures.packet_size = ports.first().map_or(0, |(_, port)| port.largest());
         if !self.testbed.has_ended() {
             self.clients[0].child.terminate()?;
             run(&mut self, clock.now() + LAST_WORDS)?;

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{Context, Result};
-use crate::guard::{Hold, hold};
+use crate::guard::{GUARD, Hold, hold};
 use crate::nat::sweep_forwarding;
 use crate::netlink::{Device, Netlink};
 use crate::resolver::{self, Files};
@@ -324,7 +324,14 @@ fn forget(path: &Path) {
     let _ = fs::remove_file(beside(path));
 }
 
-/// Kills every process of which `network` is the namespace, but the calling one.
+/// True for the guard of a process inside: it ends that process' own programs once that is gone, and
+/// then itself.
+fn is_guard(process: &Path) -> bool {
+    let line = fs::read(process.join("cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
+}
+
+/// Kills every process of which `network` is the namespace, but the calling one and guards.
 pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;
@@ -339,7 +346,7 @@ pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
         for entry in fs::read_dir("/proc").context(what)?.flatten() {
             let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
             let Some(process) = number.and_then(Pid::from_raw) else { continue };
-            if process == getpid() || !ours(entry.path()) {
+            if process == getpid() || !ours(entry.path()) || is_guard(&entry.path()) {
                 continue;
             }
             // Held before it is looked at once more, so that no other process takes its number.

@@ -16,6 +16,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file or folder could not be written.
 #[derive(Debug)]
@@ -223,6 +224,11 @@ impl OutputFile {
         Ok(file.path.clone())
     }
 
+    /// True if what is written goes straight to a device, a pipe or standard output.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.0.place, Place::Stream)
+    }
+
     /// Writes the last of it and commits.
     ///
     /// # Errors
@@ -298,10 +304,16 @@ fn begin(path: &Path) -> io::Result<(File, Place)> {
         }
         _ => {}
     }
+    if present.is_some() {
+        // What may not be written is not replaced either.
+        OpenOptions::new().write(true).open(&target)?;
+    }
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     // A name has 255 bytes at most, and this one is longer than the other.
     let name: String = name.chars().take(50).collect();
-    let hidden = target.with_file_name(format!(".{name}.{}{PART}", std::process::id()));
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let hidden = target.with_file_name(format!(".{name}-{number}.{}{PART}", std::process::id()));
     let file = match File::create_new(&hidden) {
         // Left by a process that had the same number, or laid there by somebody: a link is not followed.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -326,7 +338,15 @@ fn take_after(file: &File, there: &fs::Metadata) {
         use std::os::unix::fs::{MetadataExt as _, fchown};
         let _ = fchown(file, Some(there.uid()), Some(there.gid()));
     }
-    let _ = file.set_permissions(there.permissions());
+    #[cfg(not(unix))]
+    let _ = (file, there);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // Without the bits that lend somebody's rights to who runs it.
+        let mode = there.permissions().mode() & 0o777;
+        let _ = file.set_permissions(fs::Permissions::from_mode(mode));
+    }
 }
 
 /// Symbolic links are followed no further than this, as in Linux.
@@ -617,11 +637,30 @@ mod tests {
         use std::os::unix::fs::symlink;
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("victim"), "precious").unwrap();
-        let hidden = format!(".x.{}.part", std::process::id());
-        symlink("victim", root.path().join(hidden)).unwrap();
+        for number in 0..1000 {
+            let hidden = format!(".x-{number}.{}.part", std::process::id());
+            symlink("victim", root.path().join(hidden)).unwrap();
+        }
         write(&root.path().join("x"), "mine").unwrap();
         assert_eq!(fs::read(root.path().join("victim")).unwrap(), b"precious");
         assert_eq!(fs::read(root.path().join("x")).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn long_names_that_begin_alike_are_different_files() {
+        let root = tempfile::tempdir().unwrap();
+        let mut dir = OutputDir::create(root.path()).unwrap();
+        let names = ["a", "b"].map(|end| "x".repeat(200) + end);
+        let mut files = names.each_ref().map(|name| dir.file(name).unwrap());
+        for (file, name) in files.iter_mut().zip(&names) {
+            file.write_all(name.as_bytes()).unwrap();
+        }
+        files.into_iter().for_each(|file| dir.complete(file).unwrap());
+        dir.commit().unwrap();
+        assert_eq!(entries(root.path()), names);
+        for name in &names {
+            assert_eq!(fs::read(root.path().join(name)).unwrap(), name.as_bytes());
+        }
     }
 
     #[test]

@@ -9,17 +9,18 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use etherparse::{IpEcn, IpNumber, Ipv4Header, UdpHeader};
-use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
+use pcap_file::{DataLink, PcapError};
 use windward_core::packet::{Flags, Packet};
 use windward_core::units::Time;
 use windward_core::wire;
@@ -69,6 +70,7 @@ struct Shared {
     /// Numbers of interfaces by those of links.
     interfaces: BTreeMap<usize, Interface>,
     snap_len: usize,
+    is_stream: bool,
     path: PathBuf,
     error: Option<OutputError>,
 }
@@ -99,6 +101,7 @@ impl PcapFile {
     ) -> Result<Self, OutputError> {
         let file = OutputFile::create(path)?;
         let failed = |error| failed(path, error);
+        let is_stream = file.is_stream();
         let mut out = PcapNgWriter::new(file).map_err(failed)?;
         let mut interfaces = BTreeMap::new();
         for (number, &link) in (0..).zip(links) {
@@ -122,6 +125,7 @@ impl PcapFile {
             out,
             interfaces,
             snap_len: snap_len as usize,
+            is_stream,
             path: path.to_owned(),
             error: None,
         };
@@ -161,9 +165,9 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn failed(path: &Path, error: pcap_file::PcapError) -> OutputError {
+fn failed(path: &Path, error: PcapError) -> OutputError {
     let error = match error {
-        pcap_file::PcapError::IoError(error) => error,
+        PcapError::IoError(error) => error,
         other => std::io::Error::other(other),
     };
     OutputError::write(path, error)
@@ -205,7 +209,13 @@ impl Observer for Writer {
             data: Cow::Owned(data),
             options,
         };
-        if let Err(error) = shared.out.write_pcapng_block(block) {
+        let mut written = shared.out.write_pcapng_block(block).map(drop);
+        if shared.is_stream {
+            // Somebody looks at packets as they come.
+            written =
+                written.and_then(|()| shared.out.get_mut().flush().map_err(PcapError::IoError));
+        }
+        if let Err(error) = written {
             shared.error = Some(failed(&shared.path, error));
         }
     }

@@ -340,7 +340,10 @@ fn what_python_does_says_so_where_there_is_none() {
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
     assert!(said.starts_with("error: python3: cannot be started: "), "{said}");
-    assert!(said.contains("pip install windward"), "{said}");
+    assert!(
+        said.contains("pip install '.[dask]'") && said.contains("clone of the repository"),
+        "{said}"
+    );
     let output = crate::command(["evaluate", "cubic", "mine.py:Law"]);
     let said = stderr(&{ output }.env("PATH", sandbox.path("")).output().unwrap());
     assert!(said.starts_with("error: python3: cannot be started: "), "{said}");

@@ -295,7 +295,13 @@ fn subjects_that_cannot_be_are_refused_before_anything_runs() {
     };
     assert!(refuse(&["qubic"]).contains("did you mean `cubic`"), "{}", refuse(&["qubic"]));
     assert!(refuse(&["cubic", "cubic"]).contains("named twice"));
+    assert!(refuse(&["own={ window = \"cubic\" }", "Own={ window = \"reno\" }"]).contains("upper"));
     assert!(refuse(&[]).contains("no subject"));
+    let subjects = vec![Subject::parse("own={ window = \"cubic\" }").unwrap()];
+    let against = Some(vec![Subject::parse("own={ window = \"reno\" }").unwrap()]);
+    let question = Question { against, ..Question::new(suite_of(SUITE, ONE).unwrap(), subjects) };
+    let said = question.inquire(&Effort::Quick).unwrap_err().to_string();
+    assert!(said.contains("stands for two things"), "{said}");
     assert!(refuse(&["own={ window = \"x\" }"]).contains("window"));
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use windward_core::protocols::{self, Protocol};
+use windward_sim::stack::Stacks;
 
 /// A controller that a suite is run over.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,18 +41,35 @@ impl Subject {
         if let Some(problem) = wrong_with(name) {
             return Err(format!("`{name}` cannot be the name of a subject: {problem}"));
         }
-        Ok(Subject {
+        let subject = Subject {
             name: name.to_owned(),
             protocol: protocol.to_owned(),
             own: None,
             given: text.trim().to_owned(),
-        })
+        };
+        subject.name_taken(&Stacks::none()).map_or(Ok(subject), |taken| Err(is_taken(taken)))
     }
 
     /// A row of the table of protocols.
     pub fn row(name: &str) -> Self {
         let name = name.to_owned();
         Subject { protocol: name.clone(), given: name.clone(), own: None, name }
+    }
+
+    /// Is it called by what it runs: a row of the table of protocols, or a stack?
+    fn is_plain(&self) -> bool {
+        self.own.is_none() && self.protocol == self.name
+    }
+
+    /// The name of a row or a stack that a composition or a law of another crate goes by, be it in
+    /// other letters: tables and bounds would take it for that.
+    pub(crate) fn name_taken(&self, stacks: &Stacks) -> Option<&'static str> {
+        let rows = protocols::PROTOCOLS.iter().map(|row| row.name);
+        let names = rows.chain(stacks.iter().map(|stack| stack.facts().name));
+        let mut taken = names.filter(|name| same_name(name, &self.name));
+        let first = taken.next();
+        let exact = first.into_iter().chain(taken).find(|name| **name == *self.name);
+        if self.is_plain() { None } else { exact.or(first) }
     }
 
     /// A protocol that no text can say, by its name. Two of the same name with other code differ in
@@ -61,11 +79,8 @@ impl Subject {
     /// What is wrong with the name, in words.
     pub fn own(protocol: Protocol) -> Result<Self, String> {
         let name = protocol.name;
-        if protocols::find(name).is_some() {
-            return Err(format!("`{name}` is a protocol of the table: call yours something else"));
-        }
-        let named = Self::parse(name)?;
-        Ok(Subject { own: Some(protocol), ..named })
+        let own = Subject { own: Some(protocol), ..Self::parse(name)? };
+        own.name_taken(&Stacks::none()).map_or(Ok(own), |taken| Err(is_taken(taken)))
     }
 }
 
@@ -73,6 +88,19 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
+}
+
+/// Are these names one to those who read tables? Some do not tell upper from lower case.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    a.to_lowercase() == b.to_lowercase()
+}
+
+/// What is wrong with a name that is a row's or a stack's.
+pub(crate) fn is_taken(name: &str) -> String {
+    let what = if name.contains(':') { "a stack" } else { "a row of the table of protocols" };
+    format!(
+        "`{name}` is the name of {what}, and results would be taken for its: choose another name"
+    )
 }
 
 /// What would be misread in tables, checks or pages.
@@ -155,6 +183,19 @@ mod tests {
         ] {
             assert!(Subject::parse(text).unwrap_err().contains(says), "{text}");
         }
+    }
+
+    #[test]
+    fn a_composition_does_not_go_by_the_name_of_a_row() {
+        for name in ["newreno", "NewReno", "CUBIC"] {
+            let text = format!("{name}={{ window = \"fixed-window\", recovery = \"sack\" }}");
+            let said = Subject::parse(&text).unwrap_err();
+            assert!(
+                said.contains("the name of a row") && said.contains("choose another"),
+                "{said}"
+            );
+        }
+        assert!(Subject::parse("newreno2={ window = \"cubic\" }").is_ok());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::is_formula;
 
-use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS};
+use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
     Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point,
     Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
@@ -348,6 +348,16 @@ fn swept_values(
     if !labels.is_empty() && labels.len() != values.len() {
         let message = format!("{} labels for {} values", labels.len(), values.len());
         return Err(source.error(labels[0].line, message));
+    }
+    // Tables and checks would take it for the row.
+    for (label, value) in labels.iter().zip(&values) {
+        let is_protocol = keys.iter().any(|key| key.value.ends_with("protocol"));
+        let row = PROTOCOLS.iter().find(|row| is_protocol && same_name(row.name, &label.value));
+        if let Some(row) = row
+            && setting(value) != row.name
+        {
+            return Err(source.error(label.line, is_taken(row.name)));
+        }
     }
     let point = |(i, value): (usize, &&Value)| {
         let text = setting(value);

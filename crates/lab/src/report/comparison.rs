@@ -6,7 +6,7 @@ use super::front::facts;
 use super::{Provenance, Standing, foot, head};
 use crate::comparison::{Comparison, Row};
 use crate::plot::{Chart, escape};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, SINGLE};
 
 /// Charts first, then a row for each program and loss rate.
 pub(crate) fn page_of_comparison(
@@ -20,8 +20,9 @@ pub(crate) fn page_of_comparison(
     let _ = writeln!(
         html,
         "<p>{} Goodput is counted in IP packets, C is the rate of the link and p the share of packets \
-         that it loses. Bands and \u{b1} are 95 % intervals over runs.</p>",
-        escape(&comparison.window)
+         that it loses. Bands and \u{b1} are 95 % intervals over runs (Student's t). {}</p>",
+        escape(&comparison.window),
+        if comparison.rows().iter().any(Row::has_single) { SINGLE } else { "" }
     );
     if let Some(rival) = &comparison.rival {
         let _ = writeln!(html, "<p>The competing flow is {}.</p>", escape(rival));
@@ -45,13 +46,17 @@ pub(crate) fn page_of_comparison(
 fn table(html: &mut String, rows: &[Row]) {
     let any = |of: fn(&Row) -> bool| rows.iter().any(of);
     let (left, twin) = (any(|row| row.left.is_some()), any(|row| row.simulated_bps.is_some()));
+    let simulated_left = any(|row| row.simulated_left.is_some());
     html.push_str(
         "<div class=\"scroll\"><table class=\"standings\">\n<thead><tr><th>Program</th><th>Loss</th>\
-         <th>Runs</th><th>Goodput, Mbit/s</th><th>of C (1 - p)</th><th>Sent / delivered</th>\
+         <th>Runs</th><th>Packets, bytes</th><th>Goodput, Mbit/s</th><th>of C (1 - p)</th><th>Sent / delivered</th>\
          <th>Mean queue</th>",
     );
     if left {
         html.push_str("<th>Left to the other</th>");
+    }
+    if simulated_left {
+        html.push_str("<th>Left, simulated</th>");
     }
     if twin {
         html.push_str("<th>Simulated, Mbit/s</th><th>Real / simulated</th>");
@@ -64,11 +69,12 @@ fn table(html: &mut String, rows: &[Row]) {
         };
         let _ = write!(
             html,
-            "<tr><th scope=\"row\">{}</th><td>{} %</td><td>{}{unusable}</td><td>{}</td><td>{}</td>\
+            "<tr><th scope=\"row\">{}</th><td>{} %</td><td>{}{unusable}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{}</td>",
             escape(&row.program),
             row.loss * 100.0,
-            row.runs,
+            row.runs_in_words(),
+            row.packet_size.map_or("-".to_owned(), |size| size.to_string()),
             number(row.goodput_bps, 1e-6, 3),
             number(row.share, 1.0, 3),
             number(row.sent_per_delivered, 1.0, 3),
@@ -76,6 +82,9 @@ fn table(html: &mut String, rows: &[Row]) {
         );
         if left {
             let _ = write!(html, "<td>{}</td>", number(row.left, 1.0, 3));
+        }
+        if simulated_left {
+            let _ = write!(html, "<td>{}</td>", number(row.simulated_left, 1.0, 3));
         }
         if twin {
             let _ = write!(
@@ -91,12 +100,8 @@ fn table(html: &mut String, rows: &[Row]) {
 }
 
 fn number(estimate: Option<Estimate>, factor: f64, digits: usize) -> String {
-    let Some(Estimate { mean, high, .. }) = estimate else { return "-".to_owned() };
-    let half = (high - mean) * factor;
-    match half.is_finite() {
-        true => format!("{:.digits$}\u{a0}\u{b1}\u{a0}{half:.digits$}", mean * factor),
-        false => format!("{:.digits$}", mean * factor),
-    }
+    let shown = estimate.map(|estimate| estimate.shown(factor, digits).replace(' ', "\u{a0}"));
+    shown.unwrap_or_else(|| "-".to_owned())
 }
 
 fn skipped(html: &mut String, comparison: &Comparison) {

@@ -153,6 +153,25 @@ impl ScenarioFile {
         set::set(&self.name, &mut self.table, key, value)
     }
 
+    /// Whether the file, with its changes, has this table or value at its top level, as `dumbbell`.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    /// Whether the protocol of a flow is named so, in the file or in a change of it.
+    pub fn has_protocol(&self, name: &str) -> bool {
+        let Some(tree::Value::Array(flows)) = self.table.get("flows").map(|node| &node.value)
+        else {
+            return false;
+        };
+        flows.iter().any(|flow| match &flow.value {
+            tree::Value::Table(flow) => flow.get("protocol").is_some_and(
+                |protocol| matches!(&protocol.value, tree::Value::Text(text) if text == name),
+            ),
+            _ => false,
+        })
+    }
+
     /// Do both say the same, key by key? They may have come to it in different ways.
     pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
         self.table == other.table

@@ -139,6 +139,12 @@ fn errors_name_the_line_and_the_nearest_word() {
              did you mean `newreno`?",
         ),
         (
+            "values = [\"newreno\", \"sack\"]",
+            "values = [\"newreno\", \"sack\"]\nlabels = [\"newreno\", \"CUBIC\"]",
+            "f.toml:20: `cubic` is the name of a row of the table of protocols, and results would be \
+             taken for its: choose another name",
+        ),
+        (
             "ratio[sack, 1%] > 2",
             "ratio[sack] > 2",
             "f.toml:35: `ratio[sack]` has 1 labels and `mine` 2 axes (protocol, loss)",

@@ -12,8 +12,13 @@ use super::tree::{Node, Origin, Table, Value, parse_value};
 pub(super) fn set(file: &str, table: &mut Table, key: &str, value: &str) -> Result<()> {
     let assignment = format!("{}={}", shorten(key), shorten(value));
     let origin = Origin::Set(assignment.into());
-    let change =
-        Change { place: origin.place(file), value: parse_value(value, &origin), origin, key };
+    let place = origin.place(file);
+    let value = parse_value(value, &origin).map_err(|wrong| {
+        ScenarioError::new(place.clone(), wrong)
+            .with_key(shorten(key))
+            .with_help("close every brace, bracket and quotation mark")
+    })?;
+    let change = Change { place, value, origin, key };
     change.value.check_texts(file, key)?;
     // All or nothing: a wildcard may fail at its second match.
     let mut changed = table.clone();

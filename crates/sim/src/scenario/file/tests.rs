@@ -40,6 +40,27 @@ fn error_of_set(key: &str, value: &str) -> String {
     built.expect_err("an error").to_string()
 }
 
+#[test]
+fn a_change_with_an_unclosed_brace_is_a_syntax_error_with_its_place() {
+    let error = error_of_set("flows.*.protocol", "{ base = \"cubic\"");
+    assert!(error.contains("not valid TOML at character"), "{error}");
+    assert!(!error.contains("unknown protocol"), "{error}");
+}
+
+#[test]
+fn a_comment_is_neither_a_topology_nor_a_protocol() {
+    let text = format!("# [dumbbell] bottleneck parking_lot = outside:port\n{FIRST}");
+    let [plain, commented] =
+        [FIRST, &text].map(|text| ScenarioFile::parse("s.toml", text).unwrap());
+    for key in ["dumbbell", "parking_lot", "links", "bottleneck"] {
+        assert_eq!(plain.has(key), commented.has(key), "{key}");
+    }
+    assert!(!commented.has_protocol("outside:port"));
+    let mut changed = commented;
+    changed.set("flows.*.protocol", "outside:port").unwrap();
+    assert!(changed.has_protocol("outside:port"));
+}
+
 fn with(text: &str, changes: &[(&str, &str)]) -> Scenario {
     let mut file = ScenarioFile::parse("s.toml", text).unwrap();
     for (key, value) in changes {

@@ -107,13 +107,23 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Table, ScenarioError> {
 }
 
 /// A value of `set`: TOML if it is TOML, otherwise a string.
-pub(super) fn parse_value(text: &str, origin: &Origin) -> Node {
+///
+/// # Errors
+/// If it begins as a table, an array or a quoted string of TOML and is not valid: what is wrong, with the
+/// number of the character, from 1.
+pub(super) fn parse_value(text: &str, origin: &Origin) -> Result<Node, String> {
     match DeValue::parse(text) {
-        Ok(value) => Node {
+        Ok(value) => Ok(Node {
             value: Value::from_toml(value.into_inner(), &|_| origin.clone()),
             origin: origin.clone(),
-        },
-        Err(_) => Node { origin: origin.clone(), value: Value::Text(text.to_owned()) },
+        }),
+        Err(error) if text.trim_start().starts_with(['{', '[', '"', '\'']) => {
+            let at = error.span().map_or(0, |span| span.start);
+            let character = 1 + text.char_indices().take_while(|(start, _)| *start < at).count();
+            let wrong = error.message().replace('\n', "; ");
+            Err(format!("not valid TOML at character {character}: {wrong}"))
+        }
+        Err(_) => Ok(Node { origin: origin.clone(), value: Value::Text(text.to_owned()) }),
     }
 }
 
