@@ -178,7 +178,7 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let controls: Vec<&str> = controls.collect::<BTreeSet<_>>().into_iter().collect();
     let allowed = Allowed::all(controls.iter().copied()).map_err(|error| {
         Failure::Failed(format!(
-            "cannot let network namespaces choose {}: {error}; be root, or leave the programs of \
+            "cannot let network namespaces choose {}: {error}, or leave the programs of \
              the kernel out (--programs upwind,cubic --rival cubic)",
             controls.join(" and ")
         ))
@@ -584,10 +584,12 @@ impl Work<'_> {
             beside: None,
             simulated_beside: None,
             late_share: 0.0,
+            programs_waited_share: None,
             unusable: None,
         };
         let mut late = |emulated: &Emulated| {
             run.late_share = run.late_share.max(emulated.clock.late_share);
+            run.programs_waited_share = emulated.clock.programs_waited_share;
         };
         let mut began = None;
         match self.emulate(job, None)? {
@@ -622,6 +624,9 @@ impl Work<'_> {
                 }
                 Tried::Good(emulated) => {
                     run.late_share = run.late_share.max(emulated.clock.late_share);
+                    let waited = emulated.clock.programs_waited_share;
+                    run.programs_waited_share =
+                        waited.into_iter().chain(run.programs_waited_share).reduce(f64::max);
                     let [own, other] = [0, 1].map(|flow| emulated.figures.flows[flow].arrived_bps);
                     run.beside = Some(Beside { own_bps: own, rival_bps: other });
                 }
@@ -658,10 +663,7 @@ impl Work<'_> {
                     return Ok(Tried::Good(Box::new(emulated)));
                 }
                 Ok(Some(emulated)) => {
-                    why = format!(
-                        "late twice: {:.1} % of the packets by more than 1 ms",
-                        emulated.clock.late_share * 100.0
-                    );
+                    why = format!("too slow twice: {}", emulated.clock.faults().join(", "));
                 }
                 Err(error @ (trial::Error::Ended { .. } | trial::Error::Nothing(_))) => {
                     return Ok(Tried::Bad(error.to_string()));

@@ -9,6 +9,7 @@ use std::io;
 use hdrhistogram::Histogram;
 
 use windward_core::units::{Duration, Time};
+use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::MAX_DURATION;
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Scenario, Simulation};
@@ -62,8 +63,6 @@ pub struct Lateness {
 
 /// What is later or earlier than this counts against an emulation.
 const BOUND: Duration = Duration::from_millis(1);
-/// The largest share of packets beyond that which a usable emulation has.
-const TOLERATED: f64 = 0.01;
 
 impl Default for Lateness {
     fn default() -> Self {
@@ -135,7 +134,8 @@ impl Lateness {
 
     /// Was more than one packet in a hundred late or early by more than a millisecond? Then the emulation says little.
     pub fn is_too_much(&self) -> bool {
-        self.late_share() > TOLERATED || self.early_share() > TOLERATED
+        self.late_share() > EmulationRecord::DISTURBED
+            || self.early_share() > EmulationRecord::DISTURBED
     }
 }
 

@@ -30,7 +30,7 @@ fn usable(result: &Value) -> Vec<&Value> {
     for run in bad {
         let why = run["unusable"].as_str().unwrap();
         println!("skipped: {} at {}: {why}", run["program"], run["loss"]);
-        assert!(why.contains("late twice"), "{why}");
+        assert!(why.contains("too slow twice"), "{why}");
     }
     good
 }
