@@ -184,7 +184,7 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let controls: Vec<&str> = controls.collect::<BTreeSet<_>>().into_iter().collect();
     let allowed = Allowed::all(controls.iter().copied()).map_err(|error| {
         Failure::Failed(format!(
-            "cannot let network namespaces choose {}: {error}; be root, or leave the programs of \
+            "cannot let network namespaces choose {}: {error}, or leave the programs of \
              the kernel out (--programs upwind,cubic --rival cubic)",
             controls.join(" and ")
         ))
@@ -662,10 +662,12 @@ impl Work<'_> {
             beside: None,
             simulated_beside: None,
             late_share: 0.0,
+            programs_waited_share: None,
             unusable: None,
         };
         let mut late = |emulated: &Emulated| {
             run.late_share = run.late_share.max(emulated.clock.late_share);
+            run.programs_waited_share = emulated.clock.programs_waited_share;
         };
         let mut began = None;
         match self.emulate(job, None)? {
@@ -701,6 +703,9 @@ impl Work<'_> {
                 }
                 Tried::Good(emulated) => {
                     run.late_share = run.late_share.max(emulated.clock.late_share);
+                    let waited = emulated.clock.programs_waited_share;
+                    run.programs_waited_share =
+                        waited.into_iter().chain(run.programs_waited_share).reduce(f64::max);
                     run.beside = Some(beside(&emulated.figures));
                     began = Some(emulated.figures.began);
                 }
@@ -746,7 +751,7 @@ impl Work<'_> {
                     return Ok(Tried::Good(Box::new(emulated)));
                 }
                 Ok(Some(emulated)) => {
-                    why = format!("too slow twice: {}", faults(&emulated.clock));
+                    why = format!("too slow twice: {}", emulated.clock.faults().join(", "));
                 }
                 Err(error @ (trial::Error::Ended { .. } | trial::Error::Nothing(_))) => {
                     return Ok(Tried::Bad(error.to_string()));
@@ -798,23 +803,6 @@ impl Work<'_> {
 fn beside(figures: &Figures) -> Beside {
     let [own_bps, rival_bps] = [0, 1].map(|flow| figures.flows[flow].arrived_bps);
     Beside { own_bps, rival_bps }
-}
-
-/// Why a run says little: the reasons that [`EmulationRecord::usable`] goes by.
-fn faults(clock: &EmulationRecord) -> String {
-    let mut faults = Vec::new();
-    if clock.late_share > 0.01 {
-        let late = clock.late_share * 100.0;
-        faults.push(format!("{late:.1} % of the packets were late by more than 1 ms"));
-    }
-    if clock.overflow > 0 {
-        let lost = clock.overflow;
-        faults.push(format!("the kernel dropped {lost} packets that were not read in time"));
-    }
-    if faults.is_empty() {
-        faults.push("the emulation did not keep its clock".to_owned());
-    }
-    faults.join(", ")
 }
 
 fn measured(figures: &Figures, reported: Option<f64>) -> Measured {

@@ -13,6 +13,7 @@ use windward_net::emulate::{self, Lateness};
 use windward_net::port::{NAME, Port, Ports};
 use windward_net::record::{Header, Recorder};
 use windward_net::testbed::{self, Testbed};
+use windward_net::waits::Watch;
 use windward_netns::prefer_this_thread;
 use windward_sim::output::{OutputDir, stream};
 use windward_sim::pcap::PcapFile;
@@ -190,6 +191,8 @@ pub(crate) struct Emulation<'a> {
     clock: Monotonic,
     lateness: Lateness,
     real_time: bool,
+    /// Watches whether programs wait for a CPU.
+    watch: Option<Watch>,
     live: Live,
     plot: Option<Plot>,
     out: Option<OutputDir>,
@@ -252,6 +255,7 @@ impl<'a> Emulation<'a> {
             clock: Monotonic::start(),
             lateness: Lateness::new(),
             real_time: false,
+            watch: None,
             live,
             plot,
             out,
@@ -264,6 +268,7 @@ impl<'a> Emulation<'a> {
     /// Time begins. What this thread makes from now on would be as urgent as itself: children are made
     /// before.
     pub(crate) fn begin(&mut self, quiet: bool) {
+        self.watch = self.testbed.watch_waits().ok();
         match prefer_this_thread() {
             Ok(()) => self.real_time = true,
             Err(error) if !quiet => {
@@ -318,6 +323,7 @@ impl<'a> Emulation<'a> {
     /// Ends it, and tells of it: to people on standard error, where `to_error`, else on standard
     /// output.
     pub(crate) fn finish(mut self, quiet: bool, to_error: bool) -> Result<(), Failure> {
+        let waited = self.watch.take().and_then(Watch::finish);
         let strays = self.testbed.strays();
         let killed = self.testbed.kill_all()?;
         let cpu_s = self.cpu.seconds();
@@ -325,9 +331,11 @@ impl<'a> Emulation<'a> {
         // First what cannot be had again.
         let recorded = self.recorder.map(|recorder| recorder.finish(until));
         let outcome = self.simulation.stop();
-        let record = RunRecord::new(&outcome)
-            .with_cpu_time(cpu_s)
-            .with_emulation(strays.record(&self.lateness, self.real_time));
+        let record = RunRecord::new(&outcome).with_cpu_time(cpu_s).with_emulation(strays.record(
+            &self.lateness,
+            self.real_time,
+            waited,
+        ));
         if let Some(mut out) = self.out {
             record.write_files(&mut out)?;
             out.commit()?;
@@ -411,8 +419,11 @@ fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'
         }
     }
     if !clock.usable {
-        text += "UNUSABLE as a measurement: this machine was too slow for the clock; lower the \
-                 rate, or stop other work\n";
+        text += &format!(
+            "UNUSABLE as a measurement: {}; this machine was too slow: lower the rate, or stop \
+             other work\n",
+            clock.faults().join(", ")
+        );
     }
     text
 }

@@ -61,6 +61,9 @@ pub struct Run {
     pub simulated_beside: Option<Beside>,
     /// The share of packets that the emulator handed over more than a millisecond late, of the worst emulation that counts here.
     pub late_share: f64,
+    /// The share of the time for which the programs at the most starved end had no CPU though they were ready, of the worst emulation that
+    /// counts here; absent where the kernel does not count it.
+    pub programs_waited_share: Option<f64>,
     /// Why something is missing.
     pub unusable: Option<String>,
 }
@@ -260,6 +263,7 @@ impl Comparison {
             Column::optional("simulated_packet_size_bytes", Kind::Count),
             Column::optional("goodput_counted_by", Kind::Text),
             Column::new("late_share", Kind::Real),
+            Column::optional("programs_waited_share", Kind::Real),
             Column::optional("unusable", Kind::Text),
         ];
         let mut table = TableWriter::new(out, Format::Csv, "runs", &columns)?;
@@ -288,6 +292,7 @@ impl Comparison {
                 Cell::Text(if alone.counted_by_program { "program" } else { "port" })
             }));
             cells.push(Cell::Real(run.late_share));
+            cells.push(Cell::finite(run.programs_waited_share));
             cells.push(run.unusable.as_deref().map_or(Cell::Empty, Cell::Text));
             table.row(&cells)?;
         }
@@ -435,6 +440,7 @@ mod tests {
             beside: Some(Beside { own_bps: 3e6, rival_bps: 2e6 }),
             simulated_beside: Some(Beside { own_bps: 3e6, rival_bps: 1e6 }),
             late_share: 0.0,
+            programs_waited_share: None,
             unusable: None,
         }
     }

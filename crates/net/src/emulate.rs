@@ -1,14 +1,15 @@
 //! A simulation that goes as a clock goes.
 //!
 //! All times are the simulation's: a packet leaves a link at the instant that the arithmetic of the link says, whenever the
-//! machine got to it, so that what is late now makes nothing after it later. How late packets were written is in a
-//! histogram.
+//! machine got to it, so that what is late now makes nothing after it later. A packet comes in at the instant at which it
+//! and all that was read with it were there, never before. How late packets were written is in a histogram.
 
 use std::io;
 
 use hdrhistogram::Histogram;
 
 use windward_core::units::{Duration, Time};
+use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::MAX_DURATION;
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Scenario, Simulation};
@@ -49,9 +50,19 @@ pub trait Outside {
     fn wait(&mut self, most: Duration) -> io::Result<bool>;
 }
 
-/// How late packets were.
+/// How late packets went out, and how early they were taken in.
 #[derive(Debug, Clone)]
-pub struct Lateness(Histogram<u64>);
+pub struct Lateness {
+    late: Histogram<u64>,
+    /// Packets that the engine took in.
+    taken: u64,
+    /// Those of them that it took for more than [`BOUND`] earlier than they had been read.
+    early: u64,
+    most_early: Duration,
+}
+
+/// What is later or earlier than this counts against an emulation.
+const BOUND: Duration = Duration::from_millis(1);
 
 impl Default for Lateness {
     fn default() -> Self {
@@ -63,39 +74,68 @@ impl Lateness {
     /// Of no packets.
     pub fn new() -> Self {
         // 1 ns to a minute, three digits: 200 kB. These bounds are in order.
-        Lateness(Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds are in order"))
+        let late = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds are in order");
+        Lateness { late, taken: 0, early: 0, most_early: Duration::ZERO }
     }
 
     /// Counts the packets of another run too.
     pub fn add(&mut self, other: &Lateness) {
         // Both have the same bounds.
-        let _ = self.0.add(&other.0);
+        let _ = self.late.add(&other.late);
+        self.taken += other.taken;
+        self.early += other.early;
+        self.most_early = self.most_early.max(other.most_early);
     }
 
     fn note(&mut self, late: Duration) {
-        self.0.saturating_record(late.as_ps() / 1000);
+        self.late.saturating_record(late.as_ps() / 1000);
+    }
+
+    /// Packets that were read at `read` are taken in as of `stamp`.
+    fn note_taken(&mut self, packets: u64, read: Time, stamp: Time) {
+        let early = read.since(stamp);
+        self.taken += packets;
+        self.early += if early > BOUND { packets } else { 0 };
+        self.most_early = self.most_early.max(early);
     }
 
     /// Packets counted.
     pub fn packets(&self) -> u64 {
-        self.0.len()
+        self.late.len()
     }
 
     /// So many of a hundred were no later than this.
     pub fn percentile(&self, percent: f64) -> Duration {
-        Duration::from_ps(self.0.value_at_percentile(percent).saturating_mul(1000))
+        Duration::from_ps(self.late.value_at_percentile(percent).saturating_mul(1000))
     }
 
     /// The share of packets that were later than that.
     pub fn share_above(&self, late: Duration) -> f64 {
-        let within = self.0.count_between(0, late.as_ps() / 1000);
-        let all = self.0.len();
+        let within = self.late.count_between(0, late.as_ps() / 1000);
+        let all = self.late.len();
         if all == 0 { 0.0 } else { (all - within.min(all)) as f64 / all as f64 }
     }
 
-    /// Was more than one packet in a hundred late by more than a millisecond? Then the emulation says little.
+    /// The share of packets that went out more than a millisecond late.
+    pub fn late_share(&self) -> f64 {
+        self.share_above(BOUND)
+    }
+
+    /// The share of packets that the engine took for more than a millisecond earlier than they had been read: they leave the links too
+    /// early by as much.
+    pub fn early_share(&self) -> f64 {
+        if self.taken == 0 { 0.0 } else { self.early as f64 / self.taken as f64 }
+    }
+
+    /// The most by which a packet was taken for earlier than it had been read.
+    pub fn most_early(&self) -> Duration {
+        self.most_early
+    }
+
+    /// Was more than one packet in a hundred late or early by more than a millisecond? Then the emulation says little.
     pub fn is_too_much(&self) -> bool {
-        self.share_above(Duration::from_millis(1)) > 0.01
+        self.late_share() > EmulationRecord::DISTURBED
+            || self.early_share() > EmulationRecord::DISTURBED
     }
 }
 
@@ -143,12 +183,22 @@ pub fn run_recorded<W: io::Write>(
     mut recorder: Option<&mut Recorder<W>>,
 ) -> io::Result<Lateness> {
     let mut lateness = Lateness::new();
-    // The ends at which something came in.
-    let mut woken = vec![[false; 2]; ports.len()];
     // When what is being handed over was due.
     let mut due = Vec::new();
     loop {
-        let now = clock.now().min(until);
+        let arrived = || ports.iter().filter_map(|(_, port)| port.arrived_at()).max();
+        // What was read too late for the last call is still to be taken in.
+        if arrived().is_none() {
+            outside.read(&mut |port, end, bytes, ecn| {
+                ports[port].1.arrive(clock.now(), end, bytes, ecn);
+                if let Some(recorder) = &mut recorder {
+                    recorder.arrive(port, end, bytes, ecn);
+                }
+            })?;
+        }
+        // All that was read at once comes in when the last of it was there: none crosses the links from before it came.
+        let stamp = arrived();
+        let now = stamp.unwrap_or_else(|| clock.now()).min(until);
         while simulation.now() + LONGEST_STEP < now {
             simulation.advance(simulation.now() + LONGEST_STEP);
             if !outside.wait(Duration::ZERO)? {
@@ -156,17 +206,17 @@ pub fn run_recorded<W: io::Write>(
             }
         }
         simulation.advance(now);
-        if let Some(recorder) = &mut recorder {
-            recorder.begin_batch();
-        }
-        outside.read(&mut |port, end, bytes, ecn| {
-            ports[port].1.push(end, bytes, ecn);
-            woken[port][end as usize] = true;
-            if let Some(recorder) = &mut recorder {
-                recorder.take(now, port, end, bytes, ecn);
+        if stamp.is_some_and(|stamp| stamp <= until) {
+            for (flow, port) in ports {
+                if let Some(arrived) = port.take_in() {
+                    lateness.note_taken(arrived.packets, arrived.last, simulation.now());
+                    wake(simulation, *flow, arrived.ends);
+                }
             }
-        })?;
-        inject(simulation, ports, &mut woken);
+            if let Some(recorder) = &mut recorder {
+                recorder.take_in(now);
+            }
+        }
         for (number, (_, port)) in ports.iter().enumerate() {
             while let Some(packet) = port.pop() {
                 outside.write(number, packet.end, &packet.bytes, packet.ecn)?;
@@ -192,16 +242,10 @@ pub fn run_recorded<W: io::Write>(
 }
 
 /// Wakes the ends at which something came in.
-pub(crate) fn inject(
-    simulation: &mut Simulation,
-    ports: &[(usize, Port)],
-    woken: &mut [[bool; 2]],
-) {
-    for ((flow, _), woken) in ports.iter().zip(woken) {
-        for end in End::BOTH {
-            if std::mem::take(&mut woken[end as usize]) {
-                simulation.wake(*flow, end);
-            }
+pub(crate) fn wake(simulation: &mut Simulation, flow: usize, ends: [bool; 2]) {
+    for end in End::BOTH {
+        if ends[end as usize] {
+            simulation.wake(flow, end);
         }
     }
 }

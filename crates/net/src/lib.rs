@@ -25,3 +25,5 @@ pub mod router;
 pub mod testbed;
 #[cfg(target_os = "linux")]
 pub mod trial;
+#[cfg(target_os = "linux")]
+pub mod waits;

@@ -36,6 +36,9 @@ pub struct Outside {
 /// What waits to come in at each end, and what has come out.
 #[derive(Debug, Default)]
 struct State {
+    /// What was read and the engine must not see yet, and when the last of it was read.
+    arrived: Vec<Outside>,
+    arrived_at: Option<Time>,
     inbox: [VecDeque<Outside>; 2],
     outbox: VecDeque<Outside>,
     /// What the network has lost, if somebody asks for it.
@@ -45,6 +48,16 @@ struct State {
     delivered: u64,
     /// The largest packet that reached the receiver, bytes.
     largest: u32,
+}
+
+/// What came in at once.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) packets: u64,
+    /// The ends at which it did.
+    pub(crate) ends: [bool; 2],
+    /// When the last of it was read.
+    pub(crate) last: Time,
 }
 
 /// The most buffers that are kept.
@@ -67,6 +80,35 @@ impl Port {
         buffer.extend_from_slice(bytes);
         let packet = Outside { end, at: Time::ZERO, bytes: buffer, ecn };
         state.inbox[end as usize].push_back(packet);
+    }
+
+    /// A packet was read at `now`: the engine must not see it before [`Port::take_in`].
+    pub(crate) fn arrive(&self, now: Time, end: End, bytes: &[u8], ecn: Codepoint) {
+        let mut state = self.state();
+        let mut buffer = state.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        state.arrived.push(Outside { end, at: Time::ZERO, bytes: buffer, ecn });
+        state.arrived_at = Some(now);
+    }
+
+    /// When the last of what has [arrived](Port::arrive) and was not taken in was read.
+    pub(crate) fn arrived_at(&self) -> Option<Time> {
+        self.state().arrived_at
+    }
+
+    /// What has [arrived](Port::arrive) comes in: the engine takes it when it is woken.
+    pub(crate) fn take_in(&self) -> Option<Arrived> {
+        let mut state = self.state();
+        let State { arrived, arrived_at, inbox, .. } = &mut *state;
+        let last = arrived_at.take()?;
+        let packets = arrived.len() as u64;
+        let mut ends = [false; 2];
+        for packet in arrived.drain(..) {
+            ends[packet.end as usize] = true;
+            inbox[packet.end as usize].push_back(packet);
+        }
+        Some(Arrived { packets, ends, last })
     }
 
     /// The next packet that has come out, in the order in which they did.

@@ -22,7 +22,7 @@ use windward_core::units::{Duration, Time};
 use windward_sim::Simulation;
 use windward_sim::stack::{Codepoint, End};
 
-use crate::emulate::inject;
+use crate::emulate::wake;
 use crate::headers;
 use crate::port::{Outside, Port};
 
@@ -136,7 +136,8 @@ pub struct Recorder<W> {
     out: W,
     kept: usize,
     last: Time,
-    is_first: bool,
+    /// What was read and is not taken in yet.
+    arrived: Vec<Taken>,
     packets: u64,
     failed: Option<io::Error>,
 }
@@ -150,33 +151,39 @@ impl<W: Write> Recorder<W> {
         let kept = header.kept as usize;
         out.write_all(MAGIC)?;
         write(&mut out, &Record::Header(header))?;
-        Ok(Recorder { out, kept, last: Time::ZERO, is_first: true, packets: 0, failed: None })
+        Ok(Recorder { out, kept, last: Time::ZERO, arrived: Vec::new(), packets: 0, failed: None })
     }
 
-    /// Packets that come now are not taken together with those before.
-    pub(crate) fn begin_batch(&mut self) {
-        self.is_first = true;
-    }
-
-    /// A packet came in. What cannot be written ends the record, and [`Recorder::finish`] says so: the emulation goes on.
-    pub(crate) fn take(&mut self, now: Time, port: usize, end: End, bytes: &[u8], ecn: Codepoint) {
+    /// A packet was read; [`Recorder::take_in`] has the instant at which the engine takes it.
+    pub(crate) fn arrive(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) {
         if self.failed.is_some() {
             return;
         }
         let looked_at = headers::look(bytes, 0).map_or(0, |view| view.looked_at);
-        let taken = Taken {
-            since: now.since(self.last).as_ps(),
-            is_first: std::mem::take(&mut self.is_first),
+        self.arrived.push(Taken {
+            since: 0,
+            is_first: self.arrived.is_empty(),
             port: port as u32,
             end: end as u8,
             ecn: number(ecn),
             size: bytes.len() as u32,
             bytes: bytes[..bytes.len().min(self.kept.max(looked_at))].to_vec(),
-        };
-        self.last = now;
-        match write(&mut self.out, &Record::Taken(taken)) {
-            Ok(()) => self.packets += 1,
-            Err(error) => self.failed = Some(error),
+        });
+    }
+
+    /// The engine takes what has arrived, all at once. What cannot be written ends the record, and [`Recorder::finish`] says so: the
+    /// emulation goes on.
+    pub(crate) fn take_in(&mut self, now: Time) {
+        for mut taken in self.arrived.drain(..) {
+            taken.since = now.since(self.last).as_ps();
+            self.last = now;
+            match write(&mut self.out, &Record::Taken(taken)) {
+                Ok(()) => self.packets += 1,
+                Err(error) => {
+                    self.failed = Some(error);
+                    return;
+                }
+            }
         }
     }
 
@@ -255,6 +262,11 @@ impl<R: Read> Reader<R> {
             }
         };
         let mut woken = vec![[false; 2]; ports.len()];
+        let inject = |simulation: &mut Simulation, woken: &mut [[bool; 2]]| {
+            for ((flow, _), ends) in ports.iter().zip(woken) {
+                wake(simulation, *flow, std::mem::take(ends));
+            }
+        };
         let mut now = Time::ZERO;
         loop {
             match read(&mut self.from, self.packets)? {
@@ -267,7 +279,7 @@ impl<R: Read> Reader<R> {
                         return Err(altered);
                     };
                     if taken.is_first {
-                        inject(simulation, ports, &mut woken);
+                        inject(simulation, &mut woken);
                         drain(ports);
                         now += Duration::from_ps(taken.since);
                         simulation.advance(now);
@@ -279,7 +291,7 @@ impl<R: Read> Reader<R> {
                     self.packets += 1;
                 }
                 Record::End { packets, until } if packets == self.packets => {
-                    inject(simulation, ports, &mut woken);
+                    inject(simulation, &mut woken);
                     simulation.advance(Time::from_ps(until));
                     drain(ports);
                     let offset = self.from.bytes;

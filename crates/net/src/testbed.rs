@@ -22,6 +22,7 @@ use windward_sim::stack::{Codepoint, End};
 
 use crate::emulate::{Lateness, Outside, Take};
 use crate::port::{NAME, Port};
+use crate::waits::{Waited, Watch};
 
 /// What a testbed is like.
 #[derive(Debug, Clone, Default)]
@@ -64,21 +65,32 @@ pub struct Strays {
 }
 
 impl Strays {
-    /// How an emulation kept its clock, and whether it may be used.
-    pub fn record(self, late: &Lateness, real_time: bool) -> EmulationRecord {
-        EmulationRecord {
-            usable: !late.is_too_much() && self.overflow == 0,
+    /// How an emulation kept its clock, how long its programs waited for a CPU, and whether it may be used.
+    pub fn record(
+        self,
+        late: &Lateness,
+        real_time: bool,
+        waited: Option<Waited>,
+    ) -> EmulationRecord {
+        let mut record = EmulationRecord {
+            usable: true,
             packets: late.packets(),
             late_p50_s: late.percentile(50.0).as_secs_f64(),
             late_p99_s: late.percentile(99.0).as_secs_f64(),
             late_max_s: late.percentile(100.0).as_secs_f64(),
-            late_share: late.share_above(Duration::from_millis(1)),
+            late_share: late.late_share(),
+            early_max_s: late.most_early().as_secs_f64(),
+            early_share: late.early_share(),
             real_time,
+            programs_waited_s: waited.map(|waited| waited.waited.as_secs_f64()),
+            programs_waited_share: waited.map(Waited::share),
             too_big: self.too_big,
             malformed: self.malformed,
             refused: self.refused,
             overflow: self.overflow,
-        }
+        };
+        record.usable = record.faults().is_empty();
+        record
     }
 }
 
@@ -258,6 +270,15 @@ impl Testbed {
         self.stop = flag;
     }
 
+    /// Watches how long programs in the namespaces wait for a CPU, from now on; the network of whoever calls is not among them.
+    ///
+    /// # Errors
+    /// If the kernel does not tell which namespaces they are, or a thread cannot be made.
+    pub fn watch_waits(&self) -> io::Result<Watch> {
+        let ids: Result<_> = self.namespaces.values().map(Namespace::id).collect();
+        Watch::start(ids.map_err(io::Error::other)?)
+    }
+
     /// What the engine has not seen, or nobody since.
     pub fn strays(&mut self) -> Strays {
         let ends = self.pairs.iter_mut().flat_map(|pair| [&mut pair.outside, &mut pair.inside]);
@@ -398,5 +419,31 @@ fn codepoint(ecn: Ecn) -> Codepoint {
         Ecn::Ect0 => Codepoint::Ect0,
         Ecn::Ect1 => Codepoint::Ect1,
         Ecn::Ce => Codepoint::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starved_programs_and_lost_packets_make_a_result_unusable() {
+        let record = |overflow: u64, waited_ms: u64| {
+            let waited = Duration::from_millis(waited_ms);
+            let waited = Waited { waited, watched: Duration::from_secs(10) };
+            Strays { overflow, ..Strays::default() }.record(&Lateness::new(), true, Some(waited))
+        };
+        // 5 % of 10 s are 500 ms.
+        let good = record(0, 500);
+        assert!(good.usable && good.faults().is_empty(), "{good:?}");
+        assert_eq!((good.programs_waited_s, good.programs_waited_share), (Some(0.5), Some(0.05)));
+        let starved = record(0, 600);
+        assert!(!starved.usable);
+        assert_eq!(starved.faults(), ["the programs waited for a CPU 6.0 % of the time"]);
+        let both = record(3, 600);
+        assert_eq!((both.usable, both.faults().len()), (false, 2));
+        // A kernel that does not count says nothing of it.
+        let unknown = Strays::default().record(&Lateness::new(), true, None);
+        assert!(unknown.usable && unknown.programs_waited_share.is_none());
     }
 }

@@ -505,6 +505,10 @@ impl Run {
         mut self,
         mut recorder: Option<Recorder<W>>,
     ) -> Result<Option<Emulated>, Error> {
+        // Before this thread is preferred, which others that it makes would be too.
+        let watch = self.testbed.watch_waits();
+        let watch =
+            watch.map_err(|source| Error::Io { doing: "make a thread".to_owned(), source })?;
         let real_time = prefer_this_thread().is_ok();
         let clock = Monotonic::start();
         let ports = self.testbed.ports().to_vec();
@@ -553,6 +557,7 @@ impl Run {
             self.clients[0].child.terminate()?;
             run(&mut self, clock.now() + LAST_WORDS)?;
         }
+        let waited = watch.finish();
         let strays = self.testbed.strays();
         let mut outputs = Vec::new();
         for client in &mut self.clients {
@@ -564,7 +569,7 @@ impl Run {
         let recorded = recorder.map(|recorder| recorder.finish(until)).transpose();
         recorded.map_err(|source| Error::Io { doing: "write the record".to_owned(), source })?;
         let fingerprint = self.simulation.stop().fingerprint;
-        let clock = strays.record(&late, real_time);
+        let clock = strays.record(&late, real_time, waited);
         Ok(Some(Emulated { figures, outputs, clock, fingerprint }))
     }
 
@@ -659,7 +664,7 @@ impl Allowed {
     /// Adds those that are missing.
     ///
     /// # Errors
-    /// Without root in the initial namespaces, if any is missing.
+    /// Without root in the initial network namespace, if any is missing; the words say what to do.
     pub fn all<'a>(names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let before = fs::read_to_string(ALLOWED)?;
         let mut all: Vec<&str> = before.split_whitespace().collect();
@@ -672,7 +677,19 @@ impl Allowed {
         if all.len() == known {
             return Ok(Allowed { before: None });
         }
-        fs::write(ALLOWED, all.join(" "))?;
+        fs::write(ALLOWED, all.join(" ")).map_err(|error| {
+            // The kernel takes the right to write away from all but the initial network namespace.
+            let elsewhere = fs::metadata(ALLOWED).is_ok_and(|file| file.permissions().readonly());
+            let all = all.join(" ");
+            let advice = match elsewhere {
+                true => format!(
+                    "only the initial network namespace may allow them: start it there, or let it \
+                     say: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{all}\""
+                ),
+                false => "be root".to_owned(),
+            };
+            io::Error::new(error.kind(), format!("{error}; {advice}"))
+        })?;
         Ok(Allowed { before: Some(before) })
     }
 }
@@ -742,6 +759,24 @@ mod tests {
         assert!((1.05..1.6).contains(&figures.sent_per_delivered()), "{figures:?}");
         let none = Figures { sent: 1, delivered: 0, ..figures };
         assert_eq!(none.sent_per_delivered(), f64::INFINITY);
+    }
+
+    #[test]
+    fn another_namespace_is_told_who_may_allow() {
+        let Ok(namespace) = Namespace::new() else {
+            println!("skipped: network namespaces need root");
+            return;
+        };
+        let allowed = fs::read_to_string(ALLOWED).unwrap();
+        let known: Vec<&str> = allowed.split_whitespace().collect();
+        // What is allowed already needs nobody's leave.
+        let all = namespace.run(|| Allowed::all(known.iter().copied()).map(drop)).unwrap();
+        all.unwrap();
+        let error = namespace.run(|| Allowed::all(["no-such-control"]).map(drop)).unwrap();
+        let error = error.unwrap_err().to_string();
+        let said = format!("tcp_allowed_congestion_control=\"{} no-such-control\"", allowed.trim());
+        assert!(error.contains("initial network namespace") && error.contains(&said), "{error}");
+        assert!(!error.contains("be root"), "{error}");
     }
 
     #[test]

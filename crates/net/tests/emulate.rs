@@ -32,12 +32,21 @@ struct Script<'a> {
     clock: &'a Hand,
     coming: Vec<Event>,
     out: Vec<Event>,
+    /// What it takes to read a packet: the clock goes on, and others come meanwhile.
+    each: Duration,
+}
+
+impl<'a> Script<'a> {
+    fn new(clock: &'a Hand, coming: Vec<Event>) -> Self {
+        Script { clock, coming, out: Vec::new(), each: Duration::ZERO }
+    }
 }
 
 impl Outside for Script<'_> {
     fn read(&mut self, take: &mut Take<'_>) -> io::Result<()> {
         while self.coming.first().is_some_and(|(at, ..)| *at <= self.clock.0.get()) {
             let (_, end, bytes, ecn) = self.coming.remove(0);
+            self.clock.0.set(self.clock.0.get() + self.each);
             take(0, end, &bytes, ecn);
         }
         Ok(())
@@ -79,7 +88,7 @@ fn emulated(text: &str, coming: Vec<Event>) -> Vec<Event> {
     let mut simulation = Simulation::new(&build(text, &ports));
     let ports: Vec<(usize, Port)> = (0..).zip(ports.take()).collect();
     let clock = Hand::default();
-    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let mut outside = Script::new(&clock, coming);
     let late = emulate::run(&mut simulation, &ports, &mut outside, &&clock, ms(1000)).unwrap();
     assert_eq!(late.percentile(100.0), Duration::ZERO);
     outside.out
@@ -113,6 +122,48 @@ fn packets_come_out_when_the_link_says() {
     );
     let first = &emulated(&two, coming)[0];
     assert_eq!(first.0, at(113_000));
+}
+
+/// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come while it was read. In steps
+/// of 7 ms, as whoever looks at the simulation now and then moves it on. Returns what came out, the latest by which a packet was
+/// taken for earlier than it was there, and the record.
+fn slowly_read(coming: Vec<Event>) -> (Vec<Event>, Duration, Vec<u8>, u64) {
+    let ports = Ports::new();
+    let mut simulation = Simulation::new(&build(BUSY, &ports));
+    let ports: Vec<(usize, Port)> = ports.take().into_iter().map(|port| (1, port)).collect();
+    let clock = Hand::default();
+    let mut outside = Script { each: Duration::from_millis(2), ..Script::new(&clock, coming) };
+    let mut record = Vec::new();
+    let mut recorder = Recorder::begin(&mut record, header_of(BUSY)).unwrap();
+    let mut most_early = Duration::ZERO;
+    for step in 1..=100 {
+        let recorded = Some(&mut recorder);
+        let until = ms(7 * step);
+        let run =
+            emulate::run_recorded(&mut simulation, &ports, &mut outside, &&clock, until, recorded);
+        most_early = most_early.max(run.unwrap().most_early());
+        assert_eq!(simulation.now(), until);
+    }
+    recorder.finish(ms(700)).unwrap();
+    (outside.out, most_early, record, simulation.finish().fingerprint)
+}
+
+#[test]
+fn what_comes_while_others_are_read_is_not_early() {
+    let at = |n: u64| ms(100 + n);
+    let bytes = |n: u64| (n as u32).to_be_bytes().repeat(25);
+    let coming = (0..100).map(|n| (at(n), End::Sender, bytes(n), Codepoint::NotEct)).collect();
+    let (out, most_early, record, fingerprint) = slowly_read(coming);
+    assert_eq!(most_early, Duration::ZERO);
+    assert!(out.len() > 20, "{}", out.len());
+    for (gone, _, bytes, _) in &out {
+        let number = u64::from(u32::from_be_bytes(bytes[..4].try_into().unwrap()));
+        // 10 ms of propagation, and 100 bytes at 6 Mbit/s are 133 us.
+        let least = at(number) + Duration::from_micros(10_133);
+        assert!(*gone >= least, "{number}: {gone:?} before {least:?}");
+    }
+    let (again, same) = replayed(&record).unwrap();
+    assert_eq!((again.len(), same), (out.len(), fingerprint));
 }
 
 #[test]
@@ -178,7 +229,7 @@ fn flows_inside_and_packets_outside_share_a_queue() {
     let clock = Hand::default();
     let coming =
         (1..90).map(|n| (ms(10 * n), End::Sender, vec![0; 100], Codepoint::NotEct)).collect();
-    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let mut outside = Script::new(&clock, coming);
     emulate::run(&mut simulation, &ports, &mut outside, &&clock, ms(1000)).unwrap();
     let delays: Vec<f64> = outside.out.iter().map(|(at, ..)| at.as_secs_f64()).collect();
     assert!(delays.len() > 40 && delays.len() <= 89, "{}", delays.len());
@@ -218,7 +269,7 @@ fn record(
     });
     let coming = coming.take_while(|(at, ..)| *at < until).collect();
     let clock = Hand::default();
-    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let mut outside = Script::new(&clock, coming);
     let header = Header { kept, ..header_of(scenario) };
     let mut record = Vec::new();
     let mut recorder = Recorder::begin(&mut record, header).unwrap();
@@ -355,7 +406,7 @@ fn a_full_disk_ends_the_record_and_not_the_emulation() {
     let clock = Hand::default();
     let coming =
         (1..90).map(|n| (ms(10 * n), End::Sender, vec![0; 100], Codepoint::NotEct)).collect();
-    let mut outside = Script { clock: &clock, coming, out: Vec::new() };
+    let mut outside = Script::new(&clock, coming);
     let header = Header { kept: 1500, ..header_of(LINK) };
     let mut recorder = Recorder::begin(Full(1000), header).unwrap();
     let recorded = Some(&mut recorder);

@@ -128,6 +128,15 @@ impl Namespace {
         Ok(())
     }
 
+    /// Device and inode of its file, by which /proc/PID/ns/net is compared.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn id(&self) -> Result<(u64, u64)> {
+        let file = fstat(&self.network).context(|| "cannot look at a network namespace")?;
+        Ok((file.st_dev, file.st_ino))
+    }
+
     /// Kills every process in it but this one, and says how many there were.
     ///
     /// # Errors

@@ -72,7 +72,8 @@ pub struct RunRecord<'a> {
 /// How a run on a real clock kept it, over the packets that went out to programs outside.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmulationRecord {
-    /// Says little if not: more than one packet in a hundred was late by more than a millisecond.
+    /// Says little if not: more than one packet in a hundred was late or early by more than a millisecond, the kernel dropped
+    /// some before they were read, or the programs waited for a CPU more than 5 % of the time.
     pub usable: bool,
     /// Packets that went out.
     pub packets: u64,
@@ -84,8 +85,19 @@ pub struct EmulationRecord {
     pub late_max_s: f64,
     /// The share that was late by more than a millisecond.
     pub late_share: f64,
+    /// The most by which a packet was taken for earlier than it had been read, seconds.
+    pub early_max_s: f64,
+    /// The share of packets that came in and were taken for more than a millisecond earlier than they had been read.
+    pub early_share: f64,
     /// Did the thread that moved the packets run in real time (SCHED_FIFO)?
     pub real_time: bool,
+    /// How long the programs at the most starved end were ready and had no CPU, the sum over their threads, seconds; absent where
+    /// nobody watched them, or the kernel does not count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs_waited_s: Option<f64>,
+    /// The same over the time watched, 1 at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs_waited_share: Option<f64>,
     /// Packets larger than the ports let through.
     pub too_big: u64,
     /// Packets that were none of IP.
@@ -94,6 +106,37 @@ pub struct EmulationRecord {
     pub refused: u64,
     /// Packets that the kernel dropped because they were not read in time.
     pub overflow: u64,
+}
+
+impl EmulationRecord {
+    /// The largest share of packets that may be late or early by more than a millisecond.
+    pub const DISTURBED: f64 = 0.01;
+    /// The largest share of the time for which programs may wait for a CPU. A sender that is kept from running is late with its bursts and
+    /// its acknowledgments for that share of the time; results are held against simulations to 5 % (docs/validation.md).
+    pub const STARVED: f64 = 0.05;
+
+    /// Each thing that makes it say little, with its number: none of them if it may be used.
+    pub fn faults(&self) -> Vec<String> {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let mut faults = Vec::new();
+        if self.late_share > Self::DISTURBED {
+            let share = percent(self.late_share);
+            faults.push(format!("{share} of the packets went out more than 1 ms late"));
+        }
+        if self.early_share > Self::DISTURBED {
+            let share = percent(self.early_share);
+            faults.push(format!("{share} of the packets came in more than 1 ms early"));
+        }
+        if self.overflow > 0 {
+            let count = self.overflow;
+            faults.push(format!("packets that the kernel dropped before they were read: {count}"));
+        }
+        if let Some(share) = self.programs_waited_share.filter(|share| *share > Self::STARVED) {
+            let share = percent(share);
+            faults.push(format!("the programs waited for a CPU {share} of the time"));
+        }
+        faults
+    }
 }
 
 /// One flow: see [`FlowOutcome`].
