@@ -43,6 +43,19 @@ struct State {
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     delivered: u64,
+    /// By the end at which packets came in.
+    counts: [Counts; 2],
+}
+
+/// What came in at one end of a port and went out at the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that came in.
+    pub packets_sent: u64,
+    /// Packets that went out.
+    pub packets_delivered: u64,
+    /// Bytes of those, with their IP headers.
+    pub bytes_delivered: u64,
 }
 
 /// The most buffers that are kept.
@@ -60,6 +73,7 @@ impl Port {
     /// A packet comes in at that end; the engine takes it when it is woken.
     pub fn push(&self, end: End, bytes: &[u8], ecn: Codepoint) {
         let mut state = self.state();
+        state.counts[end as usize].packets_sent += 1;
         let mut buffer = state.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
@@ -81,6 +95,11 @@ impl Port {
     /// [watches](Port::watch_losses).
     pub fn pop_lost(&self) -> Option<Outside> {
         self.state().lost.as_mut()?.pop_front()
+    }
+
+    /// What has come in at that end so far, and how much of it has gone out at the other.
+    pub fn counts(&self, from: End) -> Counts {
+        self.state().counts[from as usize]
     }
 
     /// Gives the buffer of a packet back.
@@ -166,6 +185,9 @@ impl Inside {
         if end == End::Receiver {
             state.delivered += payload.len() as u64;
         }
+        let counts = &mut state.counts[1 - end as usize];
+        counts.packets_delivered += 1;
+        counts.bytes_delivered += payload.len() as u64;
         state.outbox.push_back(Outside { end, at, bytes, ecn });
     }
 }
