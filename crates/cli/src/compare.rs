@@ -18,7 +18,6 @@ use windward_net::testbed;
 use windward_net::trial::{self, Allowed, Emulated, Figures, Program, Window};
 use windward_netns::sweep;
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
-use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;

@@ -48,6 +48,8 @@ struct State {
     delivered: u64,
     /// The largest packet that reached the receiver, bytes.
     largest: u32,
+    /// By the end at which packets came in.
+    counts: [Counts; 2],
 }
 
 /// What came in at once.
@@ -58,6 +60,17 @@ pub(crate) struct Arrived {
     pub(crate) ends: [bool; 2],
     /// When the last of it was read.
     pub(crate) last: Time,
+}
+
+/// What came in at one end of a port and went out at the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that came in.
+    pub packets_sent: u64,
+    /// Packets that went out.
+    pub packets_delivered: u64,
+    /// Bytes of those, with their IP headers.
+    pub bytes_delivered: u64,
 }
 
 /// The most buffers that are kept.
@@ -75,6 +88,7 @@ impl Port {
     /// A packet comes in at that end; the engine takes it when it is woken.
     pub fn push(&self, end: End, bytes: &[u8], ecn: Codepoint) {
         let mut state = self.state();
+        state.counts[end as usize].packets_sent += 1;
         let mut buffer = state.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
@@ -130,6 +144,11 @@ impl Port {
     /// The largest packet that has reached the receiver so far, bytes; 0 if none has.
     pub fn largest(&self) -> u32 {
         self.state().largest
+    }
+
+    /// What has come in at that end so far, and how much of it has gone out at the other.
+    pub fn counts(&self, from: End) -> Counts {
+        self.state().counts[from as usize]
     }
 
     /// Gives the buffer of a packet back.
@@ -217,6 +236,9 @@ impl Inside {
             let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
             state.largest = state.largest.max(length);
         }
+        let counts = &mut state.counts[1 - end as usize];
+        counts.packets_delivered += 1;
+        counts.bytes_delivered += payload.len() as u64;
         state.outbox.push_back(Outside { end, at, bytes, ecn });
     }
 }

@@ -97,8 +97,17 @@ impl Strays {
 /// Does anything listen in the network namespace of that process? Lines behind the headings of
 /// proc_net(5) are sockets.
 pub fn listens(process: u32) -> bool {
+    has_sockets(&format!("/proc/{process}/net"))
+}
+
+/// The same of the namespace of the calling thread.
+pub fn listens_here() -> bool {
+    has_sockets("/proc/thread-self/net")
+}
+
+fn has_sockets(directory: &str) -> bool {
     ["tcp", "tcp6", "udp", "udp6"].iter().any(|table| {
-        let text = fs::read_to_string(format!("/proc/{process}/net/{table}"));
+        let text = fs::read_to_string(format!("{directory}/{table}"));
         text.is_ok_and(|text| text.lines().count() > 1)
     })
 }

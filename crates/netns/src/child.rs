@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
 use rustix::process::{
@@ -160,6 +160,27 @@ impl Inside {
         let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
         let status = self.ended.recv().map_err(gone).context(what)?.context(what)?;
         Ok(*self.status.insert(status))
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
+        if self.status.is_some() {
+            return Ok(self.status);
+        }
+        let what = || format!("cannot wait for the process {}", self.id);
+        match self.ended.try_recv() {
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => {
+                Err(io::Error::from(io::ErrorKind::BrokenPipe)).context(what)
+            }
+            Ok(status) => {
+                self.status = Some(status.context(what)?);
+                Ok(self.status)
+            }
+        }
     }
 
     /// What a shell would return for `status`: 128 and the signal where one has ended it.

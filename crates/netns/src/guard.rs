@@ -4,7 +4,8 @@
 //! nftables, and kills its direct children; programs that those have started, also with `setsid`, would
 //! go on, and forwarding would stay on. So the first namespace starts a guard: a child that holds copies
 //! of the namespaces and sockets that it is told of, and waits for the end of a pipe, which comes with the
-//! end of this process, however that ends. Then it kills every process in those namespaces, restores the
+//! end of this process, however that ends. The guard itself is in a network of its own, so that it is not
+//! among the processes that another guard kills, as where a shell in a shell is killed with it. Then it kills every process in those namespaces, restores the
 //! forwarding, removes the names, and ends.
 
 use std::fs::{File, OpenOptions};
@@ -15,10 +16,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, exit};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::child::STARTED;
-use crate::namespace::{kill_inside, sweep};
+use crate::namespace::{kill_inside, present, sweep};
 
 /// The first argument of this program where it is only to be a guard.
 pub(crate) const GUARD: &str = "--windward-netns-guard";
@@ -95,6 +98,7 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
     let parent = process.and_then(|number| Pid::from_raw(number.cast_signed()));
     let parent = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
     let mut held: Vec<(RawFd, OwnedFd)> = Vec::new();
+    let network = present().ok().filter(|_| unshare(CloneFlags::CLONE_NEWNET).is_ok());
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         match line.split_at_checked(1) {
@@ -119,6 +123,10 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
     }
     for (_, what) in &held {
         let _ = kill_inside(what.as_fd());
+    }
+    // Forwarding is a matter of the network in which it began.
+    if let Some(network) = network {
+        let _ = move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network));
     }
     // Rules of nftables are held until what they guard is switched off.
     let _ = sweep();

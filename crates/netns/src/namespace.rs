@@ -145,6 +145,14 @@ impl Namespace {
         kill_inside(self.network.as_fd())
     }
 
+    /// Is there no process in it but this one?
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(processes_in(self.network.as_fd())?.next().is_none())
+    }
+
     /// Gives it a name that `ip netns` and [`published`] know, under /run/netns, until it is
     /// dropped: the returned path ends in `windward-`, the process, when that began, and `label`. What
     /// processes that are gone have left is [swept](sweep) first. Files that are set later are not
@@ -340,27 +348,35 @@ fn is_guard(process: &Path) -> bool {
     line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
 }
 
-/// Kills every process of which `network` is the namespace, but the calling one and guards.
-pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
+/// Every process of which `network` is the namespace, but the calling one and guards; held, so that no
+/// other takes its number.
+fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;
-    let ours = |path: PathBuf| {
+    let ours = move |path: PathBuf| {
         stat(path.join("ns/net"))
             .is_ok_and(|other| (other.st_dev, other.st_ino) == (file.st_dev, file.st_ino))
     };
+    let all = fs::read_dir("/proc").context(what)?;
+    Ok(all.flatten().filter_map(move |entry| {
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        let process = number.and_then(Pid::from_raw).filter(|process| *process != getpid())?;
+        if !ours(entry.path()) || is_guard(&entry.path()) {
+            return None;
+        }
+        // Looked at once more while it is held: its number may have been another's before.
+        pidfd_open(process, PidfdFlags::empty()).ok().filter(|_| ours(entry.path()))
+    }))
+}
+
+/// Kills every process of which `network` is the namespace, but the calling one.
+pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
     let mut killed = 0;
     // What is started while we look is found by looking again.
     for _ in 0..16 {
         let mut found = 0;
-        for entry in fs::read_dir("/proc").context(what)?.flatten() {
-            let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-            let Some(process) = number.and_then(Pid::from_raw) else { continue };
-            if process == getpid() || !ours(entry.path()) || is_guard(&entry.path()) {
-                continue;
-            }
-            // Held before it is looked at once more, so that no other process takes its number.
-            let Ok(held) = pidfd_open(process, PidfdFlags::empty()) else { continue };
-            if ours(entry.path()) && pidfd_send_signal(&held, Signal::KILL).is_ok() {
+        for held in processes_in(network)? {
+            if pidfd_send_signal(&held, Signal::KILL).is_ok() {
                 found += 1;
             }
         }

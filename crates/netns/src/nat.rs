@@ -1,10 +1,10 @@
 //! Packets from inside that go on beyond the outside, in its name.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -80,9 +80,14 @@ fn alone() -> Result<File> {
     let path = format!("{BESIDE}/lock");
     let what = || format!("cannot lock {path}");
     fs::create_dir_all(BESIDE).context(what)?;
-    let file = File::create(&path).context(what)?;
+    let file = lock_file(Path::new(&path)).context(what)?;
     file.lock().context(what)?;
     Ok(file)
+}
+
+/// Opens a file that others cannot open: they could hold its lock for ever.
+fn lock_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
 /// Ends the needs that are over: forwarding of their interfaces is what it was, unless others need it.
@@ -461,4 +466,19 @@ pub(crate) fn number(kind: u16, value: u32) -> Vec<u8> {
 /// One element of the list that a rule is.
 pub(crate) fn expression(name: &str, attributes: &[u8]) -> Vec<u8> {
     nested(1, &[text(1, name), nested(2, attributes)].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_is_of_its_owner_alone() {
+        let path = std::env::temp_dir().join(format!("windward-lock-{}", std::process::id()));
+        let file = lock_file(&path).unwrap();
+        let mode = file.metadata().unwrap().mode();
+        fs::remove_file(&path).unwrap();
+        // Whoever can open a file, for reading too, can lock it (flock(2)).
+        assert_eq!(mode & 0o077, 0);
+    }
 }

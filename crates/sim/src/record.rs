@@ -62,11 +62,34 @@ pub struct RunRecord<'a> {
     /// CPU time of the run, seconds; absent unless somebody measured it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
+    /// Two rows per port for outside programs, one for each direction; absent of what ran in virtual
+    /// time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortRecord>,
     /// How well a clock was kept; absent of what ran in virtual time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationRecord>,
     /// Hexadecimal, since JSON's numbers are not that precise everywhere.
     pub fingerprint: String,
+}
+
+/// One direction of a port for outside programs, over the time in which programs could use it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PortRecord {
+    /// Name of the flow that is the port.
+    pub flow: String,
+    /// The node at which packets came in.
+    pub from: String,
+    /// The node at which they went out.
+    pub to: String,
+    /// That time, seconds: the run without what went before in virtual time.
+    pub duration_s: f64,
+    /// Packets that came in.
+    pub packets_sent: u64,
+    /// Packets that went out.
+    pub packets_delivered: u64,
+    /// Those, with their IP headers, bits per second of that time.
+    pub throughput_bps: f64,
 }
 
 /// How a run on a real clock kept it, over the packets that went out to programs outside.
@@ -355,6 +378,7 @@ impl<'a> RunRecord<'a> {
             packet_hops: outcome.packet_hops,
             events: outcome.events,
             cpu_s: None,
+            ports: Vec::new(),
             emulation: None,
             fingerprint: fingerprint(outcome),
         }
@@ -370,6 +394,12 @@ impl<'a> RunRecord<'a> {
     #[must_use]
     pub fn with_emulation(self, emulation: EmulationRecord) -> Self {
         RunRecord { emulation: Some(emulation), ..self }
+    }
+
+    /// The same with the directions of its ports.
+    #[must_use]
+    pub fn with_ports(self, ports: Vec<PortRecord>) -> Self {
+        RunRecord { ports, ..self }
     }
 
     /// As indented JSON, without a line break at the end. What is no number, as the mean of

@@ -110,8 +110,24 @@ impl FromStr for Probability {
             "%" => -2,
             _ => return Err(PROBABILITY.unknown_unit(text, unit)),
         };
-        Probability::new(number.to_f64(shift))
-            .ok_or_else(|| PROBABILITY.error(text, "a probability must lie between 0 and 1"))
+        let number = number.to_f64(shift);
+        Probability::new(number).ok_or_else(|| {
+            // Of `500%` nothing can be guessed.
+            let meant = if unit.is_empty() { number } else { f64::NAN };
+            PROBABILITY.error(text, Probability::refusal(meant))
+        })
+    }
+}
+
+impl Probability {
+    /// Why [`Probability::new`] refuses a number, with what was probably meant.
+    pub fn refusal(number: f64) -> String {
+        let range = "a probability must lie between 0 and 1";
+        // 1.5 is as likely a slip of another kind as a percentage.
+        if !(2.0..=100.0).contains(&number) {
+            return range.to_owned();
+        }
+        format!("{range}: for {number} percent write {number}% or {}", number / 100.0)
     }
 }
 
@@ -146,6 +162,8 @@ impl fmt::Display for Probability {
 struct Kind {
     name: &'static str,
     expected: &'static str,
+    /// Are units read in upper and lower case alike?
+    any_case: bool,
     /// Units with their sizes in the smallest one, from small to large.
     units: &'static [(&'static str, u64)],
     /// How many of the units, from the first, values are displayed in.
@@ -155,6 +173,7 @@ struct Kind {
 static RATE: Kind = Kind {
     name: "a rate",
     expected: "write a number and bit, kbit, Mbit, Gbit or Tbit (per second), as in 5Mbit",
+    any_case: true,
     units: &[
         ("bit", 1),
         ("kbit", 1_000),
@@ -168,6 +187,7 @@ static RATE: Kind = Kind {
 static DURATION: Kind = Kind {
     name: "a time",
     expected: "write a number and ps, ns, us, ms, s, min or h, as in 20ms",
+    any_case: false,
     units: &[
         ("ps", 1),
         ("ns", 1_000),
@@ -183,6 +203,7 @@ static DURATION: Kind = Kind {
 static PROBABILITY: Kind = Kind {
     name: "a probability",
     expected: "write a number from 0 to 1 or a percentage, as in 0.05, 1e-6 or 5%",
+    any_case: false,
     units: &[("%", 1)],
     displayed: 0,
 };
@@ -190,6 +211,7 @@ static PROBABILITY: Kind = Kind {
 static BYTES: Kind = Kind {
     name: "a number of bytes",
     expected: "write a number and B, kB, MB, GB, KiB, MiB or GiB, as in 64kB",
+    any_case: true,
     units: &[
         ("B", 1),
         ("k", 1_000),
@@ -217,6 +239,9 @@ impl Kind {
         if unit.is_empty() {
             return self.error(text, "the unit is missing");
         }
+        if let Some(whole) = self.completion(text, unit) {
+            return self.error(text, format!("the unit {unit:?} is cut short, write {whole}"));
+        }
         let unit = shorten(unit);
         let distance = |name: &str| {
             strsim::levenshtein(&name.to_ascii_lowercase(), &unit.to_ascii_lowercase())
@@ -224,6 +249,25 @@ impl Kind {
         let nearest = self.units.iter().map(|(name, _)| name);
         let nearest = nearest.min_by_key(|name| distance(name)).unwrap_or(&"");
         self.error(text, format!("unknown unit {unit:?}, did you mean {nearest:?}?"))
+    }
+
+    /// What a text would be with a whole unit, in the spelling of its writer and in ours, where `unit` is
+    /// the beginning of one: `10m` is `10mbit (or 10Mbit)`.
+    fn completion(&self, text: &str, unit: &str) -> Option<String> {
+        let number = text.trim().strip_suffix(unit)?.trim();
+        let begins = |name: &&str| {
+            let head = name.get(..unit.len());
+            head.is_some_and(|head| match self.any_case {
+                true => head.eq_ignore_ascii_case(unit),
+                false => head == unit,
+            })
+        };
+        let name = self.units.iter().map(|(name, _)| *name).find(begins)?;
+        let rest = &name[unit.len()..];
+        Some(match name.starts_with(unit) {
+            true => format!("{number}{name}"),
+            false => format!("{number}{unit}{rest} (or {number}{name})"),
+        })
     }
 
     /// The number and the unit of a text.
@@ -452,6 +496,18 @@ mod tests {
             "\"5 Mbits\" is not a rate: unknown unit \"Mbits\", did you mean \"Mbit\"?; write a \
              number and bit, kbit, Mbit, Gbit or Tbit (per second), as in 5Mbit"
         );
+        for (text, write) in [
+            ("10m", "10mbit (or 10Mbit)"),
+            ("10M", "10Mbit"),
+            ("1.5 G", "1.5Gbit"),
+            ("10mb", "10mbit (or 10Mbit)"),
+            ("100k", "100kbit"),
+            ("3b", "3bit"),
+        ] {
+            let message = message::<Rate>(text);
+            assert!(message.contains(&format!(" is cut short, write {write};")), "{message}");
+        }
+        assert!(message::<Duration>("2mi").contains("write 2min;"));
         assert!(message::<Rate>("5").contains("the unit is missing"));
         assert!(message::<Rate>("0bit").contains("at least 1 bit/s"));
         assert!(message::<Rate>("-5Mbit").contains("negative"));
@@ -464,9 +520,12 @@ mod tests {
         assert!(message::<Duration>("20").contains("the unit is missing"));
         assert!(message::<Duration>("300000h").contains("213 days"));
         assert!(message::<Probability>("1.5").contains("between 0 and 1"));
-        assert!(message::<Probability>("101%").contains("between 0 and 1"));
+        assert!(message::<Probability>("101%").contains("between 0 and 1;"));
+        assert!(message::<Probability>("5").contains("for 5 percent write 5% or 0.05;"));
+        assert!(message::<Probability>("1.5").contains("between 0 and 1;"));
         assert!(message::<Probability>("5 percent").contains("did you mean \"%\"?"));
         let bytes = |text| parse_bytes(text).unwrap_err().to_string();
+        assert!(bytes("4ki").contains("write 4kiB (or 4KiB);"));
         assert!(bytes("64 kbyte").contains("did you mean \"kB\"?"));
         assert!(bytes("0.5B").contains("part of a byte"));
         assert!(bytes("8388609TiB").contains("2^63"));

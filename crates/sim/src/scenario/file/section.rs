@@ -290,7 +290,7 @@ impl<'a> Field<'a> {
             Value::Text(text) => return text.parse().map_err(|error| self.unit(&error)),
             _ => return Err(self.expected("a probability")),
         };
-        Probability::new(number).ok_or_else(|| self.error("a probability must lie between 0 and 1"))
+        Probability::new(number).ok_or_else(|| self.error(Probability::refusal(number)))
     }
 
     pub(super) fn rate(self) -> Result<Rate> {

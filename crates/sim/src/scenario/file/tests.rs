@@ -333,6 +333,14 @@ fn errors_name_line_key_value_and_what_would_be_right() {
         "s.toml:19: flows.lossy.last_hop.loss = 1.5: a probability must lie between 0 and 1"
     );
     assert_eq!(
+        change("loss = 0.05", "loss = 5"),
+        "s.toml:19: flows.lossy.last_hop.loss = 5: a probability must lie between 0 and 1: for 5 \
+         percent write 5% or 0.05"
+    );
+    assert!(
+        change("5Mbit", "5m").contains("the unit \"m\" is cut short, write 5mbit (or 5Mbit)\n")
+    );
+    assert_eq!(
         change("5Mbit", "5 Mbits"),
         "s.toml:7: dumbbell.bottleneck.rate = \"5 Mbits\": unknown unit \"Mbits\", did you mean \
          \"Mbit\"?\n  help: write a number and bit, kbit, Mbit, Gbit or Tbit (per second), as in \
