@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 LAWS = ROOT / "examples" / "python" / "laws.py"
 
 
-class Reno:
+class OwnReno:
     """As the row ``newreno`` grows and halves."""
 
     def __init__(self, setup):
@@ -56,7 +56,7 @@ class Flood:
         return self.cwnd
 
 
-class Late(Reno):
+class Late(OwnReno):
     """Fails after a second."""
 
     def on_ack(self, ack):
@@ -71,8 +71,8 @@ def command(*words, folder):
 def test_a_law_in_python_gets_the_verdicts_of_the_same_law_in_rust(tmp_path):
     reno = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="by-expression")
     row = "row={ base = 'cubic', window = 'reno' }"
-    found = ww.evaluate(Reno, reno, row, only=["high-loss"], folder=tmp_path)
-    assert found.subjects == ["Reno", "by-expression", "row"]
+    found = ww.evaluate(OwnReno, reno, row, only=["high-loss"], folder=tmp_path)
+    assert found.subjects == ["OwnReno", "by-expression", "row"]
     verdicts = [found.verdicts(subject) for subject in found.subjects]
     assert verdicts[0] == verdicts[1] == verdicts[2] != {}
     claims = [claim for criterion in found.criteria for claim in criterion["claims"]]
@@ -107,8 +107,8 @@ def test_what_a_law_raises_comes_out_with_its_time():
         (("cubik",), ww.ScenarioError, "cubic"),
         ((42,), TypeError, "no subject"),
         ((type("Silent", (), {}),), TypeError, "on_ack"),
-        ((type("cubic", (Reno,), {}),), ValueError, "of the table"),
-        ((Reno, Reno), ww.ScenarioError, "twice"),
+        ((type("cubic", (OwnReno,), {}),), ValueError, "of the table"),
+        ((OwnReno, OwnReno), ww.ScenarioError, "twice"),
     ],
 )
 def test_what_is_no_subject_is_refused(subjects, error, says):
