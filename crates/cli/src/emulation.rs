@@ -17,15 +17,16 @@ use windward_net::waits::Watch;
 use windward_netns::prefer_this_thread;
 use windward_sim::output::{OutputDir, stream};
 use windward_sim::pcap::PcapFile;
-use windward_sim::record::RunRecord;
+use windward_sim::record::{PortRecord, RunRecord};
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::End;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::live::{Live, Style};
-use crate::output::{self, seconds};
+use crate::output::{self, Table, rate, seconds};
 use crate::pcap::PcapArgs;
 use crate::progress::Progress;
 use crate::run::{Plot, parse_plot, summary};
@@ -194,6 +195,8 @@ pub(crate) struct Emulation<'a> {
     /// Watches whether programs wait for a CPU.
     watch: Option<Watch>,
     live: Live,
+    /// When programs outside could begin, by the clock of the simulation.
+    began: Time,
     plot: Option<Plot>,
     out: Option<OutputDir>,
     recorder: Option<Recorder<BufWriter<File>>>,
@@ -257,6 +260,7 @@ impl<'a> Emulation<'a> {
             real_time: false,
             watch: None,
             live,
+            began: Time::ZERO,
             plot,
             out,
             recorder,
@@ -276,7 +280,9 @@ impl<'a> Emulation<'a> {
             }
             Err(_) => {}
         }
-        self.clock = Monotonic::start_at(self.simulation.now());
+        self.began = self.simulation.now();
+        self.live.begin(&mut self.simulation);
+        self.clock = Monotonic::start_at(self.began);
         self.cpu = CpuStopwatch::start();
     }
 
@@ -312,7 +318,7 @@ impl<'a> Emulation<'a> {
                 plot.chart.sample(&mut self.simulation);
             }
             if now >= of_live {
-                self.live.look(&mut self.simulation)?;
+                self.live.look(&mut self.simulation, self.testbed.ports())?;
             }
             if now >= until {
                 return Ok(Until::Over);
@@ -330,12 +336,13 @@ impl<'a> Emulation<'a> {
         let until = self.simulation.now();
         // First what cannot be had again.
         let recorded = self.recorder.map(|recorder| recorder.finish(until));
-        let outcome = self.simulation.stop();
-        let record = RunRecord::new(&outcome).with_cpu_time(cpu_s).with_emulation(strays.record(
-            &self.lateness,
-            self.real_time,
-            waited,
-        ));
+        let mut outcome = self.simulation.stop();
+        let ports = ports(&self.testbed, &self.scenario, until.since(self.began));
+        over_their_time(&mut outcome, &self.testbed, self.began);
+        let record = RunRecord::new(&outcome)
+            .with_ports(ports)
+            .with_cpu_time(cpu_s)
+            .with_emulation(strays.record(&self.lateness, self.real_time, waited));
         if let Some(mut out) = self.out {
             record.write_files(&mut out)?;
             out.commit()?;
@@ -393,10 +400,79 @@ pub(crate) fn record(
     Recorder::begin(BufWriter::new(file), header).map_err(failed)
 }
 
+/// Both directions of each port, over the time in which programs could use it.
+fn ports(testbed: &Testbed, scenario: &Scenario, time: Duration) -> Vec<PortRecord> {
+    let duration_s = time.as_secs_f64();
+    let mut rows = Vec::new();
+    for ((flow, port), [from, to]) in testbed.ports().iter().zip(testbed.ends()) {
+        for (end, from, to) in [(End::Sender, from, to), (End::Receiver, to, from)] {
+            let counts = port.counts(end);
+            let bits = counts.bytes_delivered as f64 * 8.0;
+            rows.push(PortRecord {
+                flow: scenario.flows[*flow].name.to_string(),
+                from: from.clone(),
+                to: to.clone(),
+                duration_s,
+                packets_sent: counts.packets_sent,
+                packets_delivered: counts.packets_delivered,
+                throughput_bps: if duration_s > 0.0 { bits / duration_s } else { 0.0 },
+            });
+        }
+    }
+    rows
+}
+
+/// Divides what went through ports by the time since they `began`. The engine has divided it by all of
+/// the time that its figures are about, in which there may have been no programs at first.
+fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
+    let end = Time::ZERO + outcome.duration;
+    let figures = Time::ZERO + outcome.warmup;
+    let theirs = end.since(began.max(figures).min(end)).as_secs_f64();
+    if theirs <= 0.0 {
+        return;
+    }
+    let stretch = end.since(figures.min(end)).as_secs_f64() / theirs;
+    for (flow, _) in testbed.ports() {
+        let row = &mut outcome.flows[*flow];
+        let group = &mut outcome.groups[row.group];
+        for (of_row, of_group) in [
+            (&mut row.goodput_bps, &mut group.goodput_bps),
+            (&mut row.throughput_bps, &mut group.throughput_bps),
+        ] {
+            let more = *of_row * stretch - *of_row;
+            *of_row += more;
+            *of_group += more;
+        }
+    }
+}
+
+/// The directions of ports as a table.
+fn port_table(ports: &[PortRecord]) -> Table {
+    let mut table =
+        Table::new(["port", "from", "to", ">throughput", ">packets sent", ">delivered"]);
+    for port in ports {
+        table.row([
+            port.flow.clone(),
+            port.from.clone(),
+            port.to.clone(),
+            rate(port.throughput_bps),
+            port.packets_sent.to_string(),
+            port.packets_delivered.to_string(),
+        ]);
+    }
+    table
+}
+
 /// The outcome for people.
 fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'_>) -> String {
     let mut text = summary(scenario, outcome, cpu_s, "emulated");
     let Some(clock) = &record.emulation else { return text };
+    if let Some(port) = record.ports.first() {
+        let time = seconds(port.duration_s);
+        text += &format!("\nin the {time} in which programs could send\n");
+        text += &port_table(&record.ports).text();
+        text += "\n";
+    }
     text += &match clock.packets {
         0 => "no packet went out\n".to_owned(),
         packets => format!(

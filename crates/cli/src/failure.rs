@@ -17,6 +17,9 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) enum Failure {
     /// What was asked for makes no sense: a bad file, an unknown name. Exit status 2.
     Input(String),
+    /// A program that was to be run cannot be. Exit status 127 or 126, as shells have it.
+    #[cfg(target_os = "linux")]
+    Program(String, u8),
     /// What was asked for could not be done, or a claim is not held. Exit status 1.
     Failed(String),
     /// Ctrl-C. Exit status 130, as shells have it.
@@ -33,6 +36,8 @@ impl Failure {
     pub(crate) fn report(self) -> u8 {
         let (message, status) = match self {
             Failure::Input(message) => (message, 2),
+            #[cfg(target_os = "linux")]
+            Failure::Program(message, status) => (message, status),
             Failure::Failed(message) => (message, 1),
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             #[cfg(target_os = "linux")]

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write as _};
 
 use serde::Serialize;
 use windward_core::units::{Duration, Time};
+use windward_net::port::Port;
+use windward_sim::stack::End;
 use windward_sim::text::printable;
 use windward_sim::{LinkSnapshot, Scenario, Simulation};
 
@@ -74,6 +76,8 @@ struct Flow {
     /// Its links there and back.
     route: Vec<usize>,
     bytes: u64,
+    /// Of a port, bytes that went out at either end.
+    of_port: [u64; 2],
 }
 
 /// A moment, as JSON.
@@ -102,11 +106,21 @@ struct LinkMoment<'a> {
 struct FlowMoment<'a> {
     name: &'a str,
     rate_bps: f64,
+    /// Of a port, what goes the other way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    back_bps: Option<f64>,
     /// Absent where the engine knows none, as of outside programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwnd_packets: Option<f64>,
     /// Of a connection of ours the smoothed RTT, of others the delays of all their links.
     rtt_s: f64,
+}
+
+impl FlowMoment<'_> {
+    /// What it sends both ways.
+    fn busy(&self) -> f64 {
+        self.rate_bps + self.back_bps.unwrap_or(0.0)
+    }
 }
 
 impl Live {
@@ -121,6 +135,7 @@ impl Live {
             name: flow.name.to_string(),
             route: flow.forward.iter().chain(&flow.reverse).copied().collect(),
             bytes: 0,
+            of_port: [0; 2],
         };
         Live {
             style,
@@ -138,8 +153,24 @@ impl Live {
         if self.style == Style::Hidden { Time::NEVER } else { self.next }
     }
 
-    /// Shows where everything stands now.
-    pub(crate) fn look(&mut self, simulation: &mut Simulation) -> Result<(), Failure> {
+    /// What comes next counts from now on: there may have been a time without anybody to look.
+    pub(crate) fn begin(&mut self, simulation: &mut Simulation) {
+        self.last = simulation.now();
+        self.next = self.last + self.every;
+        for (index, link) in self.links.iter_mut().enumerate() {
+            link.before = Counts::from(&simulation.link(index));
+        }
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            flow.bytes = simulation.bottleneck_bytes(index);
+        }
+    }
+
+    /// Shows where everything stands now, with what crossed the ports of these flows.
+    pub(crate) fn look(
+        &mut self,
+        simulation: &mut Simulation,
+        ports: &[(usize, Port)],
+    ) -> Result<(), Failure> {
         let now = simulation.now();
         let span = now.since(self.last).as_secs_f64();
         // A clock that stood still, as of a process that was stopped, is no reason to catch up.
@@ -157,7 +188,10 @@ impl Live {
         let flows: Vec<FlowMoment<'_>> = flows
             .iter_mut()
             .enumerate()
-            .map(|(index, flow)| flow.moment(index, simulation, span, &mut delays))
+            .map(|(index, flow)| {
+                let port = ports.iter().find(|(flow, _)| *flow == index).map(|(_, port)| port);
+                flow.moment(index, simulation, span, &mut delays, port)
+            })
             .collect();
         let moment = Moment { time_s: now.as_secs_f64(), links, flows };
         match self.style {
@@ -199,14 +233,22 @@ impl Flow {
         simulation: &Simulation,
         span: f64,
         delays: &mut [f64],
+        port: Option<&Port>,
     ) -> FlowMoment<'_> {
         let bytes = simulation.bottleneck_bytes(index);
         let before = std::mem::replace(&mut self.bytes, bytes);
+        let rate_of = |bytes: u64| bytes as f64 * 8.0 / span;
+        let of_port = port.map(|port| {
+            let now = End::BOTH.map(|from| port.counts(from).bytes_delivered);
+            let before = std::mem::replace(&mut self.of_port, now);
+            [0, 1].map(|way| rate_of(now[way] - before[way]))
+        });
         let of_ours = simulation.flow(index).filter(|flow| !flow.srtt.is_zero());
         let of_links = || self.route.iter().map(|link| delays[*link]).sum();
         FlowMoment {
             name: &self.name,
-            rate_bps: (bytes - before) as f64 * 8.0 / span,
+            rate_bps: of_port.map_or(rate_of(bytes - before), |[forward, _]| forward),
+            back_bps: of_port.map(|[_, back]| back),
             cwnd_packets: of_ours.as_ref().map(|flow| flow.cwnd),
             rtt_s: of_ours.map_or_else(of_links, |flow| flow.srtt.as_secs_f64()),
         }
@@ -252,8 +294,8 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
     };
     let least = nth(links.iter().map(|link| link.rate_bps).collect());
     links.retain(|link| least.is_none_or(|least| link.rate_bps > least));
-    let least = nth(flows.iter().map(|flow| flow.rate_bps).collect());
-    flows.retain(|flow| least.is_none_or(|least| flow.rate_bps > least));
+    let least = nth(flows.iter().map(FlowMoment::busy).collect());
+    flows.retain(|flow| least.is_none_or(|least| flow.busy() > least));
     let mut of_links =
         Table::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
     for link in links {
@@ -267,11 +309,12 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
             link.marked.to_string(),
         ]);
     }
-    let mut of_flows = Table::new(["flow", ">rate", ">cwnd", ">rtt"]);
+    let mut of_flows = Table::new(["flow", ">rate", ">back", ">cwnd", ">rtt"]);
     for flow in flows {
         of_flows.row([
             flow.name.to_owned(),
             rate(flow.rate_bps),
+            flow.back_bps.map_or_else(|| "-".to_owned(), rate),
             flow.cwnd_packets.map_or_else(|| "-".to_owned(), |cwnd| format!("{cwnd:.1}")),
             seconds(flow.rtt_s),
         ]);

@@ -266,7 +266,7 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
         return Err("there is no file of them (--config)".to_owned());
     }
     let next = read(args).map_err(|failure| match failure {
-        Failure::Input(why) | Failure::Failed(why) => why,
+        Failure::Program(why, _) | Failure::Input(why) | Failure::Failed(why) => why,
         Failure::Interrupted | Failure::ReaderLeft | Failure::Command(_) => {
             "interrupted".to_owned()
         }

@@ -1,10 +1,12 @@
 //! `windward shell`: a program behind a scenario.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 
@@ -216,12 +218,41 @@ impl Args {
     }
 }
 
+/// Says that there is no such program before anything is set up for it.
+fn find_program(program: &OsStr) -> Result<(), Failure> {
+    let cannot = |why: &str, status| {
+        Failure::Program(format!("cannot start {}: {why}", program.display()), status)
+    };
+    let is_file = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file());
+    let is_executable =
+        |path: &Path| fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
+    let with_slash = program.as_encoded_bytes().contains(&b'/');
+    let candidates: Vec<PathBuf> = match with_slash {
+        true => vec![program.into()],
+        false => {
+            // What execvp(3) takes where there is none.
+            let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+            std::env::split_paths(&path).map(|folder| folder.join(program)).collect()
+        }
+    };
+    let found: Vec<&PathBuf> = candidates.iter().filter(|path| is_file(path)).collect();
+    match found.iter().any(|path| is_executable(path)) {
+        true => Ok(()),
+        false if !found.is_empty() => Err(cannot("it is not executable", 126)),
+        false if with_slash => Err(cannot("there is no such file", 127)),
+        false => Err(cannot("there is no such program in PATH", 127)),
+    }
+}
+
 /// How long a program that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.telling.json)?;
     let source = args.source()?;
+    let command = or_shell(&args.command);
+    let (program, arguments) = command.split_first().ok_or(Failure::Interrupted)?;
+    find_program(program)?;
     let present = rights == Rights::OfRoot && args.peer.is_none();
     let options = testbed::Options { present, default_routes: true, ..testbed::Options::default() };
     let style = match (args.telling.json, args.live) {
@@ -242,7 +273,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
         Some(peer) => Some(place.start_peer(&mut emulation.testbed, peer)?),
         None => None,
     };
-    let mut child = place.start(&mut emulation.testbed, args)?;
+    let mut child = place.start(&mut emulation.testbed, program, arguments, args.telling.json)?;
     let testbed = &mut emulation.testbed;
     testbed.end_with(child.as_fd())?;
     testbed.stop_on(Some(signals::flag()));
@@ -330,28 +361,48 @@ impl Place {
         Ok(Place { outside, inside, address, _masquerade: masquerade })
     }
 
-    /// Starts what is at the far end, and waits until it listens; for a moment.
+    /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if it
+    /// ends before that and leaves nothing behind, as a server in the background.
     fn start_peer(&self, testbed: &mut Testbed, command: &OsStr) -> Result<Inside, Failure> {
         let namespace = testbed.namespace(&self.outside).ok_or(Failure::Interrupted)?;
-        let peer = namespace.spawn("/bin/sh", |sh| {
+        let mut peer = namespace.spawn("/bin/sh", |sh| {
             // What it says is not what is asked for; what goes wrong is.
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null())
         })?;
         for _ in 0..100 {
-            if testbed::listens(peer.id()) || signals::check().is_err() {
+            // Before it is asked whether something listens: what listened once is no error.
+            let ended = peer.try_wait()?;
+            if namespace.run(testbed::listens_here)? || signals::check().is_err() {
                 break;
+            }
+            if let Some(status) = ended
+                && (!status.success() || namespace.is_empty()?)
+            {
+                let how = match status.code() {
+                    Some(code) => format!("ended with status {code}"),
+                    None => format!("was ended by a signal ({status})"),
+                };
+                return Err(Failure::Failed(format!(
+                    "--peer '{}' {how} before it listened on any port: run a server there that \
+                     goes on",
+                    command.display()
+                )));
             }
             thread::sleep(std::time::Duration::from_millis(20));
         }
         Ok(peer)
     }
 
-    fn start(&self, testbed: &mut Testbed, args: &Args) -> Result<Inside, Failure> {
+    fn start(
+        &self,
+        testbed: &mut Testbed,
+        program: &OsStr,
+        arguments: &[OsString],
+        json: bool,
+    ) -> Result<Inside, Failure> {
         let namespace = testbed.namespace(&self.inside).ok_or(Failure::Interrupted)?;
-        let command = or_shell(&args.command);
-        let (program, arguments) = command.split_first().ok_or(Failure::Interrupted)?;
         // Standard output is for lines of JSON or for a file then.
-        let stdout = match args.telling.json || output::is_claimed() {
+        let stdout = match json || output::is_claimed() {
             true => Stdio::from(io::stderr().as_fd().try_clone_to_owned()?),
             false => Stdio::inherit(),
         };

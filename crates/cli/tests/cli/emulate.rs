@@ -279,7 +279,12 @@ fn a_shell_ends_as_its_program_does() {
     assert_eq!(run(&["shell", "--", "sh", "-c", "kill -9 $$"]).status.code(), Some(137));
     let missing = run(&["shell", "--", "no-such-program"]);
     assert_eq!(missing.status.code(), Some(127));
-    assert!(stderr(&missing).contains("cannot start no-such-program"), "{}", stderr(&missing));
+    // One line, and no table of a link that nobody used.
+    let why = "error: cannot start no-such-program: there is no such program in PATH\n";
+    assert_eq!(stderr(&missing), why);
+    assert_eq!(run(&["shell", "--", "/no/such/program"]).status.code(), Some(127));
+    let plain = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    assert_eq!(run(&["shell", "--", plain]).status.code(), Some(126));
     // What it says is its own, and what is told of the link goes elsewhere.
     let said = run(&["shell", "--delay", "1ms", "--", "echo", "hello"]);
     assert_eq!(said.stdout, b"hello\n");
@@ -291,6 +296,106 @@ fn a_shell_ends_as_its_program_does() {
     let timed = run(&["shell", "--duration", "300ms", "--", "sleep", "1000"]);
     assert_eq!(timed.status.code(), Some(128 + 15));
     assert!(began.elapsed() > Duration::from_millis(300));
+}
+
+#[test]
+fn a_peer_that_fails_is_told_before_the_program_starts() {
+    if cannot() {
+        return;
+    }
+    let run = |peer| command(["shell", "--peer", peer, "--", "echo", "ran"]).output().unwrap();
+    for (peer, how) in [
+        ("exit 3", "--peer 'exit 3' ended with status 3 before it listened"),
+        ("no-such-program", "ended with status 127 before it listened"),
+        ("kill -9 $$", "was ended by a signal"),
+        ("true", "ended with status 0 before it listened"),
+    ] {
+        let output = run(peer);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(how), "{peer}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "the program did not run");
+    }
+    // Nothing listens, and that is fine: it goes on, or has left something that does.
+    for peer in ["sleep 100", "sleep 100 &"] {
+        let output = run(peer);
+        assert!(output.status.success(), "{peer}: {}", stderr(&output));
+        assert_eq!(output.stdout, b"ran\n");
+    }
+}
+
+#[test]
+fn both_directions_of_a_port_are_told_over_the_time_of_the_program() {
+    if cannot() {
+        return;
+    }
+    // 50 datagrams of 1000 bytes with their headers go up, and nothing comes back: nobody is there.
+    let send = "i=0; while [ $i -lt 50 ]; do head -c 972 /dev/zero >/dev/udp/outside/9; \
+                i=$((i + 1)); done; sleep 1";
+    let args =
+        ["shell", "--lead", "100s", "--json", "--peer", "sleep 100", "--", "bash", "-c", send];
+    let output = command(args).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let record = last_line(&output);
+    let ports = record["ports"].as_array().unwrap();
+    let way =
+        |port: &Value| [&port["from"], &port["to"]].map(|node| node.as_str().unwrap().to_owned());
+    assert_eq!(way(&ports[0]), ["outside", "inside"]);
+    assert_eq!(way(&ports[1]), ["inside", "outside"]);
+    let up = &ports[1];
+    assert!(up["packets_delivered"].as_u64().unwrap() >= 50, "{up}");
+    let time = up["duration_s"].as_f64().unwrap();
+    // Without the lead, which is in the length of the whole.
+    assert!((record["duration_s"].as_f64().unwrap() - 100.0 - time).abs() < 1e-6, "{record}");
+    // 400,000 bits at least over that time, and little beside them.
+    let bits = up["throughput_bps"].as_f64().unwrap() * time;
+    assert!((400_000.0..500_000.0).contains(&bits), "{bits}");
+    // What came down is over that time too: ICMP says that nobody is there.
+    let down = ports[0]["throughput_bps"].as_f64().unwrap();
+    let row = record["flows"][0]["goodput_bps"].as_f64().unwrap();
+    assert!((down - row).abs() <= 1e-9 * down, "{down} {row}");
+    // The fields are documented.
+    let guide = fs::read_to_string(crate::repository().join("docs/outputs.md")).unwrap();
+    for field in up.as_object().unwrap().keys() {
+        assert!(guide.contains(&format!("`{field}`")), "docs/outputs.md does not name `{field}`");
+    }
+    assert!(guide.contains("`ports`"));
+}
+
+#[test]
+fn with_a_peer_the_machine_is_out_of_reach() {
+    if cannot() {
+        return;
+    }
+    // On all addresses of this machine.
+    let echo = Echo::start();
+    let port = echo.0;
+    let mut shell = Running::start(&["-q", "shell", "--peer", "sleep 100", "--", "cat"]);
+    let node = shell.node("inside");
+    // The far end, where nothing listens, and an address beyond it.
+    let times = inside(&node, move || {
+        ["outside", "198.51.100.1"].map(|host| exchange(host, port, 1, 100)).concat()
+    });
+    assert!(times.iter().all(Option::is_none), "{times:?}");
+    assert!(shell.end().status.success());
+}
+
+#[test]
+fn a_killed_shell_leaves_nothing_of_a_shell_in_it() {
+    if cannot() {
+        return;
+    }
+    const LONG: &str = "98764.4321";
+    let binary = env!("CARGO_BIN_EXE_windward");
+    let script = format!("setsid sleep {LONG} & sleep {LONG} & echo started; cat");
+    let mut shell =
+        Running::start(&["shell", "--", binary, "-q", "shell", "--", "sh", "-c", &script]);
+    let mut line = String::new();
+    BufReader::new(shell.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "started\n");
+    assert_ne!(running(LONG), Vec::<u32>::new());
+    shell.0.kill().unwrap();
+    shell.0.wait().unwrap();
+    eventually("programs of the inner shell are gone", || running(LONG).is_empty());
 }
 
 #[test]
@@ -542,12 +647,17 @@ fn processes(node: &Published) -> Vec<u32> {
 
 /// What `nothing_is_left_of_what_was_killed` started and nobody has ended.
 fn orphans() -> Vec<u32> {
+    running(FOREVER)
+}
+
+/// Processes with this in their command line.
+fn running(mark: &str) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers
         .filter(|number| {
             let line = fs::read_to_string(format!("/proc/{number}/cmdline")).unwrap_or_default();
-            line.contains(FOREVER)
+            line.contains(mark)
         })
         .collect()
 }
@@ -603,6 +713,8 @@ fn what_makes_no_sense_is_refused() {
             &["shell", "--rate", "1mbit", "--queue", "0bdp", "--", "true"],
             "above 0 before bdp",
         );
+        refused(&["shell", "--rate", "10m", "--", "true"], "write 10mbit (or 10Mbit)");
+        refused(&["shell", "--loss", "5", "--", "true"], "write 5% or 0.05");
         refused(&["shell", "--up", "rat=3", "--", "true"], "did you mean `rate`");
         refused(&["shell", "--trace", "/no/trace", "--", "true"], "no such file: /no/trace");
         let two =

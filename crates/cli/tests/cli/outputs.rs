@@ -381,4 +381,46 @@ fn listings_fit_80_columns() {
             assert!(line.chars().count() <= 80, "{args:?}: {line}");
         }
     }
+
+/// All of it that is Rust or Python, from this folder down.
+fn sources(folder: &Path, into: &mut String) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "py") {
+            *into += &fs::read_to_string(&path).unwrap();
+        }
+    }
+}
+
+/// Each sentence of docs/security.md about a protection names its tests in parentheses.
+#[test]
+fn the_tests_that_the_page_on_security_names_exist() {
+    let page = fs::read_to_string(repository().join("docs/security.md")).unwrap();
+    let mut code = String::new();
+    for entry in fs::read_dir(repository().join("crates")).unwrap().flatten() {
+        for folder in ["src", "tests"].map(|name| entry.path().join(name)) {
+            if folder.is_dir() {
+                sources(&folder, &mut code);
+            }
+        }
+    }
+    sources(&repository().join("python/tests"), &mut code);
+    // Names of functions: nothing else on the page is in this form and between parentheses.
+    let is_name = |word: &&str| {
+        word.contains('_')
+            && word.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+    };
+    let in_parentheses = page.split('(').skip(1).filter_map(|rest| rest.split(')').next());
+    let names: BTreeSet<&str> = in_parentheses
+        .flat_map(|inside| inside.split('`').skip(1).step_by(2))
+        .filter(is_name)
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    let is_there = |name: &&&str| {
+        code.contains(&format!("fn {name}(")) || code.contains(&format!("def {name}("))
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "docs/security.md names tests that do not exist: {missing:?}");
 }
