@@ -4,7 +4,8 @@
 //! is dark on white, scales with the page and names its series below.
 //!
 //! Series and words stand in the order of the table of protocols, those that are none behind
-//! them in the order of the file. A protocol has one look in all charts.
+//! them in the order of the file. A protocol has one look in all charts, and a series over time one
+//! look in all panels of its chart.
 
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::Traffic;
@@ -147,6 +148,7 @@ fn cells(
         style: styles[n],
         marks,
         connected: log.is_some(),
+        thin: false,
     });
     let word = |word: &&str| Word { name: (*word).to_owned(), style: protocol_style(word) };
     Panel {
@@ -258,7 +260,43 @@ fn styles(protocols: &[Option<Style>]) -> Vec<Style> {
     protocols.iter().enumerate().map(look).collect()
 }
 
-/// Something over time, one panel per cell, all with the same bounds.
+/// The looks of groups: that of a group's protocol where no other group has its colour, else one with a
+/// hue of its own.
+fn group_styles(protocols: &[Option<Style>]) -> Vec<Style> {
+    let has_color = |style: &Style| {
+        protocols.iter().flatten().filter(|other| other.color == style.color).count()
+    };
+    let own = protocols.iter().map(|style| style.filter(|style| has_color(style) == 1));
+    styles(&own.collect::<Vec<_>>())
+}
+
+/// The series of all panels of a chart over time in the order of their legends, with their looks: a name
+/// looks the same in all of them. It has the look of its protocol if that is the same in all of them.
+fn time_styles(
+    experiment: &Experiment,
+    cells: &[usize],
+    scenarios: &[Scenario],
+    what: Traced,
+    names: &[String],
+) -> Vec<(String, Style)> {
+    let mut all: Vec<(String, Option<usize>)> = Vec::new();
+    for cell in cells {
+        let scenario = &scenarios[*cell];
+        for (label, index) in traced(scenario, what, names) {
+            let protocol = protocol_of_traced(scenario, what, index);
+            match all.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, known)) => *known = known.filter(|row| Some(*row) == protocol),
+                None => all.push((label, protocol)),
+            }
+        }
+    }
+    all.sort_by_key(|(_, protocol)| rank(*protocol));
+    let protocols = all.iter().map(|(_, protocol)| protocol.and_then(style_of_row));
+    let styles = styles(&protocols.collect::<Vec<_>>());
+    all.into_iter().map(|(label, _)| label).zip(styles).collect()
+}
+
+/// Something over time, one panel per cell, all with the same bounds and the same looks.
 fn time(
     results: &Results,
     spec: &PlotSpec,
@@ -268,8 +306,10 @@ fn time(
 ) -> Vec<Panel> {
     let experiment = &results.plan.experiment;
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
-    let mut panels: Vec<Panel> =
-        cells.map(|c| trace_panel(results, spec, what, names, single, c)).collect();
+    let cells: Vec<usize> = cells.collect();
+    let looks = time_styles(experiment, &cells, &results.plan.scenarios, what, names);
+    let panel = |cell: &usize| trace_panel(results, spec, what, names, single, *cell, &looks);
+    let mut panels: Vec<Panel> = cells.iter().map(panel).collect();
     // The name of the only cell says nothing.
     if let [only] = &mut panels[..] {
         only.title.clone_from(&spec.title);
@@ -290,22 +330,23 @@ fn trace_panel(
     names: &[String],
     single: bool,
     cell: usize,
+    looks: &[(String, Style)],
 ) -> Panel {
     let experiment = &results.plan.experiment;
     let scenario = &results.plan.scenarios[cell];
     let runs = results.cell_runs(cell);
     let runs = &runs[..if single { 1 } else { runs.len() }];
-    let mut traced = traced(scenario, what, names);
-    traced.sort_by_key(|(_, index)| rank(protocol_of_traced(scenario, what, *index)));
-    let protocols =
-        traced.iter().map(|(_, index)| style_of_row(protocol_of_traced(scenario, what, *index)?));
-    let styles = styles(&protocols.collect::<Vec<_>>());
+    let traced = traced(scenario, what, names);
+    let own = looks.iter().filter_map(|(name, style)| {
+        let (label, index) = traced.iter().find(|(label, _)| label == name)?;
+        Some((label, *index, *style))
+    });
     // A router can tell flows to send less.
     let least = if what == Traced::Signal { f64::NEG_INFINITY } else { 0.0 };
     let possible = (least, f64::INFINITY);
-    let series = traced.iter().enumerate().map(|(n, (label, index))| {
+    let series = own.map(|(label, index, style)| {
         let traces: Vec<Vec<(f64, Option<f64>)>> =
-            runs.iter().map(|r| trace(scenario, &r.outcome, what, *index)).collect();
+            runs.iter().map(|r| trace(scenario, &r.outcome, what, index)).collect();
         let length = traces.iter().map(Vec::len).min().unwrap_or(0);
         let at = |i: usize| {
             let values: Option<Vec<f64>> = traces.iter().map(|t| t[i].1).collect();
@@ -314,9 +355,10 @@ fn trace_panel(
         };
         Series {
             label: label.clone(),
-            style: styles[n],
+            style,
             marks: (0..length).filter_map(at).collect(),
             connected: true,
+            thin: false,
         }
     });
     let name = experiment.cell_name(cell);

@@ -66,6 +66,7 @@ fn panel(
                     .filter_map(|row| mark(row, row.loss * 100.0))
                     .collect(),
                 connected: true,
+                thin: false,
             })
             .collect(),
         false => {
@@ -76,6 +77,7 @@ fn panel(
                 style: Style { ..look(programs.first().copied().unwrap_or_default()) },
                 marks,
                 connected: false,
+                thin: false,
             }]
         }
     };

@@ -49,6 +49,7 @@ fn panel(
             style: style(side, 2),
             marks: samples().filter_map(point).collect(),
             connected: true,
+            thin: false,
         }
     });
     let departure = comparison.departures.iter().find(|found| found.quantity == quantity);

@@ -96,6 +96,8 @@ pub(super) struct Series {
     pub(super) marks: Vec<Mark>,
     /// By a line with a band around it; else each point has its own bar.
     pub(super) connected: bool,
+    /// One of many lines of the same look: thin and transparent, so that all of them can be seen.
+    pub(super) thin: bool,
 }
 
 /// A point with its interval, which may be infinite: then it is not drawn.
@@ -709,7 +711,13 @@ fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
     let marks = series.marks.iter();
     let places: Vec<(f64, f64)> = marks.map(|m| (m.x, frame.inside(m.y))).collect();
     let points = points(frame, thinned(&places).into_iter());
-    let look = stroke(series.style);
+    let look = match series.thin {
+        true => format!(
+            "stroke=\"{}\" stroke-width=\"0.9\" stroke-opacity=\"0.55\"",
+            series.style.color
+        ),
+        false => stroke(series.style),
+    };
     let _ = writeln!(
         svg,
         "<polyline points=\"{points}\" fill=\"none\" {look} stroke-linejoin=\"round\"/>"
@@ -940,7 +948,7 @@ mod tests {
 
     fn series(label: &str, marks: Vec<Mark>, connected: bool) -> Series {
         let style = crate::palette::style(0, 1);
-        Series { label: label.to_owned(), style, marks, connected }
+        Series { label: label.to_owned(), style, marks, connected, thin: false }
     }
 
     fn words(names: &[&str]) -> Scale {

@@ -4,10 +4,13 @@ use windward_core::units::{Duration, Time};
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use super::panel::{Mark, Panel, Scale, Series, stack};
-use super::{rank, shared_protocol, style_of_row, styles, titled};
+use super::{group_styles, rank, shared_protocol, style_of_row, styles, titled};
+use crate::palette::Style;
 
 /// More lines in one panel could not be told apart.
 const MAX_LINES: usize = 12;
+/// The most flows of a group that have names of their own in the legend.
+const MAX_NAMED: usize = 3;
 /// Samples of a run whose scenario says nothing about them.
 const SAMPLES: u64 = 500;
 /// The most samples, whatever the scenario says: more cannot be seen.
@@ -17,7 +20,8 @@ const MAX_SAMPLES: u64 = 20_000;
 ///
 /// Windows are those of each connection, or with more than twelve the means of the groups; queues are
 /// those of the bottlenecks; rates are what a group puts through its bottlenecks, the means of the bins
-/// that the outcome keeps.
+/// that the outcome keeps. A group has one hue in all panels. The legend names each flow of a group of
+/// two or three, and else the group.
 ///
 /// ```
 /// use windward_lab::plot::RunChart;
@@ -51,6 +55,8 @@ pub struct RunChart {
     next: Option<Time>,
     /// Width of the bins that rates are kept in.
     bin: Duration,
+    /// One for each group.
+    looks: Vec<Style>,
     windows: Vec<Line>,
     rates: Vec<Line>,
     queues: Vec<Line>,
@@ -59,24 +65,46 @@ pub struct RunChart {
 /// A line of the chart: what it is of, and its points.
 #[derive(Debug, Clone)]
 struct Line {
+    /// In the legend; empty where an earlier line stands for it.
     label: String,
     /// Indices of the flows that it is the mean or the sum of, or of the link.
     of: Vec<usize>,
-    /// Row of the protocol that all these flows have.
-    protocol: Option<usize>,
+    /// Whose flows these are, and which of the group's lines it is; `None` for links.
+    group: Option<(usize, usize)>,
+    /// Is it one of many that have one look?
+    thin: bool,
     points: Vec<(f64, f64)>,
 }
 
 impl Line {
     fn new(label: String, of: Vec<usize>) -> Self {
-        Line { label, of, protocol: None, points: Vec::new() }
+        Line { label, of, group: None, thin: false, points: Vec::new() }
+    }
+
+    /// The only line of a group, or number `n` of its few.
+    fn of_group(self, group: usize, n: usize) -> Self {
+        Line { group: Some((group, n)), ..self }
+    }
+
+    /// The windows of the flows of a group, a line for each.
+    fn windows(scenario: &Scenario, group: usize, flows: &[usize]) -> Vec<Line> {
+        let many = flows.len() > MAX_NAMED;
+        let line = |(n, &flow): (usize, &usize)| {
+            let label = match (many, n) {
+                (false, _) => scenario.flows[flow].name.to_string(),
+                (true, 0) => format!("{}, {} flows", scenario.groups[group], flows.len()),
+                (true, _) => String::new(),
+            };
+            let line = Line::new(label, vec![flow]);
+            Line { thin: many, ..line.of_group(group, if many { 0 } else { n }) }
+        };
+        flows.iter().enumerate().map(line).collect()
     }
 
     /// These lines of flows in the order of the table of protocols.
     fn ordered(lines: impl Iterator<Item = Line>, scenario: &Scenario) -> Vec<Line> {
-        let known = |line: Line| Line { protocol: shared_protocol(scenario, &line.of), ..line };
-        let mut lines: Vec<Line> = lines.take(MAX_LINES).map(known).collect();
-        lines.sort_by_key(|line| rank(line.protocol));
+        let mut lines: Vec<Line> = lines.take(MAX_LINES).collect();
+        lines.sort_by_key(|line| rank(shared_protocol(scenario, &line.of)));
         lines
     }
 }
@@ -100,15 +128,20 @@ impl RunChart {
             let own: Vec<usize> = flows(group).filter(connection).collect();
             match own.len() {
                 0 => Vec::new(),
-                1 => vec![Line::new(name.clone(), own)],
-                _ if all > MAX_LINES => vec![Line::new(format!("{name}, mean"), own)],
-                _ => {
-                    let line = |i: usize| Line::new(scenario.flows[i].name.to_string(), vec![i]);
-                    own.into_iter().map(line).collect()
+                1 => vec![Line::new(name.clone(), own).of_group(group, 0)],
+                _ if all > MAX_LINES => {
+                    vec![Line::new(format!("{name}, mean"), own).of_group(group, 0)]
                 }
+                _ => Line::windows(scenario, group, &own),
             }
         });
-        let rates = groups().map(|(group, name)| Line::new(name.clone(), flows(group).collect()));
+        let rates = groups().map(|(group, name)| {
+            Line::new(name.clone(), flows(group).collect()).of_group(group, 0)
+        });
+        let protocols = groups().map(|(group, _)| {
+            let own: Vec<usize> = flows(group).collect();
+            shared_protocol(scenario, &own).and_then(style_of_row)
+        });
         let mut bottlenecks: Vec<usize> = Vec::new();
         for flow in &scenario.flows {
             if bottlenecks.len() < MAX_LINES && !bottlenecks.contains(&flow.bottleneck) {
@@ -121,6 +154,7 @@ impl RunChart {
             end,
             next: Some((Time::ZERO + interval).min(end)),
             bin: scenario.bin,
+            looks: group_styles(&protocols.collect::<Vec<_>>()),
             windows: Line::ordered(windows, scenario),
             rates: Line::ordered(rates, scenario),
             queues: bottlenecks.into_iter().map(queue).collect(),
@@ -176,13 +210,13 @@ impl RunChart {
     }
 
     fn panel(&self, title: &str, what: &str, unit: &str, factor: f64, lines: &[Line]) -> Panel {
-        let protocols = lines.iter().map(|line| line.protocol.and_then(style_of_row));
-        let styles = styles(&protocols.collect::<Vec<_>>());
-        let series = lines.iter().zip(styles).map(|(line, style)| Series {
+        let others = styles(&vec![None; lines.len()]);
+        let series = lines.iter().zip(others).map(|(line, other)| Series {
             label: line.label.clone(),
-            style,
+            style: line.group.map_or(other, |(group, n)| self.looks[group].variant(n)),
             marks: line.points.iter().map(|&(x, y)| mark(x, y * factor)).collect(),
             connected: true,
+            thin: line.thin,
         });
         let series: Vec<Series> = series.collect();
         let highest = series.iter().flat_map(|s| &s.marks).map(|m| m.y).fold(0.0, f64::max);
@@ -240,8 +274,8 @@ mod tests {
         assert_eq!([&chart.windows, &chart.rates, &chart.queues].map(Vec::len), [10, 2, 1]);
         assert_eq!(svg.matches("<polyline").count(), 13);
         for text in [
-            ">clean-1<",
-            ">lossy-5<",
+            ">clean, 5 flows<",
+            ">lossy, 5 flows<",
             ">bottleneck<",
             ">Congestion window (packets)<",
             ">Throughput (Mbit/s)<",
@@ -256,6 +290,38 @@ mod tests {
             assert!((line.points[499].0 - 30.0).abs() < 1e-9);
         }
         assert!(chart.queues[0].points.iter().all(|p| p.1 <= 50.0));
+    }
+
+    /// The colours of the lines of a panel, by its title, in the order of the lines.
+    fn colors<'a>(svg: &'a str, title: &str) -> Vec<&'a str> {
+        let panels = svg.split("</svg>\n<svg y=");
+        let own = panels.filter(|panel| panel.contains(&format!(">{title}<")));
+        let lines = own.flat_map(str::lines).filter(|line| line.starts_with("<polyline"));
+        lines.map(|l| l.split_once(" stroke=\"").unwrap().1.split_once('"').unwrap().0).collect()
+    }
+
+    #[test]
+    fn a_group_has_one_hue_in_all_panels() {
+        let (_, svg) = drawn(FIRST, &[("duration", "21s")]);
+        let [clean, lossy] = colors(&svg, "Throughput")[..] else { panic!("two groups") };
+        assert_ne!(clean, lossy);
+        let windows = colors(&svg, "Congestion window");
+        assert_eq!(windows, [[clean; 5], [lossy; 5]].concat());
+        assert!(!svg.contains(">clean-1<") && svg.matches("stroke-opacity=\"0.55\"").count() == 10);
+        // Up to three flows of a group have names, and shades of the hue.
+        let few = [("duration", "21s"), ("flows.lossy.count", "3"), ("flows.clean.count", "1")];
+        let (_, svg) = drawn(FIRST, &few);
+        for name in [">clean<", ">lossy-1<", ">lossy-3<"] {
+            assert!(svg.contains(name), "no {name}");
+        }
+        let windows = colors(&svg, "Congestion window");
+        assert_eq!(windows[..2], colors(&svg, "Throughput"));
+        assert!(windows[1] != windows[2] && windows[2] != windows[3] && windows[1] != windows[3]);
+        assert!(!svg.contains("stroke-opacity=\"0.55\""));
+        // A group of a protocol that no other has keeps the protocol's colour.
+        let (_, svg) = drawn(FIRST, &[("duration", "21s"), ("flows.lossy.protocol", "cubic")]);
+        let own = ["newreno", "cubic"].map(|name| crate::palette::protocol_style(name).unwrap());
+        assert_eq!(colors(&svg, "Throughput"), own.map(|style| style.color.to_string()));
     }
 
     #[test]

@@ -228,7 +228,7 @@ fn protocols_stand_in_the_order_of_the_table_with_their_own_looks() {
 }
 
 #[test]
-fn groups_and_flows_over_time_have_the_looks_of_their_protocols() {
+fn a_name_has_one_look_in_all_panels_over_time() {
     let text = crate::testing::TEXT
         .replacen("protocol = \"newreno\"", "protocol = \"cubic\"", 1)
         .replace("key = \"flows.*.protocol\"", "key = \"flows.lossy.protocol\"");
@@ -238,17 +238,26 @@ fn groups_and_flows_over_time_have_the_looks_of_their_protocols() {
         time(results, spec, Traced::Throughput, &["clean".to_owned(), "lossy".to_owned()], false)
     };
     let panels = charts(&results);
-    // `lossy` is newreno and then sack; both stand before cubic.
-    for (panel, lossy) in panels.iter().zip(["newreno", "sack"]) {
-        let looks: Vec<(&str, Option<Style>)> =
-            panel.series.iter().map(|s| (s.label.as_str(), Some(s.style))).collect();
-        assert_eq!(looks, [("lossy", protocol_style(lossy)), ("clean", protocol_style("cubic"))]);
+    // `clean` is cubic in both. `lossy` is newreno and then sack: it looks like neither, and the same in
+    // both.
+    for panel in &panels {
+        let looks: Vec<(&str, Style)> =
+            panel.series.iter().map(|s| (s.label.as_str(), s.style)).collect();
+        let cubic = protocol_style("cubic").unwrap();
+        assert_eq!(looks, [("clean", cubic), ("lossy", crate::palette::style(0, 1))]);
+    }
+    // Both are newreno and then sack: hues of no protocol, each the same in both panels.
+    let panels = charts(&results_of(crate::testing::TEXT));
+    assert_eq!(panels.len(), 2);
+    for panel in &panels {
+        let looks: Vec<(&str, Style)> =
+            panel.series.iter().map(|s| (s.label.as_str(), s.style)).collect();
+        let [first, second] = [0, 1].map(|n| crate::palette::style(n, 2));
+        assert_eq!(looks, [("clean", first), ("lossy", second)]);
     }
     // Of one protocol: shades of its colour.
-    let panels = charts(&results_of(crate::testing::TEXT));
     let own = protocol_style("newreno").unwrap();
-    let looks: Vec<Style> = panels[0].series.iter().map(|s| s.style).collect();
-    assert_eq!(looks, [own, own.variant(1)]);
+    assert_eq!(styles(&[Some(own), Some(own)]), [own, own.variant(1)]);
 }
 
 const REPORTED: &str = r#"
