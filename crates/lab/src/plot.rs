@@ -273,7 +273,6 @@ fn group_styles(protocols: &[Option<Style>]) -> Vec<Style> {
 /// The series of all panels of a chart over time in the order of their legends, with their looks: a name
 /// looks the same in all of them. It has the look of its protocol if that is the same in all of them.
 fn time_styles(
-    experiment: &Experiment,
     cells: &[usize],
     scenarios: &[Scenario],
     what: Traced,
@@ -307,7 +306,7 @@ fn time(
     let experiment = &results.plan.experiment;
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
     let cells: Vec<usize> = cells.collect();
-    let looks = time_styles(experiment, &cells, &results.plan.scenarios, what, names);
+    let looks = time_styles(&cells, &results.plan.scenarios, what, names);
     let panel = |cell: &usize| trace_panel(results, spec, what, names, single, *cell, &looks);
     let mut panels: Vec<Panel> = cells.iter().map(panel).collect();
     // The name of the only cell says nothing.

@@ -381,6 +381,7 @@ fn listings_fit_80_columns() {
             assert!(line.chars().count() <= 80, "{args:?}: {line}");
         }
     }
+}
 
 /// All of it that is Rust or Python, from this folder down.
 fn sources(folder: &Path, into: &mut String) {
