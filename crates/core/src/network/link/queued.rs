@@ -705,7 +705,7 @@ mod tests {
     }
 
     /// What a router makes of honest packets beside as many forged ones: each as it was in the end, and
-    /// whether it was dropped. Twice what the wire carries comes, so that the queue overflows.
+    /// whether it was dropped. Thrice what the wire carries comes, so that the queue overflows.
     fn beside(
         kind: RouterKind,
         forged: &[CongestionHeader],
@@ -721,8 +721,8 @@ mod tests {
             headers.map(|header| Packet { header, flags, ..packet(1000) }).collect();
         let mut dropped = vec![false; packets.len()];
         for number in 0..packets.len() {
-            // A packet takes 1 ms.
-            let now = Time::ZERO + Duration::from_micros(500 * number as u64);
+            // A packet takes 1 ms on the wire; of those that come some of either kind find no room.
+            let now = Time::ZERO + Duration::from_micros(300 * number as u64);
             while let Some(fate) = link.advance(now, &mut packets[..]) {
                 if let Fate::Dropped { handle, .. } = fate {
                     dropped[handle] = true;
