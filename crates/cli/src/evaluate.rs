@@ -56,7 +56,7 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
     let suite = Suite::find(&args.suite)?;
     let effort = args.effort.effort();
     if args.list {
-        return output::print(&list(&suite, &effort)?);
+        return output::print(&list(&suite, &args.only, &effort)?);
     }
     let subjects = subjects(&args.subjects, python)?;
     let against = subjects_or_none(&args.against, python)?;
@@ -113,9 +113,11 @@ fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failu
     texts.iter().map(parse).collect()
 }
 
-/// A row for each thing that is asked.
-fn list(suite: &Suite, effort: &windward_lab::Effort) -> Result<String, LabError> {
+/// A row for each thing that is asked, of those that `only` names if it names any.
+fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result<String, LabError> {
+    let only = only.to_vec();
     let question = Question::new(suite.clone(), suite.standards.clone());
+    let question = Question { only: only.clone(), ..question };
     let inquiry = question.inquire(effort)?;
     let mut table = Table::new(["section", "criterion", "claim", "experiment", "asks"]);
     for criterion in &suite.criteria {
@@ -126,7 +128,7 @@ fn list(suite: &Suite, effort: &windward_lab::Effort) -> Result<String, LabError
                 [&criterion.section, &criterion.id, &asked.0, &asked.1, &asked.2].map(String::from),
             );
         }
-        if !any {
+        if !any && (only.is_empty() || only.contains(&criterion.id)) {
             let asks = criterion.discuss.as_ref().unwrap_or(&criterion.asks);
             let row = [&*criterion.section, &criterion.id, "-", "-", asks];
             table.row(row.map(String::from));

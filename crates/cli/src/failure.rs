@@ -57,10 +57,14 @@ impl From<ScenarioError> for Failure {
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        if error.error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::ReaderLeft;
+        match error.error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            // The path names a file where a folder is to be: another path would do.
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                Failure::Input(error.to_string())
+            }
+            _ => Failure::Failed(error.to_string()),
         }
-        Failure::Failed(error.to_string())
     }
 }
 

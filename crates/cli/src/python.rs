@@ -73,6 +73,10 @@ impl Python<'_> {
     /// done is done there.
     pub(crate) fn subject(&self, law: &PythonLaw, given: &str) -> Result<Subject, Failure> {
         let Some(load) = self.load else {
+            // The other process would say it too, if it could be started.
+            if !Path::new(&law.file).exists() {
+                return Err(Failure::Input(format!("{given}: there is no file {}", law.file)));
+            }
             let mut command = Command::new(self.interpreter);
             command.args(["-c", BEGIN]).args(&self.arguments);
             let error = replace_by(&mut command);

@@ -173,3 +173,134 @@ fn bad_options_are_refused() {
     refused(&["run"], &["FILE"]);
     refused(&["bench", "--runs", "0"], &["--runs"]);
 }
+
+/// Wrong command lines, and a word of the message to each. `FIRST` is a scenario, `SWEEP` an experiment,
+/// `OUT` a path in an empty folder.
+#[rustfmt::skip]
+const WRONG: &[(&[&str], &str)] = &[
+    (&["list", "--stacks", "--parts"], "--parts"),
+    (&["list", "--json", "--markdown"], "--markdown"),
+    (&["list", "x"], "x"),
+    (&["explain"], "<NAME>"),
+    (&["explain", "cubik"], "did you mean `cubic`"),
+    (&["explain", "cubic", "reno"], "reno"),
+    (&["run", "FIRST", "--set", "flows.*.protocol={ base = \"cubic\""], "flows.*.protocol: not valid TOML at character 17"),
+    (&["run", "FIRST", "--set", "flows.nobody.protocol=cubic"], "valid: clean, lossy"),
+    (&["run", "FIRST", "--duration", "0s"], "duration"),
+    (&["run", "FIRST", "--duration", "1fortnight"], "fortnight"),
+    (&["run", "FIRST", "--seed", "1.5"], "whole number"),
+    (&["run", "FIRST", "--trace", "OUT", "--trace-interval", "0s"], "--trace-interval"),
+    (&["run", "FIRST", "--trace", "OUT", "--trace-format", "xml"], "parquet"),
+    (&["run", "FIRST", "--qlog-flows", "x"], "--qlog"),
+    (&["run", "FIRST", "--qlog", "OUT", "--qlog-flows", "nobody"], "nobody"),
+    (&["run", "FIRST", "--qlog", "OUT", "--qlog-limit", "many"], "64kB"),
+    (&["run", "FIRST", "--pcap-links", "bottleneck"], "--pcap"),
+    (&["run", "FIRST", "--pcap", "OUT", "--pcap-links", "nolink"], "nolink"),
+    (&["run", "FIRST", "--plot", "OUT.png"], "SVG"),
+    (&["run", "FIRST", "--out", "FIRST"], "cannot make the folder"),
+    (&["run", "FIRST", "SWEEP"], "loss-sweep"),
+    (&["sweep", "FIRST"], "windward run"),
+    (&["sweep", "SWEEP", "--quick", "--full"], "--full"),
+    (&["sweep", "SWEEP", "--repetitions", "0"], "--repetitions"),
+    (&["sweep", "SWEEP", "--threads", "0"], "1..=1024"),
+    (&["sweep", "SWEEP", "--threads", "x"], "--threads"),
+    (&["sweep", "SWEEP", "--set", "nonsense=1"], "unknown key `nonsense`"),
+    (&["sweep", "SWEEP", "--dry-run", "--set", "duration=-1s"], "negative"),
+    (&["sweep", "SWEEP", "--dask", "nowhere", "--ray", "auto"], "--ray"),
+    (&["reproduce", "fig99"], "fig99"),
+    (&["reproduce", "--quick", "--full"], "--full"),
+    (&["reproduce", "--seed", "x"], "--seed"),
+    (&["reproduce", "--set", "nonsense=1", "--dry-run"], "nonsense"),
+    (&["evaluate"], "<SUBJECT>"),
+    (&["evaluate", "Quinn:Cubic={ window = \"reno\" }"], "name of a stack"),
+    (&["evaluate", "newreno={window=\"fixed-window\", recovery=\"sack\"}"], "`newreno` is the name of a row"),
+    (&["evaluate", "mine={ window = \"cubik\" }"], "did you mean `cubic`"),
+    (&["evaluate", "mine={ window = \"cubic\""], "not valid TOML at character"),
+    (&["evaluate", "cubic", "cubic", "--out", "OUT"], "named twice"),
+    (&["evaluate", "cubic", "--only", "nothing", "--out", "OUT"], "`nothing`"),
+    (&["evaluate", "cubic", "--against", "nobody", "--out", "OUT"], "unknown protocol"),
+    (&["evaluate", "--list", "--suite", "nosuite"], "rfc9743"),
+    (&["evaluate", "--list", "--only", "nothing"], "`nothing`"),
+    (&["evaluate", "absent.py:Law"], "there is no file absent.py"),
+    (&["compare-logs", "absent1", "absent2"], "absent1"),
+    (&["compare-logs", "FIRST", "FIRST"], "no qlog"),
+    (&["compare-logs", "a", "b", "--tolerance", "2x"], "10%"),
+    (&["compare-logs", "a"], "<B>"),
+    (&["script", "absent.script"], "absent.script"),
+    (&["script", "--protocol", "cubik", "--all"], "did you mean `cubic`"),
+    (&["script", "--all", "--json", "--markdown"], "--markdown"),
+    (&["script", "FIRST"], "first.toml:1"),
+    (&["compare", "--programs", "nobody", "--rate", "1Mbit"], "nobody"),
+    (&["compare", "--rate", "1Mbit", "--runs", "0"], "--runs"),
+    (&["compare", "--rate", "1Mbit", "--table", "absent.toml"], "absent.toml"),
+    (&["compare", "--rate", "1Mbit", "--jobs", "0"], "--jobs"),
+    (&["compare", "FIRST", "--rate", "1Mbit"], "--rate"),
+    (&["compare", "--rate", "1Mbit", "--loss", "150%"], "between 0 and 1"),
+    (&["bench", "FIRST", "--runs", "x"], "--runs"),
+    (&["bench", "FIRST", "--set", "x=1"], "unknown key `x`"),
+    (&["bench", "SWEEP", "--duration", "x"], "duration"),
+    (&["completions", "cmd"], "zsh"),
+    (&["completions"], "<SHELL>"),
+    (&["man", "--out", "FIRST"], "cannot make the folder"),
+    (&["man", "x"], "x"),
+    (&["schema", "--reading"], "--reading"),
+    (&["nocommand"], "nocommand"),
+    (&["--nooption"], "--nooption"),
+];
+
+/// Those of Linux alone.
+#[cfg(target_os = "linux")]
+#[rustfmt::skip]
+const WRONG_ON_LINUX: &[(&[&str], &str)] = &[
+    (&["shell", "--rate", "fast", "--", "true"], "Mbit"),
+    (&["shell", "absent.toml", "--", "true"], "no such file"),
+    (&["shell", "FIRST", "--rate", "1Mbit", "--", "true"], "--rate"),
+    (&["shell", "--every", "1ms", "--", "true"], "10ms"),
+    (&["shell", "--rate", "1Mbit", "--payload", "--", "true"], "--record"),
+    (&["shell", "--rate", "1Mbit", "--mtu", "100", "--", "true"], "576"),
+    (&["shell", "--rate", "1Mbit", "--aqm", "nothing", "--", "true"], "fq-codel"),
+    (&["shell", "--rate", "1Mbit", "--loss", "2", "--", "true"], "between 0 and 1"),
+    (&["shell", "--rate", "1Mbit", "--trace", "absent.trace", "--", "true"], "--trace"),
+    (&["shell", "--rate", "1Mbit", "--up", "speed=1", "--", "true"], "unknown key `speed`"),
+    (&["emulate"], "<FILE>"),
+    (&["emulate", "FIRST"], "outside:port"),
+    (&["emulate", "absent.toml"], "no such file"),
+    (&["emulate", "FIRST", "--lead", "x"], "--lead"),
+    (&["exec"], "<NODE>"),
+    (&["exec", "node", "--process", "x"], "--process"),
+    (&["replay"], "<FILE>"),
+    (&["replay", "absent.rec"], "absent.rec"),
+    (&["replay", "FIRST"], "no record"),
+    (&["perf", "client"], "<HOST>"),
+    (&["perf", "client", "127.0.0.1", "--protocol", "cubik"], "did you mean `cubic`"),
+    (&["perf", "client", "127.0.0.1", "-p", "70000"], "--port"),
+    (&["perf", "client", "127.0.0.1", "--psk", "absent"], "absent"),
+    (&["perf", "client", "127.0.0.1", "--parallel", "0"], "--parallel"),
+    (&["perf", "client", "127.0.0.1", "--datagram", "5"], "--datagram"),
+    (&["perf", "server", "--bind", "nowhere"], "--bind"),
+    (&["perf", "server", "--max-rate", "fast"], "--max-rate"),
+    (&["perf", "server", "--psk", "absent"], "absent"),
+    (&["perf", "server", "--min-rto", "x"], "--min-rto"),
+];
+
+#[test]
+fn wrong_command_lines_are_refused_with_one_error() {
+    let sandbox = Sandbox::new("");
+    let out = sandbox.path("out").display().to_string();
+    let check = |(args, word): &(&[&str], &str)| {
+        let file = |arg: &&str| match *arg {
+            "FIRST" => "experiments/examples/first.toml".to_owned(),
+            "SWEEP" => "experiments/examples/loss-sweep.toml".to_owned(),
+            other => other.replace("OUT", &out),
+        };
+        let args: Vec<String> = args.iter().map(file).collect();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        refused(&args, &[word]);
+        let said = stderr(&windward(&args));
+        assert_eq!(said.lines().filter(|line| line.starts_with("error")).count(), 1, "{said}");
+    };
+    WRONG.iter().for_each(check);
+    #[cfg(target_os = "linux")]
+    WRONG_ON_LINUX.iter().for_each(check);
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
