@@ -317,7 +317,7 @@ mod tests {
         let windows = colors(&svg, "Congestion window");
         assert_eq!(windows[..2], colors(&svg, "Throughput"));
         assert!(windows[1] != windows[2] && windows[2] != windows[3] && windows[1] != windows[3]);
-        assert!(!svg.contains("stroke-opacity"));
+        assert!(!svg.contains("stroke-opacity=\"0.55\""));
         // A group of a protocol that no other has keeps the protocol's colour.
         let (_, svg) = drawn(FIRST, &[("duration", "21s"), ("flows.lossy.protocol", "cubic")]);
         let own = ["newreno", "cubic"].map(|name| crate::palette::protocol_style(name).unwrap());
