@@ -11,6 +11,7 @@
 
 mod flow;
 mod format;
+mod stack;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +26,7 @@ use self::flow::FlowLog;
 pub use self::format::Format;
 use self::format::Sink;
 use crate::output::{OutputDir, OutputError};
-use crate::stack::End;
+use crate::stack::{End, PacketFacts, Report};
 use crate::suggest;
 use crate::{Loss, Observer, Scenario};
 
@@ -382,6 +383,22 @@ impl Observer for Writer {
     }
     fn on_datagram(&mut self, now: Time, flow: usize, packet: &Packet) {
         self.with(now, flow, |log| log.on_datagram(now, packet));
+    }
+    fn on_stack_sent(
+        &mut self,
+        now: Time,
+        flow: usize,
+        from: End,
+        packet: &Packet,
+        facts: &[PacketFacts],
+    ) {
+        self.with(now, flow, |log| log.on_stack_sent(now, from, packet, facts));
+    }
+    fn on_stack_received(&mut self, now: Time, flow: usize, end: End, packet: &Packet) {
+        self.with(now, flow, |log| log.on_stack_received(now, end, packet));
+    }
+    fn on_stack_report(&mut self, now: Time, flow: usize, report: &Report) {
+        self.with(now, flow, |log| log.on_stack_report(now, report));
     }
     fn on_loss(&mut self, now: Time, flow: usize, packet: &Packet, loss: Loss) {
         self.with(now, flow, |log| log.on_loss(now, packet, loss));

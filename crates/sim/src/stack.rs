@@ -260,10 +260,85 @@ pub trait Connection: Debug + Send {
     /// Where it stands.
     fn report(&self) -> Report;
 
+    /// The QUIC packets in a datagram that [`Connection::poll_transmit`] has just given, for logs. It is
+    /// asked for all datagrams of a connection in their order, or for none, and must change nothing of what
+    /// the connection does. Empty, as by default, where a connection does not tell.
+    fn describe(&mut self, from: End, payload: &[u8]) -> Vec<PacketFacts> {
+        let _ = (from, payload);
+        Vec::new()
+    }
+
     /// Bytes that are on the wire before each payload; asked once. [`UDP_OVERHEAD`] unless it says otherwise.
     fn overhead(&self) -> u32 {
         UDP_OVERHEAD
     }
+}
+
+/// A QUIC packet, for logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketFacts {
+    /// Its type.
+    pub kind: PacketType,
+    /// Its number, in full.
+    pub number: u64,
+    /// Its bytes, with header and tag.
+    pub length: u32,
+    /// Its frames. The list ends before one that cannot be read.
+    pub frames: Vec<FrameFacts>,
+}
+
+/// The types of QUIC packets that have numbers (RFC 9000 section 17).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketType {
+    /// Initial.
+    Initial,
+    /// 0-RTT.
+    ZeroRtt,
+    /// Handshake.
+    Handshake,
+    /// 1-RTT, with the short header.
+    OneRtt,
+}
+
+impl PacketType {
+    /// Which of the three number spaces counts it (RFC 9000 section 12.3).
+    pub const fn space(self) -> usize {
+        match self {
+            PacketType::Initial => 0,
+            PacketType::Handshake => 1,
+            PacketType::ZeroRtt | PacketType::OneRtt => 2,
+        }
+    }
+}
+
+/// A frame of a QUIC packet, for logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FrameFacts {
+    /// Data of a stream.
+    Stream {
+        /// The stream.
+        id: u64,
+        /// Where in it the data begin.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Data of the handshake.
+    Crypto {
+        /// Where in them these begin.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// An acknowledgment.
+    Ack {
+        /// First and last number of each range, the newest range first.
+        ranges: Vec<(u64, u64)>,
+        /// Packets that came with ECT(0), ECT(1) and CE, where it says so.
+        ecn: Option<[u64; 3]>,
+    },
+    /// Any other, by its name in qlog.
+    Other(&'static str),
 }
 
 /// Where a connection stands, as far as it tells. Counts are of the whole connection so far.

@@ -42,6 +42,7 @@ mod quinn;
 mod random;
 mod s2n;
 mod watched;
+mod wire;
 
 /// Every stack there is, in the order of the documentation.
 pub fn all() -> Stacks {

@@ -20,7 +20,7 @@ use super::slab::Load;
 use crate::name::Name;
 use crate::outcome::{FlowOutcome, TransferOutcome};
 use crate::scenario::{FlowSpec, Traffic, Transfer};
-use crate::stack::{Codepoint, Connection, End, Report, Setup, Stack, UDP_OVERHEAD};
+use crate::stack::{Codepoint, Connection, End, PacketFacts, Report, Setup, Stack, UDP_OVERHEAD};
 
 /// The most that an end may do at one instant, packets and timers together: more is an endless loop.
 const MOST_AT_ONCE: u32 = 1 << 18;
@@ -159,7 +159,7 @@ impl Foreign {
     }
 
     /// Where it stands, or stood when it went.
-    fn report(&self) -> Report {
+    pub(super) fn report(&self) -> Report {
         let asked = self
             .connection
             .as_ref()
@@ -216,6 +216,11 @@ impl Foreign {
             packet.flags.insert(flags(ecn));
         }
         true
+    }
+
+    /// The packets in a datagram that was just made.
+    pub(super) fn describe(&mut self, load: &Load) -> Vec<PacketFacts> {
+        self.tell(|connection| connection.describe(load.from, &load.payload)).unwrap_or_default()
     }
 
     /// Counts something that an end does at `now`. Is it still within reason?

@@ -882,6 +882,9 @@ impl Simulation {
             return;
         };
         let (packet, load) = self.slab.with_load(id);
+        if let Some(observer) = &mut self.observer {
+            observer.on_stack_received(self.now, index as usize, load.from.other(), packet);
+        }
         let end = foreign.receive(self.now, packet, load);
         self.slab.give_back(id);
         self.transmit_foreign(index, end);
@@ -889,12 +892,17 @@ impl Simulation {
 
     /// Lets an end of a stack's connection send all it may, and looks after its timer.
     fn transmit_foreign(&mut self, index: u32, end: End) {
+        self.tell_of_report(index, end);
         loop {
             let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
             let id = self.slab.vacant();
             let (packet, load) = self.slab.with_load(id);
             if !foreign.poll_transmit(self.now, end, packet, load) {
                 break;
+            }
+            if let Some(observer) = &mut self.observer {
+                let facts = foreign.describe(load);
+                observer.on_stack_sent(self.now, index as usize, end, packet, &facts);
             }
             let route = match end {
                 End::Sender => foreign.route.forward,
@@ -907,7 +915,18 @@ impl Simulation {
         if end == End::Sender {
             foreign.note(self.now);
         }
+        self.tell_of_report(index, end);
         self.follow_foreign_timer(index, end);
+    }
+
+    /// An observer, if there is one, hears where the sender of a stack's connection stands.
+    fn tell_of_report(&mut self, index: u32, end: End) {
+        if end == End::Sender
+            && let Some(observer) = &mut self.observer
+            && let Some(Some(foreign)) = self.foreign.get(index as usize)
+        {
+            observer.on_stack_report(self.now, index as usize, &foreign.report());
+        }
     }
 
     fn follow_foreign_timer(&mut self, index: u32, end: End) {

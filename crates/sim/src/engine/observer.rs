@@ -6,6 +6,8 @@ use windward_core::endpoint::Sender;
 use windward_core::packet::Packet;
 use windward_core::units::Time;
 
+use crate::stack::{End, PacketFacts, Report};
+
 /// Hears, at its instant, of all that happens to the packets of the flows of a
 /// [`Simulation::observed`](crate::Simulation::observed). It can look and change nothing. Flows and
 /// links are their places in the scenario; transfers that come by themselves are behind the last flow.
@@ -28,6 +30,22 @@ pub trait Observer: Debug + Send {
     fn on_answer(&mut self, _now: Time, _flow: usize, _ack: &Packet) {}
     /// A source gives out a datagram.
     fn on_datagram(&mut self, _now: Time, _flow: usize, _packet: &Packet) {}
+    /// An end of a connection of a [stack](crate::stack) gives out a datagram: the packets in it, as far as
+    /// the connection [tells](crate::stack::Connection::describe).
+    fn on_stack_sent(
+        &mut self,
+        _now: Time,
+        _flow: usize,
+        _from: End,
+        _packet: &Packet,
+        _facts: &[PacketFacts],
+    ) {
+    }
+    /// A datagram of a stack's connection reaches that end, which has not dealt with it yet.
+    fn on_stack_received(&mut self, _now: Time, _flow: usize, _end: End, _packet: &Packet) {}
+    /// The sender of a stack's connection has dealt with a datagram, a timer or new data, and again: it has
+    /// sent all it may.
+    fn on_stack_report(&mut self, _now: Time, _flow: usize, _report: &Report) {}
     /// A link loses a packet of any kind.
     fn on_loss(&mut self, _now: Time, _flow: usize, _packet: &Packet, _loss: Loss) {}
     /// A packet of any kind has left the queue of a link.
@@ -88,6 +106,28 @@ impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
     fn on_datagram(&mut self, now: Time, flow: usize, packet: &Packet) {
         self.0.on_datagram(now, flow, packet);
         self.1.on_datagram(now, flow, packet);
+    }
+
+    fn on_stack_sent(
+        &mut self,
+        now: Time,
+        flow: usize,
+        from: End,
+        packet: &Packet,
+        facts: &[PacketFacts],
+    ) {
+        self.0.on_stack_sent(now, flow, from, packet, facts);
+        self.1.on_stack_sent(now, flow, from, packet, facts);
+    }
+
+    fn on_stack_received(&mut self, now: Time, flow: usize, end: End, packet: &Packet) {
+        self.0.on_stack_received(now, flow, end, packet);
+        self.1.on_stack_received(now, flow, end, packet);
+    }
+
+    fn on_stack_report(&mut self, now: Time, flow: usize, report: &Report) {
+        self.0.on_stack_report(now, flow, report);
+        self.1.on_stack_report(now, flow, report);
     }
 
     fn on_loss(&mut self, now: Time, flow: usize, packet: &Packet, loss: Loss) {

@@ -10,8 +10,10 @@ use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
 use super::format::{Format, Kind, Sink, Vantage, ms};
+use super::stack::StackPackets;
 use crate::output::{OutputError, StagedFile};
 use crate::scenario::Traffic;
+use crate::stack::{End, FrameFacts, PacketFacts, PacketType, Report as StackReport};
 use crate::{Loss, LossCause, Name, Scenario};
 
 /// Bytes written, or why not.
@@ -51,6 +53,8 @@ pub(super) struct FlowLog {
     reception: Reception,
     /// Acknowledgments under way, by the transmission that each answers and its own number.
     acks: BTreeMap<(u64, u64), Answer>,
+    /// Of a stack's connection; `None` for our own transports and datagrams.
+    stack: Option<Box<StackPackets>>,
     /// Is only one end of it here, and nobody knows what the other does?
     is_measured: bool,
 }
@@ -132,6 +136,21 @@ impl Metrics {
         }
     }
 
+    /// Of a stack, which counts bytes.
+    fn of_stack(report: &StackReport) -> Self {
+        Metrics {
+            min_rtt: None,
+            smoothed_rtt: (!report.srtt.is_zero()).then(|| ms(report.srtt)),
+            latest_rtt: None,
+            rtt_variance: None,
+            congestion_window: Some(report.cwnd),
+            bytes_in_flight: Some(report.in_flight),
+            ssthresh: report.ssthresh,
+            packets_in_flight: None,
+            pacing_rate: None,
+        }
+    }
+
     /// What is new.
     fn since(self, before: Option<Metrics>) -> Metrics {
         let Some(before) = before else { return self };
@@ -178,6 +197,17 @@ impl Header {
     fn new(packet_number: Option<u64>) -> Self {
         Header { packet_type: "1RTT", packet_number }
     }
+
+    /// Of a stack's packet.
+    fn of_stack(kind: PacketType, number: u64) -> Self {
+        let packet_type = match kind {
+            PacketType::Initial => "initial",
+            PacketType::ZeroRtt => "0RTT",
+            PacketType::Handshake => "handshake",
+            PacketType::OneRtt => "1RTT",
+        };
+        Header { packet_type, packet_number: Some(number) }
+    }
 }
 
 #[derive(Serialize)]
@@ -193,6 +223,19 @@ struct PacketData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     trigger: Option<&'static str>,
     /// Windward's own: the ECN bits, where they are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ecn: Option<&'static str>,
+}
+
+/// A packet of a stack.
+#[derive(Serialize)]
+struct StackPacketData<'a> {
+    header: Header,
+    raw: Raw,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frames: Vec<Frame<'a>>,
+    /// The datagram that it is in, counted from 0.
+    datagram_id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     ecn: Option<&'static str>,
 }
@@ -231,12 +274,21 @@ enum Frame<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         ce: Option<u64>,
     },
+    Crypto {
+        offset: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        length: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        raw: Option<Raw>,
+    },
     Datagram {
         #[serde(skip_serializing_if = "Option::is_none")]
         length: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         raw: Option<Raw>,
     },
+    #[serde(untagged)]
+    Other { frame_type: &'static str },
 }
 
 /// A range of one packet is one number.
@@ -278,8 +330,8 @@ impl FlowLog {
             Traffic::Transport { config, .. } => {
                 (config.packet_size, config.dupack_threshold, config.clock_granularity)
             }
-            // It keeps what it does to itself: only losses and arrivals are seen from outside.
-            Traffic::Stack { config, .. } => (config.packet_size, 0, Duration::ZERO),
+            // Its windows are in bytes of UDP payload.
+            Traffic::Stack { config, .. } => (config.payload(), 0, Duration::ZERO),
             Traffic::Datagrams { packet_size, .. } => (*packet_size, 0, Duration::ZERO),
         };
         FlowLog {
@@ -302,6 +354,7 @@ impl FlowLog {
             is_ecn_known: false,
             reception: Reception::default(),
             acks: BTreeMap::new(),
+            stack: matches!(flow.kind.traffic, Traffic::Stack { .. }).then(Box::default),
             is_measured,
         }
     }
@@ -586,6 +639,10 @@ impl FlowLog {
     }
 
     pub(super) fn on_arrival(&mut self, now: Time, packet: &Packet) -> Written {
+        // A stack's end has logged it when it came.
+        if self.stack.is_some() {
+            return Ok(0);
+        }
         let format = self.receiver.format();
         let (number, frame) = if packet.kind == PacketKind::Data {
             self.reception.add(packet);
@@ -615,6 +672,105 @@ impl FlowLog {
         Ok(bytes)
     }
 
+    /// Writes the packets of a stack's datagram into the log of an end. One that tells nothing of itself
+    /// is a packet of unknown type.
+    fn stack_packets(
+        &mut self,
+        now: Time,
+        end: End,
+        kind: Kind,
+        packet: &Packet,
+        facts: &[PacketFacts],
+    ) -> Written {
+        let sink = match end {
+            End::Sender => &mut self.sender,
+            End::Receiver => &mut self.receiver,
+        };
+        let (datagram_id, ecn) = (packet.seq, ecn_of(packet.flags));
+        let size = u64::from(packet.size);
+        if facts.is_empty() {
+            let header = Header { packet_type: "unknown", packet_number: None };
+            let (raw, frames) = (Raw { length: size }, Vec::new());
+            return sink.event(
+                now,
+                kind,
+                StackPacketData { header, raw, frames, datagram_id, ecn },
+            );
+        }
+        // What is no packet's own, the headers of UDP and IP, is the first one's.
+        let behind: u64 = facts[1..].iter().map(|fact| u64::from(fact.length)).sum();
+        let mut bytes = 0;
+        for (n, fact) in facts.iter().enumerate() {
+            let length = if n == 0 { size.saturating_sub(behind) } else { fact.length.into() };
+            let format = sink.format();
+            let data = StackPacketData {
+                header: Header::of_stack(fact.kind, fact.number),
+                raw: Raw { length },
+                frames: fact.frames.iter().map(|frame| stack_frame(frame, format)).collect(),
+                datagram_id,
+                ecn,
+            };
+            bytes += sink.event(now, kind, data)?;
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn on_stack_sent(
+        &mut self,
+        now: Time,
+        from: End,
+        packet: &Packet,
+        facts: &[PacketFacts],
+    ) -> Written {
+        if let Some(stack) = &mut self.stack {
+            stack.sent(from, packet.seq, facts);
+        }
+        self.stack_packets(now, from, Kind::PacketSent, packet, facts)
+    }
+
+    pub(super) fn on_stack_received(&mut self, now: Time, end: End, packet: &Packet) -> Written {
+        let Some(stack) = &mut self.stack else { return Ok(0) };
+        let facts = stack.gone(end.other(), packet.seq);
+        if end == End::Sender {
+            stack.received(&facts);
+        }
+        self.stack_packets(now, end, Kind::PacketReceived, packet, &facts)
+    }
+
+    pub(super) fn on_stack_report(&mut self, now: Time, report: &StackReport) -> Written {
+        #[derive(Serialize)]
+        struct Parameters {
+            max_datagram_size: u64,
+            initial_congestion_window: u64,
+        }
+        #[derive(Serialize)]
+        struct Lost {
+            header: Header,
+            trigger: &'static str,
+        }
+        let Some(stack) = &mut self.stack else { return Ok(0) };
+        let mut bytes = 0;
+        if self.metrics.is_none() {
+            let data = Parameters {
+                max_datagram_size: self.packet_size,
+                initial_congestion_window: report.cwnd,
+            };
+            bytes += self.sender.event(now, Kind::ParametersSet, data)?;
+        }
+        for lost in stack.newly_lost(report.lost) {
+            let header = Header::of_stack(lost.kind, lost.number);
+            let data = Lost { header, trigger: lost.trigger };
+            bytes += self.sender.event(now, Kind::PacketLost, data)?;
+        }
+        let metrics = Metrics::of_stack(report);
+        let news = metrics.since(self.metrics);
+        self.metrics = Some(metrics);
+        if !news.is_empty() {
+            bytes += self.sender.event(now, Kind::MetricsUpdated, news)?;
+        }
+        Ok(bytes)
+    }
+
     pub(super) fn on_datagram(&mut self, now: Time, packet: &Packet) -> Written {
         let frame = datagram(packet, self.sender.format());
         let data = PacketData::new(packet, Some(packet.seq), frame);
@@ -630,19 +786,29 @@ impl FlowLog {
             link: &'a str,
             trigger: &'static str,
         }
-        let (kind, number) = match packet.kind {
-            PacketKind::Data => ("data", Some(packet.packet_seq)),
-            PacketKind::Datagram => ("datagram", Some(packet.seq)),
-            PacketKind::Ack => {
+        let (kind, header) = match (&mut self.stack, packet.kind) {
+            (Some(stack), kind) => {
+                let (name, from) = match kind {
+                    PacketKind::Ack => ("ack", End::Receiver),
+                    PacketKind::Data | PacketKind::Datagram => ("data", End::Sender),
+                };
+                let unknown = Header { packet_type: "unknown", packet_number: None };
+                let facts = stack.gone(from, packet.seq);
+                // Of several packets in a datagram it is the first that is named.
+                (name, facts.first().map_or(unknown, |f| Header::of_stack(f.kind, f.number)))
+            }
+            (None, PacketKind::Data) => ("data", Header::new(Some(packet.packet_seq))),
+            (None, PacketKind::Datagram) => ("datagram", Header::new(Some(packet.seq))),
+            (None, PacketKind::Ack) => {
                 let under_way = (packet.packet_seq, 0)..=(packet.packet_seq, u64::MAX);
                 let key = self.acks.range(under_way).next().map(|(key, _)| *key);
                 key.and_then(|key| self.acks.remove(&key));
-                ("ack", key.map(|(_, number)| number))
+                ("ack", Header::new(key.map(|(_, number)| number)))
             }
         };
         let data = Data {
             kind,
-            header: Header::new(number),
+            header,
             raw: Raw { length: packet.size.into() },
             link: &self.links[loss.link],
             trigger: match loss.cause {
@@ -673,6 +839,28 @@ fn ack_frame(answer: Option<&Answer>) -> Frame<'_> {
         ect1: ecn.map(|ecn| ecn.ect1),
         ect0: ecn.map(|ecn| ecn.ect0),
         ce: ecn.map(|ecn| ecn.ce),
+    }
+}
+
+fn stack_frame(frame: &FrameFacts, format: Format) -> Frame<'_> {
+    let current = format == Format::Current;
+    let sized = |length: u64| ((!current).then_some(length), current.then_some(Raw { length }));
+    match frame {
+        FrameFacts::Stream { id, offset, length } => {
+            let (length, raw) = sized(*length);
+            Frame::Stream { stream_id: *id, offset: *offset, length, raw }
+        }
+        FrameFacts::Crypto { offset, length } => {
+            let (length, raw) = sized(*length);
+            Frame::Crypto { offset: *offset, length, raw }
+        }
+        FrameFacts::Ack { ranges, ecn } => Frame::Ack {
+            acked_ranges: ranges,
+            ect0: ecn.map(|[ect0, ..]| ect0),
+            ect1: ecn.map(|[_, ect1, _]| ect1),
+            ce: ecn.map(|[.., ce]| ce),
+        },
+        FrameFacts::Other(frame_type) => Frame::Other { frame_type },
     }
 }
 

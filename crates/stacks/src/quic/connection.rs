@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::BytesMut;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
-use windward_sim::stack::{Codepoint, Connection, End, Report, Setup, StackConfig};
+use windward_sim::stack::{Codepoint, Connection, End, PacketFacts, Report, Setup, StackConfig};
 
 use super::controller::Watching;
 use super::crypto::{Null, TokenKey};
@@ -24,7 +24,7 @@ use super::proto::{
 };
 use crate::application::Application;
 use crate::watched::Watched;
-use crate::{clock, random};
+use crate::{clock, random, wire};
 
 /// Both ends.
 pub(super) struct Pair {
@@ -74,6 +74,8 @@ struct Peer {
     next: usize,
     ecn: Codepoint,
     segments: usize,
+    /// The largest packet number in each space that a log has seen it use.
+    numbers: [Option<u64>; 3],
     /// Its timer does not go off before: another instant than when it last did.
     earliest: Time,
 }
@@ -257,6 +259,10 @@ impl Connection for Pair {
         Some(ecn)
     }
 
+    fn describe(&mut self, from: End, payload: &[u8]) -> Vec<PacketFacts> {
+        wire::packets(payload, CID, &mut self.ends[from as usize].numbers)
+    }
+
     fn next_timer(&mut self, end: End) -> Time {
         let peer = &mut self.ends[end as usize];
         let connection = peer.connection.as_mut();
@@ -351,6 +357,7 @@ impl Peer {
             next: 0,
             ecn: Codepoint::NotEct,
             segments: setup.config.segments as usize,
+            numbers: [None; 3],
             earliest: Time::ZERO,
         }
     }
