@@ -84,3 +84,20 @@ fn what_is_wrong_with_a_log_is_said() {
     let said = String::from_utf8(out.stdout).unwrap();
     assert!(said.contains("no departure") && said.contains("note: B ends at"), "{said}");
 }
+
+#[cfg(feature = "stacks")]
+#[test]
+fn the_log_of_a_stack_is_compared_with_that_of_a_row() {
+    let sandbox = Sandbox::new(SMALL);
+    let stack = logs(&sandbox, "stack", "quinn:cubic", &[]);
+    let row = logs(&sandbox, "row", "cubic", &[]);
+    let json = success(["compare-logs", &stack, &row, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    // Both have all four quantities somewhere.
+    for quantity in ["cwnd", "bytes_in_flight", "smoothed_rtt", "rate"] {
+        let both = |sample: &serde_json::Value| {
+            [0, 1].iter().all(|side| sample[quantity][side].as_f64() > Some(0.0))
+        };
+        assert!(json["samples"].as_array().unwrap().iter().any(both), "no {quantity}: {json}");
+    }
+}
