@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::{Duration as WallTime, Instant};
+use std::time::Duration as WallTime;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
@@ -16,6 +16,7 @@ use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
 use row::Row;
 
+use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::output::{self, Table, rate, seconds};
 
@@ -115,7 +116,7 @@ impl Signals {
 /// Tells the service manager that all queues work, as long as they do.
 struct Watchdog {
     every: WallTime,
-    last: Instant,
+    last: Stopwatch,
     /// Of each queue, how often it had gone round at the last ping.
     rounds: Vec<u64>,
 }
@@ -126,7 +127,7 @@ impl Watchdog {
     fn of_service(routers: &[Router]) -> Option<Self> {
         let limit = sd_notify::watchdog_enabled()?;
         let rounds = routers.iter().map(Router::rounds).collect();
-        Some(Watchdog { every: limit / 4, last: Instant::now(), rounds })
+        Some(Watchdog { every: limit / 4, last: Stopwatch::start(), rounds })
     }
 
     /// Pings when it is time and every queue has gone round since the last ping. A queue that hangs
@@ -138,7 +139,7 @@ impl Watchdog {
         let rounds: Vec<u64> = routers.iter().map(Router::rounds).collect();
         if rounds.iter().zip(&self.rounds).all(|(now, before)| now != before) {
             let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
-            (self.last, self.rounds) = (Instant::now(), rounds);
+            (self.last, self.rounds) = (Stopwatch::start(), rounds);
         }
     }
 }

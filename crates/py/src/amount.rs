@@ -82,7 +82,7 @@ pub(crate) fn threads(value: &Bound<'_, PyAny>) -> PyResult<u16> {
 /// `TypeError` for anything but a whole number, also for a bool; `ValueError` beyond the bounds.
 fn whole<T>(value: &Bound<'_, PyAny>, name: &str, least: T, most: T) -> PyResult<T>
 where
-    T: TryFrom<u64> + PartialOrd + Display,
+    T: Copy + TryFrom<u64> + PartialOrd + Display,
 {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<u64>().ok() };
     if let Some(number) = number.and_then(|number| T::try_from(number).ok())

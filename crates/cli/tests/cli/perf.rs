@@ -88,12 +88,12 @@ fn a_protocol_that_may_miss_its_router_is_warned_of() {
         let errors = stderr(&output);
         assert!(output.status.success(), "{errors}");
         assert_eq!(errors.contains(consequence), is_warned, "{errors}");
-        let explained = success(&["explain", protocol]);
+        let explained = success(["explain", protocol]);
         assert_eq!(explained.contains(consequence), is_warned, "{explained}");
     }
     // Without its controller it is TCP, which does answer.
-    assert!(success(&["explain", "estcp"]).contains("it is TCP with alpha = 1, beta = 1/2"));
-    assert!(success(&["explain", "xcp-dumb"]).contains("losses alone tell it of congestion"));
+    assert!(success(["explain", "estcp"]).contains("it is TCP with alpha = 1, beta = 1/2"));
+    assert!(success(["explain", "xcp-dumb"]).contains("losses alone tell it of congestion"));
 }
 
 #[test]
