@@ -60,12 +60,9 @@ fn packet(
     largest: &mut [Option<u64>; 3],
 ) -> Option<PacketFacts> {
     const LONG: u8 = 0x80;
-    const FIXED: u8 = 0x40;
     let whole = bytes.0.len();
     let first = bytes.byte()?;
-    if first & FIXED == 0 {
-        return None;
-    }
+    // The next bit, fixed in RFC 9000, is drawn by those that grease it (RFC 9287), as quinn does.
     let kind = if first & LONG == 0 {
         bytes.take(cid)?;
         PacketType::OneRtt

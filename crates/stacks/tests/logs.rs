@@ -98,7 +98,8 @@ fn a_stack_is_logged_packet_by_packet() {
     // A packet number is used once and grows (RFC 9000 section 12.3).
     assert!(heard.sent.is_sorted_by(|a, b| a < b), "{:?}", &heard.sent[..20]);
     let sent: BTreeSet<u64> = heard.sent.iter().copied().collect();
-    assert!(heard.acked.is_subset(&sent), "no end acknowledges what was not sent");
+    let unsent: Vec<u64> = heard.acked.difference(&sent).copied().collect();
+    assert!(unsent.is_empty(), "acknowledged and not sent: {unsent:?} of {} sent", sent.len());
     // What the receiver has was in stream frames.
     assert!(heard.stream_bytes as f64 >= outcome.flows[0].goodput_bps * 5.0 / 8.0);
 
@@ -111,9 +112,8 @@ fn a_stack_is_logged_packet_by_packet() {
     }
     assert_eq!(datagrams.len() as u64, outcome.flows[0].packets_sent);
     assert!(count(&sender, "packet_sent") >= datagrams.len());
-    // What is in the access queue when the run ends has been sent and is not on the wire.
-    let waiting = datagrams.len() - heard.on_wire;
-    assert!(waiting <= 50, "{waiting}");
+    // What a queue dropped, or still holds when the run ends, has been sent and is not on the wire.
+    assert!(heard.on_wire > 100 && heard.on_wire <= datagrams.len());
     assert_eq!(count(&sender, "packet_lost") as u64, outcome.flows[0].retransmissions);
     assert!(outcome.flows[0].retransmissions > 0);
     assert!(count(&sender, "packet_received") > 100 && count(&receiver, "packet_received") > 100);

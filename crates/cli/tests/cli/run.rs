@@ -283,8 +283,8 @@ fn places_that_cannot_be_written_are_refused_before_the_run() {
     std::fs::create_dir(&folder).unwrap();
     let folder = folder.display().to_string();
     for (option, value, status, said) in [
-        ("--out", &below, 1, "cannot make the folder"),
-        ("--plot", &format!("{below}/run.svg"), 1, "cannot make the folder"),
+        ("--out", &below, 2, "cannot make the folder"),
+        ("--plot", &format!("{below}/run.svg"), 2, "cannot make the folder"),
         ("--plot", &folder, 2, "is a directory"),
         ("--plot", &"run.png".to_owned(), 2, "it is an SVG file"),
     ] {

@@ -344,7 +344,9 @@ fn what_python_does_says_so_where_there_is_none() {
         said.contains("pip install '.[dask]'") && said.contains("clone of the repository"),
         "{said}"
     );
-    let output = crate::command(["evaluate", "cubic", "mine.py:Law"]);
+    let law = sandbox.path("mine.py");
+    fs::write(&law, "class Law: pass\n").unwrap();
+    let output = crate::command(["evaluate", "cubic", &format!("{}:Law", law.display())]);
     let said = stderr(&{ output }.env("PATH", sandbox.path("")).output().unwrap());
     assert!(said.starts_with("error: python3: cannot be started: "), "{said}");
     // What only this program could do is refused with it, and both at once.

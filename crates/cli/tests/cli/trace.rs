@@ -81,7 +81,7 @@ fn a_trace_below_a_file_is_refused_before_the_run() {
     let sandbox = Sandbox::new(SMALL);
     fs::write(sandbox.path("file"), "").unwrap();
     let output = windward(args(&sandbox, "file/below", &[]));
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     let said = stderr(&output);
     assert!(said.starts_with("error: cannot make the folder"), "{said}");
