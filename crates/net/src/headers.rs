@@ -104,6 +104,7 @@ pub(crate) fn class_of(packet: &Packet) -> RouterKind {
 
 /// Is this a datagram of ours, and which router does it ask for, as far as its congestion header
 /// tells? What comes back with acknowledgments asks for none.
+#[cfg(target_os = "linux")]
 pub(crate) fn asked_of(bytes: &[u8]) -> (bool, RouterKind) {
     match look(bytes, 0).and_then(|view| view.ours) {
         Some((packet, _)) if packet.kind == PacketKind::Data => (true, class_of(&packet)),

@@ -568,6 +568,7 @@ mod tests {
     }
 
     /// What is written to `path` in the end.
+    #[cfg(unix)]
     fn write(path: &Path, text: &str) -> Result<PathBuf, OutputError> {
         OutputFile::create(path)?.finish(text.as_bytes())
     }
