@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -95,6 +96,9 @@ fn ask(line: &str, may_start: bool) -> io::Result<()> {
 
 /// What the guard does, until the process of that number has ended. Does not return.
 pub(crate) fn watch(process: Option<u32>) -> ! {
+    // The kernel hangs up on a group whose parent has gone while it was stopped.
+    let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT];
+    let _ = SigSet::from_iter(signals).thread_block();
     let parent = process.and_then(|number| Pid::from_raw(number.cast_signed()));
     let parent = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
     let mut held: Vec<(RawFd, OwnedFd)> = Vec::new();

@@ -19,7 +19,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{Context, Result};
 use crate::guard::{GUARD, Hold, hold};
-use crate::nat::sweep_forwarding;
+use crate::nat::{FORWARDING, sweep_forwarding};
 use crate::netlink::{Device, Netlink};
 use crate::resolver::{self, Files};
 
@@ -328,7 +328,9 @@ pub fn sweep() -> Result<()> {
     }
     sweep_forwarding()?;
     // A process may have ended between making this and the name.
-    for stale in names_in(BESIDE)?.into_iter().filter(|name| !name.is_alive()) {
+    // What another network needs restored, only a process in that can restore.
+    let is_stale = |name: &Published| !name.is_alive() && !name.label.starts_with(FORWARDING);
+    for stale in names_in(BESIDE)?.into_iter().filter(is_stale) {
         let _ = fs::remove_file(stale.path);
     }
     Ok(())

@@ -55,10 +55,13 @@ fn switch(interface: &str) -> PathBuf {
     Path::new(INTERFACES).join(interface).join("forwarding")
 }
 
+/// How the names of [`needs`] begin, behind the process.
+pub(crate) const FORWARDING: &str = ".forward-";
+
 /// How the network of the calling thread is called in the names of [`needs`].
 fn here() -> String {
     let number = fs::metadata("/proc/thread-self/ns/net").map_or(0, |network| network.ino());
-    format!(".forward-{number}-")
+    format!("{FORWARDING}{number}-")
 }
 
 /// What needs forwarding in the network of the calling thread: files with what was [before](Before) any

@@ -23,7 +23,7 @@ mod linux {
     use std::thread;
     use std::time::Duration;
 
-    use rustix::process::{Pid, Signal, kill_process_group};
+    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
     use windward_core::units::Duration as Span;
     use windward_netns::packet::{Ecn, Header, mark, too_big};
     use windward_netns::{
@@ -51,6 +51,7 @@ mod linux {
         ("a_killed_child_leaves_nothing", a_killed_child_leaves_nothing),
         ("ctrl_c_ends_the_child_and_cleans_up", ctrl_c_ends_the_child_and_cleans_up),
         ("a_killed_parent_leaves_nothing", a_killed_parent_leaves_nothing),
+        ("a_stopped_guard_cleans_up_once_it_goes_on", a_stopped_guard_cleans_up_once_it_goes_on),
         ("without_root_in_a_user_namespace", without_root_in_a_user_namespace),
     ];
 
@@ -605,6 +606,35 @@ mod linux {
         let mut parent = Parent::start();
         parent.process.kill().unwrap();
         parent.process.wait().unwrap();
+        parent.check_that_all_is_gone();
+        eventually("its name is gone", || !Path::new(&parent.name).exists());
+    }
+
+    /// The guard of a process.
+    fn guard_of(parent: u32) -> Option<Pid> {
+        let is_guard = |line: &[u8]| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words.get(1).is_some_and(|word| *word == b"--windward-netns-guard")
+                && words.get(2).is_some_and(|word| *word == parent.to_string().as_bytes())
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let mut guards = all.filter_map(|entry| {
+            let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            Pid::from_raw(number).filter(|_| is_guard(&line))
+        });
+        guards.next()
+    }
+
+    fn a_stopped_guard_cleans_up_once_it_goes_on() {
+        let mut parent = Parent::start();
+        let guard = guard_of(parent.process.id()).unwrap();
+        kill_process(guard, Signal::STOP).unwrap();
+        parent.process.kill().unwrap();
+        parent.process.wait().unwrap();
+        // The kernel hangs up on it, as its parent has gone, which is not to end it.
+        let _ = kill_process(guard, Signal::HUP);
+        let _ = kill_process(guard, Signal::CONT);
         parent.check_that_all_is_gone();
         eventually("its name is gone", || !Path::new(&parent.name).exists());
     }

@@ -296,6 +296,9 @@ impl Place {
 /// Opens what `path` names for writing.
 fn begin(path: &Path) -> io::Result<(File, Place)> {
     let target = follow(path)?;
+    if is_standard_output(&target) {
+        return Ok((standard_output()?, Place::Stream));
+    }
     let present = fs::metadata(&target).ok();
     match &present {
         Some(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
