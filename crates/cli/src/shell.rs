@@ -230,7 +230,7 @@ fn find_program(program: &OsStr) -> Result<(), Failure> {
     let candidates: Vec<PathBuf> = match with_slash {
         true => vec![program.into()],
         false => {
-            // What execvp(3) takes where there is none.
+            // The default of execvp(3) where PATH is not set.
             let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
             std::env::split_paths(&path).map(|folder| folder.join(program)).collect()
         }

@@ -522,7 +522,7 @@ mod tests {
         let charts = |runs: Vec<Run>| {
             let comparison = Comparison { rate_bps: 10e6, runs, ..Comparison::default() };
             let chart = crate::plot::of_comparison(&comparison);
-            // Without a point there is no panel of a measure, and infinity has no place.
+            // A measure without a point has no panel, and an infinite value is not drawn.
             assert_eq!(chart.panels.len(), 5);
             assert!(chart.panels.iter().all(|svg| !svg.contains("NaN") && !svg.contains("inf")));
             chart.panels[0].matches("stroke-width=\"1.5\"").count()

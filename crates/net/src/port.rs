@@ -106,7 +106,7 @@ impl Port {
         state.arrived_at = Some(now);
     }
 
-    /// When the last of what has [arrived](Port::arrive) and was not taken in was read.
+    /// When the last packet was read that has [arrived](Port::arrive) and waits to be taken in.
     pub(crate) fn arrived_at(&self) -> Option<Time> {
         self.state().arrived_at
     }

@@ -145,14 +145,6 @@ impl Namespace {
         kill_inside(self.network.as_fd())
     }
 
-    /// Is there no process in it but this one?
-    ///
-    /// # Errors
-    /// If /proc cannot be read.
-    pub fn is_empty(&self) -> Result<bool> {
-        Ok(processes_in(self.network.as_fd())?.next().is_none())
-    }
-
     /// Gives it a name that `ip netns` and [`published`] know, under /run/netns, until it is
     /// dropped: the returned path ends in `windward-`, the process, when that began, and `label`. What
     /// processes that are gone have left is [swept](sweep) first. Files that are set later are not

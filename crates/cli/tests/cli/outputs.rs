@@ -172,7 +172,7 @@ fn standard_output_is_for_one_output() {
 /// Endings of the names of quantities with a unit.
 const UNITS: &[&str] = &["s", "bps", "bytes", "packets", "share"];
 
-/// Names of what has no unit: texts, lists, counts, shares, indices. A new quantity with a unit ends in
+/// Names of fields without a unit: texts, lists, counts, shares, indices. A new quantity with a unit ends in
 /// that, and does not belong in here; `packet_size` is deprecated.
 #[rustfmt::skip]
 const WITHOUT_UNIT: &[&str] = &[

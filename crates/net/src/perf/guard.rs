@@ -414,7 +414,7 @@ mod tests {
         guard.limit(&Limits::default());
         send(&mut guard, at(1), 1..3);
         send(&mut guard, at(2), 3..4);
-        // Of another time, of a transmission that is still to come, of none, and of a later packet than the one of that time.
+        // A wrong time, a transmission still to come, number zero, and a later packet than the one of that time.
         for forged in [ack(1, 1, at(3)), ack(4, 1, at(2)), ack(0, 1, at(1)), ack(1, 1, at(2))] {
             assert_eq!(guard.find(&forged), None, "{forged:?}");
         }
