@@ -235,7 +235,7 @@ impl FlowRow<'_> {
     pub fn cells(&self) -> [Cell<'_>; 8] {
         [
             Cell::Real(self.time.as_secs_f64()),
-            Cell::Text(self.flow),
+            Cell::text(self.flow),
             Cell::Real(self.cwnd),
             Cell::Real(self.ssthresh),
             Cell::Real(self.srtt.as_secs_f64()),
@@ -261,7 +261,7 @@ impl LinkRow<'_> {
     pub fn cells(&self) -> [Cell<'_>; 6] {
         [
             Cell::Real(self.time.as_secs_f64()),
-            Cell::Text(self.link),
+            Cell::text(self.link),
             Cell::Count(self.queue_packets),
             Cell::Count(self.dropped),
             Cell::Count(self.corrupted),

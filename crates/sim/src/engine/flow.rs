@@ -19,7 +19,8 @@ use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::source::Source;
 use crate::name::Name;
-use crate::outcome::{DatagramOutcome, FlowOutcome, TransferOutcome};
+use crate::metric::Kinds;
+use crate::outcome::{FlowMetrics, FlowOutcome, TransferOutcome};
 use crate::scenario::{FlowKind, FlowSpec, Pattern, Scenario, Traffic, Transfer};
 
 /// What every flow has.
@@ -32,7 +33,7 @@ pub(super) struct Flow {
     /// Is it of a stack, whose packets may show other labels?
     pub(super) is_foreign: bool,
     /// The protocol of the connections that come between a pair of hosts, if it is one.
-    protocol: Option<&'static str>,
+    pub(super) protocol: Option<&'static str>,
     pub(super) start: Time,
     pub(super) stop: Time,
     pub(super) source: Option<Box<Source>>,
@@ -221,28 +222,23 @@ impl Flow {
         let rtts = after.rtt_sum - before.rtt_sum;
         let idle = self.end_idle(window, transport.completed);
         FlowOutcome {
-            name,
-            group: self.group as usize,
-            protocol: transport.protocol.into(),
-            goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
-            throughput_bps: self.measured_bytes as f64 * 8.0 / length,
-            packets_sent: after.sent - before.sent,
-            retransmissions: after.retransmissions - before.retransmissions,
-            timeouts: after.timeouts - before.timeouts,
-            refused_windows: transport.sender.refused_windows(),
-            loss_estimate: transport.sender.loss_rate().estimate(),
-            true_loss: self.lost as f64 / after.sent.max(1) as f64,
-            mean_rtt: Duration::from_ps(rtts.as_ps() / samples.max(1)),
-            datagrams: None,
-            mean_cwnd: (after.cwnd_seconds - before.cwnd_seconds) / length,
-            start: self.start,
-            completed: transport.completed,
-            handshake: Duration::ZERO,
-            idle: idle.sum,
-            longest_idle: idle.longest,
-            idle_periods: idle.periods,
+            metrics: FlowMetrics {
+                goodput_bps: (unique * u64::from(transport.packet_size) * 8) as f64 / length,
+                throughput_bps: self.measured_bytes as f64 * 8.0 / length,
+                packets_sent: after.sent - before.sent,
+                retransmissions: Some(after.retransmissions - before.retransmissions),
+                timeouts: Some(after.timeouts - before.timeouts),
+                refused_windows: Some(transport.sender.refused_windows()),
+                loss_estimate: Some(transport.sender.loss_rate().estimate()),
+                true_loss: self.lost as f64 / after.sent.max(1) as f64,
+                mean_rtt_s: Some(Duration::from_ps(rtts.as_ps() / samples.max(1)).as_secs_f64()),
+                mean_cwnd_packets: Some((after.cwnd_seconds - before.cwnd_seconds) / length),
+                start: self.start,
+                completed: transport.completed,
+                ..idle.metrics()
+            },
             throughput_bins: self.throughput_bins(window),
-            failure: None,
+            ..FlowOutcome::new(name, self.group as usize, transport.protocol)
         }
     }
 
@@ -251,36 +247,46 @@ impl Flow {
         let sent = self.source.as_ref().map_or(0, |s| s.sent);
         let arrived = self.datagrams - self.datagrams_at_warmup;
         let source = self.source.as_ref();
-        let (lost, delays, bytes) = source.map_or((0, 0, 0), |s| (s.lost, s.delays, s.bytes));
-        let media = source.and_then(|source| source.media.as_ref());
-        let datagrams = DatagramOutcome {
-            mean_delay: Duration::from_ps((delays / u128::from(arrived.max(1))) as u64),
-            lost,
-            media: media.map(|media| media.outcome()),
-        };
-        FlowOutcome {
-            name,
-            group: self.group as usize,
-            protocol: self.protocol.unwrap_or("datagrams").into(),
-            goodput_bps: bytes as f64 * 8.0 / length,
+        let mut metrics = FlowMetrics {
+            goodput_bps: source.map_or(0, |source| source.bytes) as f64 * 8.0 / length,
             throughput_bps: self.measured_bytes as f64 * 8.0 / length,
             packets_sent: sent - self.sent_at_warmup,
-            retransmissions: 0,
-            timeouts: 0,
-            refused_windows: 0,
-            loss_estimate: 0.0,
             true_loss: self.lost as f64 / sent.max(1) as f64,
-            mean_rtt: Duration::ZERO,
-            datagrams: self.source.is_some().then_some(datagrams),
-            mean_cwnd: 0.0,
             start: self.start,
-            completed: None,
-            handshake: Duration::ZERO,
-            idle: Duration::ZERO,
-            longest_idle: Duration::ZERO,
-            idle_periods: 0,
+            ..FlowMetrics::default()
+        };
+        if let Some(source) = source {
+            let delay = Duration::from_ps((source.delays / u128::from(arrived.max(1))) as u64);
+            metrics.mean_delay_s = Some(delay.as_secs_f64());
+            metrics.datagrams_lost = Some(source.lost);
+            if let Some(media) = &source.media {
+                media.measure(&mut metrics);
+            }
+        }
+        FlowOutcome {
+            metrics,
             throughput_bins: self.throughput_bins(window),
-            failure: None,
+            ..FlowOutcome::new(name, self.group as usize, "datagrams")
+        }
+    }
+
+    /// The row of a pair of hosts, to which those of its transfers are added.
+    pub(super) fn pair_outcome(
+        mut self,
+        name: Name,
+        protocol: &'static str,
+        window: Span,
+    ) -> FlowOutcome {
+        let kind = if self.is_foreign { Kinds::STACK } else { Kinds::TRANSPORT };
+        FlowOutcome {
+            metrics: FlowMetrics {
+                start: self.start,
+                mean_rtt_s: Some(0.0),
+                loss_estimate: Some(0.0),
+                ..FlowMetrics::nothing_yet(kind)
+            },
+            throughput_bins: self.throughput_bins(window),
+            ..FlowOutcome::new(name, self.group as usize, protocol)
         }
     }
 }
@@ -344,19 +350,15 @@ impl Transfers {
                 rtts += rtt.as_secs_f64();
                 samples += count;
                 sent += own.packets_sent;
-                estimate += row.loss_estimate * own.packets_sent as f64;
+                estimate += row.loss_estimate.unwrap_or(0.0) * own.packets_sent as f64;
                 rows.push(own);
-                sum.goodput_bps += row.goodput_bps;
-                sum.throughput_bps += row.throughput_bps;
-                sum.packets_sent += row.packets_sent;
-                sum.retransmissions += row.retransmissions;
-                sum.timeouts += row.timeouts;
-                sum.refused_windows += row.refused_windows;
+                sum.metrics.add_transfer(&row.metrics);
                 sum.failure = sum.failure.take().or(row.failure);
             }
-            sum.mean_rtt = Duration::from_secs_f64(rtts / samples.max(1) as f64);
+            let rtt = Duration::from_secs_f64(rtts / samples.max(1) as f64);
+            sum.mean_rtt_s = Some(rtt.as_secs_f64());
             sum.true_loss = lost as f64 / sent.max(1) as f64;
-            sum.loss_estimate = estimate / sent.max(1) as f64;
+            sum.loss_estimate = Some(estimate / sent.max(1) as f64);
         }
         rows
     }
@@ -368,15 +370,25 @@ pub(super) struct Idle {
     threshold: Duration,
     /// End of the latest packet, or start of the flow.
     quiet_since: Time,
-    pub(super) sum: Duration,
-    pub(super) longest: Duration,
-    pub(super) periods: u64,
+    sum: Duration,
+    longest: Duration,
+    periods: u64,
 }
 
 impl Idle {
     fn new(threshold: Duration, start: Time) -> Self {
         let (sum, longest) = (Duration::ZERO, Duration::ZERO);
         Idle { threshold, quiet_since: start, sum, longest, periods: 0 }
+    }
+
+    /// The metrics of a flow with these pauses.
+    pub(super) fn metrics(&self) -> FlowMetrics {
+        FlowMetrics {
+            idle_s: Some(self.sum.as_secs_f64()),
+            longest_idle_s: Some(self.longest.as_secs_f64()),
+            idle_periods: Some(self.periods),
+            ..FlowMetrics::default()
+        }
     }
 
     /// A pause ends; what of it lies inside the window counts.
@@ -451,7 +463,7 @@ impl Transport {
             completed: self.completed,
             packets_sent: after.sent,
             retransmissions: after.retransmissions,
-            timeouts: after.timeouts,
+            timeouts: Some(after.timeouts),
         }
     }
 

@@ -18,7 +18,7 @@ use super::route::Route;
 use super::schedule::Alarm;
 use super::slab::Load;
 use crate::name::Name;
-use crate::outcome::{FlowOutcome, TransferOutcome};
+use crate::outcome::{FlowMetrics, FlowOutcome, TransferOutcome};
 use crate::scenario::{FlowSpec, Traffic, Transfer};
 use crate::stack::{Codepoint, Connection, End, PacketFacts, Report, Setup, Stack, UDP_OVERHEAD};
 
@@ -334,7 +334,7 @@ impl Foreign {
             completed: self.completed,
             packets_sent: self.sent[End::Sender as usize],
             retransmissions: self.report().lost,
-            timeouts: 0,
+            timeouts: None,
         }
     }
 
@@ -352,23 +352,21 @@ impl Foreign {
             name,
             group: flow.group as usize,
             protocol: self.stack.facts().name.into(),
-            goodput_bps: (since(report.delivered, before.report.delivered) * 8) as f64 / length,
-            throughput_bps: flow.measured_bytes as f64 * 8.0 / length,
-            packets_sent: since(sent, before.sent),
-            retransmissions: since(report.lost, before.report.lost),
-            timeouts: 0,
-            refused_windows: report.refused_windows,
-            loss_estimate: report.lost as f64 / sent.max(1) as f64,
-            true_loss: flow.lost as f64 / sent.max(1) as f64,
-            mean_rtt: Duration::from_ps(rtts.0.as_ps() / rtts.1.max(1)),
-            mean_cwnd: cwnd / f64::from(self.setup.config.payload()),
-            datagrams: None,
-            start: flow.start,
+            metrics: FlowMetrics {
+                goodput_bps: (since(report.delivered, before.report.delivered) * 8) as f64 / length,
+                throughput_bps: flow.measured_bytes as f64 * 8.0 / length,
+                packets_sent: since(sent, before.sent),
+                retransmissions: Some(since(report.lost, before.report.lost)),
+                refused_windows: Some(report.refused_windows),
+                loss_estimate: Some(report.lost as f64 / sent.max(1) as f64),
+                true_loss: flow.lost as f64 / sent.max(1) as f64,
+                mean_rtt_s: Some(Duration::from_ps(rtts.0.as_ps() / rtts.1.max(1)).as_secs_f64()),
+                mean_cwnd_packets: Some(cwnd / f64::from(self.setup.config.payload())),
+                start: flow.start,
+                completed: self.completed,
+                ..idle.metrics()
+            },
             handshake,
-            completed: self.completed,
-            idle: idle.sum,
-            longest_idle: idle.longest,
-            idle_periods: idle.periods,
             throughput_bins: flow.throughput_bins(window),
             failure: self.given_up.or(report.failure).map(|reason| reason.as_ref().into()),
         }

@@ -77,36 +77,22 @@ impl Group {
         flows: &[FlowOutcome],
         window: Span,
     ) -> Vec<GroupOutcome> {
-        let first_bin = |bins: &Bins| window.from.as_ps().div_ceil(bins.width.as_ps()) as usize;
-        let row = |mut group: Group| GroupOutcome {
-            name: group.name,
-            flows: 0,
-            goodput_bps: 0.0,
-            throughput_bps: 0.0,
-            packets_sent: 0,
-            retransmissions: 0,
-            timeouts: 0,
-            mean_cwnd: 0.0,
-            delays: group.delays,
-            datagrams_lost: 0,
-            throughput_bins: group.bins.rates(window.until),
-            first_bin: first_bin(&group.bins),
-        };
-        let mut rows: Vec<GroupOutcome> = groups.into_iter().map(row).collect();
+        let mut of_group = vec![Vec::new(); groups.len()];
         for flow in flows {
-            let row = &mut rows[flow.group];
-            row.flows += 1;
-            row.goodput_bps += flow.goodput_bps;
-            row.throughput_bps += flow.throughput_bps;
-            row.packets_sent += flow.packets_sent;
-            row.retransmissions += flow.retransmissions;
-            row.timeouts += flow.timeouts;
-            row.mean_cwnd += flow.mean_cwnd;
-            row.datagrams_lost += flow.datagrams.map_or(0, |datagrams| datagrams.lost);
+            of_group[flow.group].push(flow);
         }
-        for row in &mut rows {
-            row.mean_cwnd /= row.flows.max(1) as f64;
-        }
-        rows
+        let rows = groups.into_iter().zip(of_group).map(|(mut group, flows)| {
+            let first_bin = window.from.as_ps().div_ceil(group.bins.width.as_ps()) as usize;
+            let mut row = GroupOutcome::of(group.name, flows);
+            let mean_delay = group.delays.as_deref().and_then(Delays::mean);
+            row.mean_delay_s = mean_delay.map(Duration::as_secs_f64);
+            GroupOutcome {
+                delays: group.delays,
+                throughput_bins: group.bins.rates(window.until),
+                first_bin,
+                ..row
+            }
+        });
+        rows.collect()
     }
 }

@@ -32,7 +32,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
 use super::hop::Span;
-use crate::outcome::MediaOutcome;
+use crate::outcome::FlowMetrics;
 use crate::scenario::Media;
 
 /// What one stream of media knows of itself, at both ends.
@@ -188,9 +188,13 @@ impl Encoder {
         &mut self.reports[interval]
     }
 
-    pub(super) fn outcome(&self) -> MediaOutcome {
+    /// Adds to the metrics of its flow what media alone has.
+    pub(super) fn measure(&self, metrics: &mut FlowMetrics) {
         let (trips, first) = self.trips();
-        MediaOutcome { frames: self.frames, late: self.frames - self.in_time, trips, first }
+        metrics.frames = Some(self.frames);
+        metrics.late_frames = Some(self.frames - self.in_time);
+        metrics.circuit_breaker_trips = Some(trips);
+        metrics.circuit_breaker_first = first;
     }
 
     /// How often the circuit breaker would have tripped, beginning anew after each, and when first.
@@ -392,7 +396,7 @@ mod tests {
                 encoder.on_arrival(arrival, &packet, window);
             }
         }
-        let MediaOutcome { trips, first, .. } = encoder.outcome();
+        let (trips, first) = encoder.trips();
         (trips, first.map(Time::as_secs_f64), encoder.reports.last().unwrap().size)
     }
 

@@ -1172,7 +1172,10 @@ impl Simulation {
                         flow.transport_outcome(name, &mut transport, window)
                     }
                     (None, Some(foreign)) => foreign.outcome(flow, name, window),
-                    (None, None) => flow.datagram_outcome(name, window),
+                    (None, None) => match flow.protocol {
+                        Some(protocol) => flow.pair_outcome(name, protocol, window),
+                        None => flow.datagram_outcome(name, window),
+                    },
                 }
             })
             .collect();
