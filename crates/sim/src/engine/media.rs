@@ -338,8 +338,9 @@ mod tests {
                     encoder.on_arrival(arrival, &packet, window);
                 }
             }
-            let outcome = encoder.outcome();
-            (outcome.frames, outcome.late)
+            let mut metrics = FlowMetrics::default();
+            encoder.measure(&mut metrics);
+            (metrics.frames.unwrap(), metrics.late_frames.unwrap())
         };
         assert_eq!(at(154, false), (1, 0));
         assert_eq!(at(155, false), (2, 1));
