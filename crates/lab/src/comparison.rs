@@ -278,7 +278,7 @@ impl Comparison {
                 ]
             };
             let mut cells =
-                vec![Cell::Text(&run.program), Cell::Real(run.loss), Cell::Count(run.seed)];
+                vec![Cell::text(&run.program), Cell::Real(run.loss), Cell::Count(run.seed)];
             cells.extend(measured(&run.alone));
             cells.extend(measured(&run.simulated));
             cells.push(Cell::finite(run.beside.map(|beside| beside.own_bps)));
@@ -289,11 +289,11 @@ impl Comparison {
             cells.push(size(run.alone.map(|alone| alone.packet_size)));
             cells.push(size(run.simulated.map(|simulated| simulated.packet_size)));
             cells.push(run.alone.map_or(Cell::Empty, |alone| {
-                Cell::Text(if alone.counted_by_program { "program" } else { "port" })
+                Cell::text(if alone.counted_by_program { "program" } else { "port" })
             }));
             cells.push(Cell::Real(run.late_share));
             cells.push(Cell::finite(run.programs_waited_share));
-            cells.push(run.unusable.as_deref().map_or(Cell::Empty, Cell::Text));
+            cells.push(run.unusable.as_deref().map_or(Cell::Empty, Cell::text));
             table.row(&cells)?;
         }
         table.finish().map(drop)
@@ -331,7 +331,7 @@ impl Comparison {
         let mut table = TableWriter::new(out, Format::Csv, "programs", &columns)?;
         for row in self.rows() {
             let mut cells = vec![
-                Cell::Text(&row.program),
+                Cell::text(&row.program),
                 Cell::Real(row.loss),
                 Cell::Count(row.runs as u64),
                 Cell::Count(row.unusable as u64),

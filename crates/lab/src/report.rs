@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use crate::claims::Verdict;
 use crate::evaluate::{Evaluation, Inquiry};
-use crate::table::Table;
+use windward_sim::table::Table;
 
 mod comparison;
 mod evaluation;

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use windward_core::units::{Duration, Rate, Time};
-use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
+use windward_core::units::Rate;
+use windward_sim::{FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
 use crate::LabError;
 use crate::campaign;
@@ -79,49 +79,33 @@ checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
 pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabError> {
     let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
     let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
-    let group = |(g, name): (usize, &String)| {
-        let bps = if g == 0 { clean } else { clean / 2.0 };
-        GroupOutcome {
-            name: name.clone(),
-            flows: 1,
-            goodput_bps: bps,
-            throughput_bps: bps,
-            packets_sent: 10,
-            retransmissions: 1,
-            timeouts: 0,
-            mean_cwnd: 4.0,
-            delays: None,
-            datagrams_lost: 0,
-            throughput_bins: vec![bps; 10],
-            first_bin: 0,
+    let flow = |spec: &windward_sim::scenario::FlowSpec| {
+        let bps = if spec.group == 0 { clean } else { clean / 2.0 };
+        FlowOutcome {
+            metrics: FlowMetrics {
+                goodput_bps: bps,
+                throughput_bps: bps,
+                packets_sent: 10,
+                retransmissions: Some(1),
+                timeouts: Some(0),
+                mean_rtt_s: Some(0.12),
+                mean_cwnd_packets: Some(4.0),
+                loss_estimate: Some(0.1),
+                true_loss: 0.1,
+                idle_s: Some(0.5),
+                longest_idle_s: Some(0.3),
+                idle_periods: Some(2),
+                ..FlowMetrics::default()
+            },
+            ..FlowOutcome::new(spec.name.clone(), spec.group, "newreno")
         }
     };
-    let groups: Vec<GroupOutcome> = scenario.groups.iter().enumerate().map(group).collect();
-    let flow = |spec: &windward_sim::scenario::FlowSpec| FlowOutcome {
-        name: spec.name.clone(),
-        group: spec.group,
-        protocol: "newreno".into(),
-        goodput_bps: groups[spec.group].goodput_bps,
-        throughput_bps: groups[spec.group].throughput_bps,
-        packets_sent: 10,
-        retransmissions: 1,
-        loss_estimate: 0.1,
-        true_loss: 0.1,
-        timeouts: 0,
-        refused_windows: 0,
-        mean_rtt: Duration::from_millis(120),
-        datagrams: None,
-        mean_cwnd: 4.0,
-        start: Time::ZERO,
-        handshake: Duration::ZERO,
-        completed: None,
-        idle: Duration::from_millis(500),
-        longest_idle: Duration::from_millis(300),
-        idle_periods: 2,
-        throughput_bins: Vec::new(),
-        failure: None,
+    let flows: Vec<FlowOutcome> = scenario.flows.iter().map(flow).collect();
+    let group = |(g, name): (usize, &String)| {
+        let own = GroupOutcome::of(name.clone(), flows.iter().filter(|flow| flow.group == g));
+        GroupOutcome { throughput_bins: vec![own.throughput_bps; 10], ..own }
     };
-    let flows = scenario.flows.iter().map(flow).collect();
+    let groups = scenario.groups.iter().enumerate().map(group).collect();
     let link = |spec: &windward_sim::scenario::LinkSpec| LinkOutcome {
         name: spec.name.clone(),
         utilization: 0.5,

@@ -160,7 +160,7 @@ impl Experiment {
         let effort = self.effort(full, repetitions);
         let how = How { threads: usize::from(threads), full, progress };
         let results = watched(py, how, |options| self.inner.plan(&effort)?.run(options))?;
-        Table::of_lab(&results.run_table())
+        Table::of(&results.run_table())
     }
 
     fn __reduce__<'py>(

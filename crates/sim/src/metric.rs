@@ -14,9 +14,9 @@ use crate::Outcome;
 use crate::scenario::{Pattern, Traffic};
 use crate::table::{Cell, Column, Kind};
 
-/// One measured quantity of a row of type `T`.
+/// One measured quantity of rows of type `T`, read with the help of what they are rows of.
 #[derive(Debug)]
-pub struct Metric<T> {
+pub struct Metric<T, C = Outcome> {
     /// Its key in JSON and its column in tables; ends in its [`Unit`].
     pub name: &'static str,
     /// The object that it is in within the JSON object of its row, and its key there.
@@ -41,11 +41,13 @@ pub struct Metric<T> {
     pub kind: Kind,
     /// Is it absent from some rows?
     pub optional: bool,
-    read: Read<T>,
+    /// Is there a value in each row, finite or not?
+    always: bool,
+    read: Read<T, C>,
 }
 
-/// Reads a value from a row of an outcome.
-type Read<T> = for<'a> fn(&'a T, &'a Outcome) -> Cell<'a>;
+/// Reads a value from a row.
+type Read<T, C> = for<'a> fn(&'a T, &'a C) -> Cell<'a>;
 
 /// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +194,7 @@ impl Rule {
     }
 }
 
-impl<T> Metric<T> {
+impl<T, C> Metric<T, C> {
     const fn new(name: &'static str, unit: Unit) -> Self {
         Metric {
             name,
@@ -207,43 +209,56 @@ impl<T> Metric<T> {
             internal: false,
             kind: Kind::Real,
             optional: true,
+            always: false,
             read: |_, _| Cell::Empty,
         }
     }
 
     /// Only flows of these kinds have it.
-    pub(crate) const fn of(self, of: Kinds) -> Self {
+    #[must_use]
+    pub const fn of(self, of: Kinds) -> Self {
         Metric { of, ..self }
     }
 
     /// Groups of flows have it, by this rule.
-    pub(crate) const fn groups(self, rule: Rule) -> Self {
+    #[must_use]
+    pub const fn groups(self, rule: Rule) -> Self {
         Metric { groups: Some(rule), ..self }
     }
 
     /// Expressions call it so; the flows of a group become one number by the rule.
-    pub(crate) const fn quantity(self, name: &'static str, rule: Rule) -> Self {
+    #[must_use]
+    pub const fn quantity(self, name: &'static str, rule: Rule) -> Self {
         Metric { quantity: Some((name, rule)), ..self }
     }
 
-    pub(crate) const fn in_flow_rows(self) -> Self {
+    /// A sweep writes it for each flow of each run.
+    #[must_use]
+    pub const fn in_flow_rows(self) -> Self {
         Metric { in_flow_rows: true, ..self }
     }
 
-    pub(crate) const fn in_run_rows(self, place: u8) -> Self {
+    /// It has this place among the columns of each group or link in the rows of a sweep.
+    #[must_use]
+    pub const fn in_run_rows(self, place: u8) -> Self {
         Metric { in_run_rows: Some(place), ..self }
     }
 
-    pub(crate) const fn internal(self) -> Self {
+    /// It is for the library alone, and in no file.
+    #[must_use]
+    pub const fn internal(self) -> Self {
         Metric { internal: true, ..self }
     }
 
     /// Expressions call it so. It is one number of one link or of the run.
-    pub(crate) const fn called(self, name: &'static str) -> Self {
+    #[must_use]
+    pub const fn called(self, name: &'static str) -> Self {
         self.quantity(name, Rule::Sum)
     }
 
-    pub(crate) const fn means(self, meaning: &'static str) -> Self {
+    /// Describes it.
+    #[must_use]
+    pub const fn means(self, meaning: &'static str) -> Self {
         Metric { meaning, ..self }
     }
 
@@ -252,37 +267,51 @@ impl<T> Metric<T> {
         Metric { object: self.name.split_once('.'), ..self }
     }
 
+    /// Each row has it, and a number that is not finite is a value.
+    #[must_use]
+    pub const fn always(self) -> Self {
+        Metric { always: true, ..self }
+    }
+
     /// Some rows do not have it.
-    pub(crate) const fn sometimes(self) -> Self {
+    #[must_use]
+    pub const fn sometimes(self) -> Self {
         Metric { optional: true, ..self }
     }
 
     /// Read by `read`, which gives cells of this kind.
-    pub(crate) const fn reads(self, kind: Kind, read: Read<T>) -> Self {
+    #[must_use]
+    pub const fn reads(self, kind: Kind, read: Read<T, C>) -> Self {
         // Columns of real numbers may be empty, since 0/0 has no value.
         Metric { kind, optional: matches!(kind, Kind::Real), read, ..self }
     }
 
-    pub(crate) const fn words(self, read: Read<T>) -> Self {
+    /// Read by `read`, which gives texts.
+    #[must_use]
+    pub const fn words(self, read: Read<T, C>) -> Self {
         self.reads(Kind::Text, read)
     }
 
-    pub(crate) const fn real(self, read: Read<T>) -> Self {
+    /// Read by `read`, which gives real numbers.
+    #[must_use]
+    pub const fn real(self, read: Read<T, C>) -> Self {
         self.reads(Kind::Real, read)
     }
 
-    pub(crate) const fn whole(self, read: Read<T>) -> Self {
+    /// Read by `read`, which gives whole numbers.
+    #[must_use]
+    pub const fn whole(self, read: Read<T, C>) -> Self {
         self.reads(Kind::Count, read)
     }
 
     /// Its column in a table.
     pub fn column(&self) -> Column<'static> {
-        Column { name: self.name, kind: self.kind, optional: self.optional }
+        Column { name: self.name, kind: self.kind, optional: self.optional && !self.always }
     }
 
-    /// Its value in a row of an outcome; [`Cell::Empty`] if the row does not have it.
-    pub fn of_row<'a>(&self, row: &'a T, outcome: &'a Outcome) -> Cell<'a> {
-        (self.read)(row, outcome)
+    /// Its value in a row of `of`; [`Cell::Empty`] if the row does not have it.
+    pub fn of_row<'a>(&self, row: &'a T, of: &'a C) -> Cell<'a> {
+        (self.read)(row, of)
     }
 
     /// Its description: a noun phrase, without a full stop at the end.
@@ -297,48 +326,56 @@ impl<T> Metric<T> {
 }
 
 /// A metric whose values are of a type of the engine.
-pub(crate) fn measured_by<T, M: Measured>(about: Metric<T>, read: Read<T>) -> Metric<T> {
+pub(crate) fn measured_by<T, C, M: Measured>(
+    about: Metric<T, C>,
+    read: Read<T, C>,
+) -> Metric<T, C> {
     let metric = about.reads(M::KIND, read);
     if M::OPTIONAL { metric.sometimes() } else { metric }
 }
 
 /// A text.
-pub(crate) const fn text<T>(name: &'static str) -> Metric<T> {
+pub const fn text<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Text)
 }
 
 /// A number of things.
-pub(crate) const fn count<T>(name: &'static str) -> Metric<T> {
+pub const fn count<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Count)
 }
 
-pub(crate) const fn packets<T>(name: &'static str) -> Metric<T> {
+/// Packets.
+pub const fn packets<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Packets)
 }
 
-pub(crate) const fn bytes<T>(name: &'static str) -> Metric<T> {
+/// Bytes.
+pub const fn bytes<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Bytes)
 }
 
-pub(crate) const fn seconds<T>(name: &'static str) -> Metric<T> {
+/// Seconds.
+pub const fn seconds<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Seconds)
 }
 
 /// Bits per second.
-pub(crate) const fn rate<T>(name: &'static str) -> Metric<T> {
+pub const fn rate<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::BitsPerSecond)
 }
 
 /// A number without dimension or bound.
-pub(crate) const fn number<T>(name: &'static str) -> Metric<T> {
+pub const fn number<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Number)
 }
 
-pub(crate) const fn ratio<T>(name: &'static str) -> Metric<T> {
+/// A ratio, mostly from 0 to 1.
+pub const fn ratio<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Ratio)
 }
 
-pub(crate) const fn share<T>(name: &'static str) -> Metric<T> {
+/// A share from 0 to 1.
+pub const fn share<T, C>(name: &'static str) -> Metric<T, C> {
     Metric::new(name, Unit::Share)
 }
 
@@ -537,10 +574,13 @@ macro_rules! measured {
 
         impl $name {
             /// Its metrics, for rows that have them.
-            pub(crate) fn metrics<T: $crate::metric::Has<$name>>() -> Vec<$crate::metric::Metric<T>> {
+            pub(crate) fn metrics<T, C>() -> Vec<$crate::metric::Metric<T, C>>
+            where
+                T: $crate::metric::Has<$name>,
+            {
                 use $crate::metric::Measured;
                 vec![$(
-                    $crate::metric::measured_by::<T, $type>(
+                    $crate::metric::measured_by::<T, C, $type>(
                         $about.means(concat!($($meaning, " "),+)),
                         |row, _| match $crate::metric::Has::<$name>::part(row) {
                             Some(own) => own.$field.cell(),

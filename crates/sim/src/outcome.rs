@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
-use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use windward_core::units::{Duration, Time};
@@ -80,26 +79,33 @@ pub struct Outcome {
 
 /// A row of an outcome: its metrics, in the order of JSON keys and columns.
 pub trait Row: Sized + 'static {
-    /// Its metrics. Names with a dot belong to an object within the row, as `phases.count`; they are
-    /// the last.
-    fn all() -> &'static [Metric<Self>];
+    /// What it is a row of.
+    type Of: 'static;
+
+    /// Its metrics. Names with a dot belong to an object within the row, as `phases.count`.
+    fn all() -> &'static [Metric<Self, Self::Of>];
 
     /// The metrics that files have.
-    fn shown() -> impl Iterator<Item = &'static Metric<Self>> + Clone {
+    fn shown() -> impl Iterator<Item = &'static Metric<Self, Self::Of>> + Clone {
         Self::all().iter().filter(|metric| !metric.internal)
     }
 }
 
 macro_rules! rows {
-    ($row:ty, $all:expr) => {
-        impl Row for $row {
-            fn all() -> &'static [Metric<Self>] {
-                static ALL: LazyLock<Vec<Metric<$row>>> = LazyLock::new(|| $all);
+    ($row:ty, $of:ty, $all:expr) => {
+        impl $crate::outcome::Row for $row {
+            type Of = $of;
+
+            fn all() -> &'static [$crate::metric::Metric<Self, $of>] {
+                use $crate::metric::Metric;
+                static ALL: std::sync::LazyLock<Vec<Metric<$row, $of>>> =
+                    std::sync::LazyLock::new(|| $all);
                 &ALL
             }
         }
     };
 }
+pub(crate) use rows;
 
 measured! {
     /// The metrics of a flow, and those of a group of flows as far as the rules of the metrics sum them up.
@@ -214,11 +220,11 @@ impl FlowOutcome {
     }
 }
 
-rows!(FlowOutcome, {
+rows!(FlowOutcome, Outcome, {
     let mut all = vec![
         text("name").means("Name of the flow.").words(|flow: &FlowOutcome, _| Cell::text(&flow.name)),
-        text("group").means("Name of its group.").words(|flow, outcome| {
-            outcome.groups.get(flow.group).map_or(Cell::Empty, |group| Cell::text(&group.name))
+        text("group").means("Name of its group.").words(|flow, outcome: &Outcome| {
+            Cell::text(outcome.groups.get(flow.group).map_or("", |group| &group.name))
         }),
         text("protocol")
             .means("Name of its protocol, or `datagrams`.")
@@ -262,18 +268,18 @@ measured! {
     }
 }
 
-rows!(TransferOutcome, {
+rows!(TransferOutcome, Outcome, {
     let mut all = vec![
         text("flow")
             .means("Pair of hosts between which it ran, as `web-3`.")
-            .words(|transfer: &TransferOutcome, outcome| {
+            .words(|transfer: &TransferOutcome, outcome: &Outcome| {
                 let flow = outcome.flows.get(transfer.flow);
-                flow.map_or(Cell::Empty, |flow| Cell::text(&flow.name))
+                Cell::text(flow.map_or("", |flow| &flow.name))
             }),
         text("group").means("Name of its group.").words(|transfer, outcome| {
             let flow = outcome.flows.get(transfer.flow);
             let group = flow.and_then(|flow| outcome.groups.get(flow.group));
-            group.map_or(Cell::Empty, |group| Cell::text(&group.name))
+            Cell::text(group.map_or("", |group| &group.name))
         }),
     ];
     all.extend(TransferOutcome::metrics());
@@ -285,7 +291,7 @@ rows!(TransferOutcome, {
 });
 
 /// Puts `more` behind the metric of this name.
-fn insert_after<T>(all: &mut Vec<Metric<T>>, name: &str, more: Vec<Metric<T>>) {
+pub(crate) fn insert_after<T, C>(all: &mut Vec<Metric<T, C>>, name: &str, more: Vec<Metric<T, C>>) {
     let at = all.iter().position(|metric| metric.name == name).map_or(all.len(), |at| at + 1);
     all.splice(at..at, more);
 }
@@ -317,7 +323,7 @@ pub struct GroupOutcome {
     pub first_bin: usize,
 }
 
-rows!(GroupOutcome, {
+rows!(GroupOutcome, Outcome, {
     let mut all = vec![
         text("name")
             .means("Name of the group.")
@@ -481,15 +487,16 @@ impl Has<PhaseOutcome> for LinkOutcome {
     }
 }
 
-rows!(LinkOutcome, {
+rows!(LinkOutcome, Outcome, {
     let name = text("name").means("Name of the link, one direction.");
     let mut all = vec![name.words(|link: &LinkOutcome, _| Cell::text(&link.name))];
-    all.extend(LinkOutcome::metrics::<LinkOutcome>());
+    all.extend(LinkOutcome::metrics::<LinkOutcome, _>());
     all.extend(PhaseOutcome::metrics().into_iter().map(|metric| metric.sometimes().nested()));
     all
 });
 
 rows!(
+    Outcome,
     Outcome,
     vec![
         count("seed").means("Seed of the run.").whole(|run: &Outcome, _| Cell::Count(run.seed)),

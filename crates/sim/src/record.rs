@@ -135,7 +135,7 @@ impl EmulationRecord {
 #[derive(Debug)]
 struct Object<'a, T>(&'a T, &'a Outcome);
 
-impl<T: Row> Serialize for Object<'_, T> {
+impl<T: Row<Of = Outcome>> Serialize for Object<'_, T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Object(row, outcome) = *self;
         let mut map = to.serialize_map(None)?;
@@ -172,7 +172,7 @@ impl Serialize for JsonObject<'_> {
 #[derive(Debug)]
 struct Objects<'a, T>(&'a [T], &'a Outcome);
 
-impl<T: Row> Serialize for Objects<'_, T> {
+impl<T: Row<Of = Outcome>> Serialize for Objects<'_, T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.0.iter().map(|row| Object(row, self.1)))
     }
@@ -267,7 +267,7 @@ impl<'a> RunRecord<'a> {
     }
 }
 
-fn write_rows<T: Row>(
+fn write_rows<T: Row<Of = Outcome>>(
     dir: &mut OutputDir,
     name: &str,
     rows: &[T],
@@ -298,16 +298,18 @@ pub fn write_csv<'a>(
 }
 
 /// The cells of a row of an outcome, in the order of its columns.
-fn cells<'a, T: Row>(row: &'a T, outcome: &'a Outcome) -> impl Iterator<Item = Cell<'a>> {
-    T::shown().map(|metric| metric.of_row(row, outcome).or_empty())
+fn cells<'a, T: Row>(row: &'a T, of: &'a T::Of) -> impl Iterator<Item = Cell<'a>> {
+    T::shown().map(|metric| metric.of_row(row, of).or_empty())
 }
 
 /// Rows of an outcome as a table in memory.
-pub fn table<T: Row>(rows: &[T], outcome: &Outcome) -> Table {
-    Table::of_rows(T::shown().map(Metric::column), rows.iter().map(|row| cells(row, outcome)))
+pub fn table<T: Row>(rows: &[T], of: &T::Of) -> Table {
+    Table::of_rows(T::shown().map(Metric::column), rows.iter().map(|row| cells(row, of)))
 }
 
 /// Those metrics of rows that flows of a kind have.
-pub fn metrics_of<T: Row>(kind: Kinds) -> impl Iterator<Item = &'static Metric<T>> {
+pub fn metrics_of<T: Row>(
+    kind: Kinds,
+) -> impl Iterator<Item = &'static Metric<T, T::Of>> + Clone {
     T::shown().filter(move |metric| metric.of.has(kind))
 }

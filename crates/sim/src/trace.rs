@@ -7,10 +7,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use windward_core::units::{Duration, Time};
 
+use crate::metric::{Metric, count, measured, packets, rate, seconds, text};
+use crate::outcome::{Row, insert_after, rows};
 use crate::output::{OutputDir, OutputError, StagedFile};
-use crate::table::{Cell, Column, Format, Kind, TableWriter};
+use crate::table::{Cell, Column, Format, TableWriter};
 use crate::{FlowSnapshot, LinkSnapshot, Name, Scenario, Simulation};
 
 /// Samples a run at the multiples of an interval and at its end.
@@ -71,52 +74,72 @@ struct TracedLink {
 
 /// Everything at one instant.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample<'a> {
+pub struct Sample {
     /// The instant. What happened at it is in the sample.
     pub time: Time,
     /// One row per connection, in the order of the scenario; datagrams have none.
-    pub flows: Vec<FlowRow<'a>>,
+    pub flows: Vec<FlowRow>,
     /// One row per directed link, in the order of the scenario.
-    pub links: Vec<LinkRow<'a>>,
+    pub links: Vec<LinkRow>,
 }
 
-/// One connection at one instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FlowRow<'a> {
-    /// The instant.
-    pub time: Time,
-    /// Name of the flow.
-    pub flow: &'a str,
-    /// Congestion window, packets.
-    pub cwnd: f64,
-    /// Slow start threshold, packets.
-    pub ssthresh: f64,
-    /// Smoothed round-trip time; zero before the first RTT sample.
-    pub srtt: Duration,
-    /// Packets sent and not yet acknowledged or deemed lost.
-    pub in_flight: u64,
-    /// Unique packets delivered since the last sample, at their size on the wire, bits per second.
-    pub goodput_bps: f64,
-    /// What it put through its bottleneck link since the last sample, bits per second.
-    pub throughput_bps: f64,
+measured! {
+    /// One connection at one instant.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct FlowRow {
+        /// Time of the sample.
+        time: Time = seconds("time_s").always();
+        /// Congestion window.
+        cwnd: f64 = packets("cwnd_packets").always();
+        /// Slow start threshold; infinite where there is none.
+        ssthresh: f64 = packets("ssthresh_packets").always();
+        /// Smoothed round-trip time; zero before the first RTT sample.
+        srtt: Duration = seconds("srtt_s").always();
+        /// Packets sent and not yet acknowledged or declared lost.
+        in_flight: u64 = packets("in_flight_packets");
+        /// Unique packets delivered since the sample before, at their size on the wire.
+        goodput_bps: f64 = rate("goodput_bps").always();
+        /// Throughput at the bottleneck link since the sample before.
+        throughput_bps: f64 = rate("throughput_bps").always();
+        beside
+        /// Name of the flow.
+        flow: Name,
+    }
 }
 
-/// One directed link at one instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkRow<'a> {
-    /// The instant.
-    pub time: Time,
-    /// Name of the link.
-    pub link: &'a str,
-    /// Packets waiting behind the one in transmission.
-    pub queue_packets: u64,
-    /// Packets dropped by the queue since the start of the run.
-    pub dropped: u64,
-    /// Packets destroyed by the channel since the start of the run.
-    pub corrupted: u64,
-    /// What it put on its wire since the last sample, bits per second.
-    pub throughput_bps: f64,
+measured! {
+    /// One directed link at one instant.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct LinkRow {
+        /// Time of the sample.
+        time: Time = seconds("time_s").always();
+        /// Packets that wait behind the one in transmission.
+        queue_packets: u64 = packets("queue_packets");
+        /// Packets dropped by the queue since the start of the run.
+        dropped: u64 = count("dropped");
+        /// Packets destroyed by the channel since the start of the run.
+        corrupted: u64 = count("corrupted");
+        /// Throughput on the wire since the sample before.
+        throughput_bps: f64 = rate("throughput_bps").always();
+        beside
+        /// Name of the link.
+        link: Name,
+    }
 }
+
+rows!(FlowRow, (), {
+    let mut all = FlowRow::metrics();
+    let name = text("flow").means("Name of the flow.");
+    insert_after(&mut all, "time_s", vec![name.words(|row: &FlowRow, ()| Cell::text(&row.flow))]);
+    all
+});
+
+rows!(LinkRow, (), {
+    let mut all = LinkRow::metrics();
+    let name = text("link").means("Name of the link.");
+    insert_after(&mut all, "time_s", vec![name.words(|row: &LinkRow, ()| Cell::text(&row.link))]);
+    all
+});
 
 impl Trace {
     /// The most samples of a run.
@@ -160,7 +183,7 @@ impl Trace {
 
     /// The state of every connection and link of a simulation that was advanced to
     /// [`Trace::next_sample`]; after the last sample, of the end of the run.
-    pub fn sample(&mut self, sim: &mut Simulation) -> Sample<'_> {
+    pub fn sample(&mut self, sim: &mut Simulation) -> Sample {
         let time = self.next.unwrap_or(self.end);
         let since_last = match time.since(Time::ZERO).as_ps() % self.interval.as_ps() {
             0 => self.interval.as_secs_f64(),
@@ -180,7 +203,7 @@ impl Trace {
 }
 
 impl TracedFlow {
-    fn row(&mut self, time: Time, since_last: f64, flow: &FlowSnapshot) -> FlowRow<'_> {
+    fn row(&mut self, time: Time, since_last: f64, flow: &FlowSnapshot) -> FlowRow {
         FlowRow {
             time,
             cwnd: flow.cwnd,
@@ -193,20 +216,20 @@ impl TracedFlow {
                 flow.bottleneck_bytes,
                 since_last,
             ),
-            flow: &self.name,
+            flow: self.name.clone(),
         }
     }
 }
 
 impl TracedLink {
-    fn row(&mut self, time: Time, since_last: f64, link: &LinkSnapshot) -> LinkRow<'_> {
+    fn row(&mut self, time: Time, since_last: f64, link: &LinkSnapshot) -> LinkRow {
         LinkRow {
             time,
             queue_packets: link.queue_packets,
             dropped: link.dropped,
             corrupted: link.corrupted,
             throughput_bps: rate_since(&mut self.sent_bytes, link.sent_bytes, since_last),
-            link: &self.name,
+            link: self.name.clone(),
         }
     }
 }
@@ -218,73 +241,14 @@ fn rate_since(last: &mut u64, bytes: u64, seconds: f64) -> f64 {
     sent as f64 * 8.0 / seconds
 }
 
-impl FlowRow<'_> {
-    /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 8] = [
-        Column::new("time_s", Kind::Real),
-        Column::new("flow", Kind::Text),
-        Column::new("cwnd_packets", Kind::Real),
-        Column::new("ssthresh_packets", Kind::Real),
-        Column::new("srtt_s", Kind::Real),
-        Column::new("in_flight_packets", Kind::Count),
-        Column::new("goodput_bps", Kind::Real),
-        Column::new("throughput_bps", Kind::Real),
-    ];
-
-    /// The cells of [`FlowRow::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 8] {
-        [
-            Cell::Real(self.time.as_secs_f64()),
-            Cell::text(self.flow),
-            Cell::Real(self.cwnd),
-            Cell::Real(self.ssthresh),
-            Cell::Real(self.srtt.as_secs_f64()),
-            Cell::Count(self.in_flight),
-            Cell::Real(self.goodput_bps),
-            Cell::Real(self.throughput_bps),
-        ]
-    }
-}
-
-impl LinkRow<'_> {
-    /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 6] = [
-        Column::new("time_s", Kind::Real),
-        Column::new("link", Kind::Text),
-        Column::new("queue_packets", Kind::Count),
-        Column::new("dropped", Kind::Count),
-        Column::new("corrupted", Kind::Count),
-        Column::new("throughput_bps", Kind::Real),
-    ];
-
-    /// The cells of [`LinkRow::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 6] {
-        [
-            Cell::Real(self.time.as_secs_f64()),
-            Cell::text(self.link),
-            Cell::Count(self.queue_packets),
-            Cell::Count(self.dropped),
-            Cell::Count(self.corrupted),
-            Cell::Real(self.throughput_bps),
-        ]
-    }
-}
-
 /// A [`Trace`] written into a folder: `flows.csv` and `links.csv`, or `.parquet`. The files
 /// appear with [`TraceFiles::commit`]; dropped before that, nothing is left of them.
 #[derive(Debug)]
 pub struct TraceFiles {
     trace: Trace,
-    flows: Rows,
-    links: Rows,
+    flows: SeriesFile,
+    links: SeriesFile,
     dir: OutputDir,
-}
-
-/// One of the two files.
-#[derive(Debug)]
-struct Rows {
-    path: PathBuf,
-    table: TableWriter<'static, StagedFile>,
 }
 
 impl TraceFiles {
@@ -300,8 +264,8 @@ impl TraceFiles {
     ) -> Result<Self, TraceError> {
         let trace = Trace::new(scenario, interval)?;
         let dir = OutputDir::create(dir)?;
-        let flows = Rows::create(&dir, "flows", format, &FlowRow::COLUMNS)?;
-        let links = Rows::create(&dir, "links", format, &LinkRow::COLUMNS)?;
+        let flows = SeriesFile::create(&dir, "flows", format, &columns::<FlowRow>())?;
+        let links = SeriesFile::create(&dir, "links", format, &columns::<LinkRow>())?;
         Ok(TraceFiles { trace, flows, links, dir })
     }
 
@@ -317,10 +281,10 @@ impl TraceFiles {
     pub fn sample(&mut self, sim: &mut Simulation) -> Result<(), OutputError> {
         let sample = self.trace.sample(sim);
         for flow in &sample.flows {
-            self.flows.row(&flow.cells())?;
+            self.flows.row(&cells(flow))?;
         }
         for link in &sample.links {
-            self.links.row(&link.cells())?;
+            self.links.row(&cells(link))?;
         }
         Ok(())
     }
@@ -331,20 +295,36 @@ impl TraceFiles {
     /// If the folder does not take what is left.
     pub fn commit(self) -> Result<[PathBuf; 2], OutputError> {
         let TraceFiles { flows, links, mut dir, .. } = self;
-        let paths = [flows.path.clone(), links.path.clone()];
         // Both are complete before either gets its name.
-        for rows in [flows, links] {
-            let path = rows.path;
-            let file = rows.table.finish().map_err(|error| OutputError::write(&path, error))?;
-            dir.complete(file)?;
-        }
+        let paths = [flows.complete(&mut dir)?, links.complete(&mut dir)?];
         dir.commit()?;
         Ok(paths)
     }
 }
 
-impl Rows {
-    fn create(
+/// The columns of rows of samples.
+pub fn columns<T: Row<Of = ()>>() -> Vec<Column<'static>> {
+    T::shown().map(Metric::column).collect()
+}
+
+/// The cells of a row of a sample.
+pub fn cells<T: Row<Of = ()>>(row: &T) -> Vec<Cell<'_>> {
+    T::shown().map(|metric| metric.of_row(row, &())).collect()
+}
+
+/// A file of a time series that is being written.
+#[derive(Debug)]
+pub struct SeriesFile {
+    path: PathBuf,
+    table: TableWriter<'static, StagedFile>,
+}
+
+impl SeriesFile {
+    /// Begins `NAME.csv` or `NAME.parquet` in a folder.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn create(
         dir: &OutputDir,
         name: &str,
         format: Format,
@@ -353,11 +333,26 @@ impl Rows {
         let file = dir.file(format!("{name}.{}", format.extension()))?;
         let path = file.path().to_owned();
         let table = TableWriter::new(file, format, name, columns);
-        Ok(Rows { table: table.map_err(|error| OutputError::write(&path, error))?, path })
+        Ok(SeriesFile { table: table.map_err(|error| OutputError::write(&path, error))?, path })
     }
 
-    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), OutputError> {
+    /// Adds a row: a cell for each column.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), OutputError> {
         self.table.row(cells).map_err(|error| OutputError::write(&self.path, error))
+    }
+
+    /// Writes what is left. The file has its name, which is returned, when the folder is committed.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn complete(self, dir: &mut OutputDir) -> Result<PathBuf, OutputError> {
+        let path = self.path;
+        let file = self.table.finish().map_err(|error| OutputError::write(&path, error))?;
+        dir.complete(file)?;
+        Ok(path)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::experiment::Experiment;
 use crate::plot::escape;
 use crate::statistics::{Estimate, estimate};
 use crate::sweep::Results;
-use crate::table::{self, Table, Values};
+use windward_sim::table::Table;
 
 use super::Section;
 
@@ -306,21 +306,19 @@ pub(super) fn show(html: &mut String, sections: &[&Section]) {
 /// 95 % interval, which are empty where the page has a dash.
 pub(super) fn numbers(sections: &[Section]) -> Option<Table> {
     let columns = columns(sections);
-    let mut table = Table { columns: Vec::new() };
-    let names = PROTOCOLS.iter().map(|p| p.name.to_owned()).collect();
-    table.columns.push(table::Column { name: PROTOCOL.to_owned(), values: Values::Text(names) });
+    let mut table = Table::default();
+    table.add_texts(PROTOCOL, PROTOCOLS.iter().map(|p| p.name));
     for column in &columns {
         let at =
             if column.property().every_loss { format!("_{}", column.loss) } else { String::new() };
         let cells: Vec<Cell> = PROTOCOLS.iter().map(|p| column.cell(p)).collect();
         let mut push = |suffix: &str, read: fn(&Estimate) -> f64| {
             let value = |cell: &Cell| match cell {
-                Cell::Value { interval, .. } => Some(read(interval)).filter(|x| x.is_finite()),
+                Cell::Value { interval, .. } => Some(read(interval)),
                 Cell::Nothing { .. } => None,
             };
-            let values = Values::Real(cells.iter().map(value).collect());
             let name = format!("{}{at}{suffix}", column.property().name);
-            table.columns.push(table::Column { name, values });
+            table.add_reals(name, cells.iter().map(value));
         };
         push("", |e| e.mean);
         push("_low", |e| e.low);
