@@ -16,7 +16,7 @@ use std::fmt;
 
 mod quantity;
 
-pub use quantity::Measure;
+pub use quantity::{Measure, described};
 
 /// An expression with leaves of one kind.
 #[derive(Debug, Clone, PartialEq)]

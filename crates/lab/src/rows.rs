@@ -184,4 +184,43 @@ mod tests {
         columns.groups.remove("lossy");
         assert_eq!(columns.lacks(&scenario).unwrap(), "group `lossy`");
     }
+
+    /// `BLESS=1 cargo test -p windward-lab guide_to_outputs` writes the table.
+    #[test]
+    fn the_guide_to_outputs_has_the_columns_of_sweeps() {
+        fn list<T: sim::Row>(
+            prefix: &str,
+            metrics: impl IntoIterator<Item = &'static Metric<T, T::Of>>,
+        ) -> String {
+            let names = metrics.into_iter().map(|of| format!("`{prefix}.{}`", of.name));
+            names.collect::<Vec<_>>().join(", ")
+        }
+        let in_flow_rows = sim::FlowOutcome::shown().filter(|metric| metric.in_flow_rows);
+        let text = format!(
+            "| file | a row for each | columns after those |\n|---|---|---|\n\
+             | `ID.csv`, `ID.parquet` | run | each metric; of each group {}; of each link that was used {}; {} |\n\
+             | `ID-flows.csv`, `.parquet` | flow of a run | {} |\n\
+             | `ID-transfers.csv`, `.parquet` | transfer of a run that arrived by itself | {} |\n\
+             | `ID-series.csv` | bin of a run | `bin_start_s`; `GROUP.throughput_bps`, and with `flow_bins` `flow.FLOW.throughput_bps` |\n\
+             | `ID-samples.csv` | sample of a run | `time_s`; what charts draw: `LINK.queue_packets`, `LINK.signal`, `FLOW.cwnd_packets` |\n\
+             | `ID-readings.csv` | run that only a verdict asked for | between axes and repetition `run.reading`, what was read otherwise than plainly; then each metric |\n",
+            list("GROUP", told::<GroupOutcome>()),
+            list("LINK", told::<LinkOutcome>()),
+            list("run", told::<Outcome>()),
+            list("flow", in_flow_rows),
+            list("transfer", sim::TransferOutcome::shown()),
+        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outputs.md");
+        let guide = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- generated: sweeps -->\n", "<!-- end: sweeps -->");
+        let (before, rest) = guide.split_once(begin).unwrap();
+        let (_, after) = rest.split_once(end).unwrap();
+        let written = format!("{before}{begin}{text}{end}{after}");
+        if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
+            std::fs::write(path, &written).unwrap();
+        } else {
+            let how = "`BLESS=1 cargo test -p windward-lab guide_to_outputs`";
+            assert!(written == guide, "docs/outputs.md is out of date; {how} writes its tables");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use windward_core::units::Time;
 use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::trace::{FlowRow, LinkRow, Trace};
+use windward_sim::trace::{FlowRow, LinkRow, Trace, cells, columns};
 
 use crate::parts::{self, Aside, Attached};
 use crate::progress::Progress;

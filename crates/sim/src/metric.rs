@@ -639,3 +639,6 @@ pub(crate) use measured;
 
 /// How many values each metric was added up from.
 pub(crate) type Counts = Vec<u32>;
+
+#[cfg(test)]
+mod tests;

@@ -37,9 +37,12 @@ use crate::table::{Cell, Column, Format, Json, Table, TableWriter};
 #[derive(Debug, Clone)]
 pub struct RunRecord<'a> {
     outcome: &'a Outcome,
-    cpu_s: Option<f64>,
-    ports: Vec<PortRecord>,
-    emulation: Option<EmulationRecord>,
+    /// CPU time of the run, seconds; absent unless somebody measured it.
+    pub cpu_s: Option<f64>,
+    /// Two rows per port for outside programs, one for each direction; none in virtual time.
+    pub ports: Vec<PortRecord>,
+    /// How well a clock was kept; absent in virtual time.
+    pub emulation: Option<EmulationRecord>,
 }
 
 /// One direction of a port for outside programs, over the time in which programs could use it.

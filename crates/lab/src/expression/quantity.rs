@@ -241,6 +241,27 @@ fn quantities() -> impl Iterator<Item = Quantity> {
     flows.chain(links).chain(run).chain(QUANTITIES.iter().copied())
 }
 
+/// How each quantity is written, and its description.
+pub fn described() -> impl Iterator<Item = (String, String)> {
+    quantities().map(|quantity| {
+        let meaning = match quantity.read {
+            Read::Flows(metric, rule) => {
+                format!("{} over the flows. {}", capitalized(rule.words()), metric.meaning())
+            }
+            Read::Link(metric) => metric.meaning(),
+            Read::Run(metric) => metric.meaning(),
+            Read::By(_) => capitalized(quantity.meaning),
+        };
+        (quantity.written(), meaning)
+    })
+}
+
+/// The text with its first letter in upper case.
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
+}
+
 fn of_metric(
     name: &'static str,
     takes: &'static [Takes],
@@ -722,6 +743,18 @@ impl Quantity {
         self.takes.get(n).copied().or(self.more)
     }
 
+    /// It with words for its arguments.
+    fn written(&self) -> String {
+        let word = |takes: &Takes| match takes {
+            Takes::Group => "group",
+            Takes::Link => "link",
+            Takes::Number(what) | Takes::Share(what) => what,
+        };
+        let mut words: Vec<String> = self.takes.iter().map(|takes| word(takes).to_owned()).collect();
+        words.extend(self.more.iter().map(|more| format!("{}s ..", word(more))));
+        format!("{}({})", self.name, words.join(", "))
+    }
+
     /// How to write it.
     fn usage(&self) -> String {
         let name = self.name;
@@ -729,17 +762,7 @@ impl Quantity {
             ([], None) => format!("`{name}()` takes nothing in its parentheses"),
             ([Takes::Link], None) => format!("`{name}(..)` takes the name of one link"),
             ([Takes::Group], None) => format!("`{name}(..)` takes the name of one group"),
-            _ => {
-                let word = |takes: &Takes| match takes {
-                    Takes::Group => "group",
-                    Takes::Link => "link",
-                    Takes::Number(what) | Takes::Share(what) => what,
-                };
-                let mut words: Vec<String> =
-                    self.takes.iter().map(|takes| word(takes).to_owned()).collect();
-                words.extend(self.more.iter().map(|more| format!("{}s ..", word(more))));
-                format!("write `{name}({})`", words.join(", "))
-            }
+            _ => format!("write `{}`", self.written()),
         }
     }
 }
@@ -1037,12 +1060,32 @@ mod tests {
         );
     }
 
+    /// `BLESS=1 cargo test -p windward-lab experiments_guide` writes its tables.
     #[test]
-    fn every_quantity_is_documented() {
-        let guide = include_str!("../../../../docs/experiments.md");
-        for quantity in quantities() {
-            let written = format!("`{}(", quantity.name);
-            assert!(guide.contains(&written), "{} is not in the guide", quantity.name);
+    fn the_experiments_guide_has_every_quantity() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let guide = std::fs::read_to_string(path).unwrap();
+        let mut written = guide.clone();
+        for (key, heading, first) in [
+            ("quantities of groups", "of a group of flows", Some(Takes::Group)),
+            ("quantities of links", "of a link", Some(Takes::Link)),
+            ("quantities of runs", "of the run", None),
+        ] {
+            let own = quantities().zip(described());
+            let own = own.filter(|(quantity, _)| quantity.takes.first().copied() == first);
+            let rows = own.map(|(_, (usage, meaning))| format!("| `{usage}` | {meaning} |\n"));
+            let text = format!("| {heading} | |\n|---|---|\n{}", rows.collect::<String>());
+            let (begin, end) =
+                (format!("<!-- generated: {key} -->\n"), format!("<!-- end: {key} -->"));
+            let (before, rest) = written.split_once(&begin).unwrap();
+            let (_, after) = rest.split_once(&end).unwrap();
+            written = format!("{before}{begin}{text}{end}{after}");
+        }
+        if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
+            std::fs::write(path, &written).unwrap();
+        } else {
+            let how = "`BLESS=1 cargo test -p windward-lab experiments_guide`";
+            assert!(written == guide, "docs/experiments.md is out of date; {how} writes its tables");
         }
     }
 }
