@@ -105,9 +105,9 @@ impl RunColumns {
             outcome: &'a Outcome,
         ) {
             let told = told::<T>().into_iter();
-            cells.extend(told.map(|of| {
-                part.map_or(Cell::Empty, |part| of.of_row(part, outcome).or_empty())
-            }));
+            cells.extend(
+                told.map(|of| part.map_or(Cell::Empty, |part| of.of_row(part, outcome).or_empty())),
+            );
         }
         let outcome = &run.outcome;
         let mut cells = Vec::new();
@@ -185,9 +185,9 @@ mod tests {
         assert_eq!(columns.lacks(&scenario).unwrap(), "group `lossy`");
     }
 
-    /// `BLESS=1 cargo test -p windward-lab guide_to_outputs` writes the table.
+    /// `BLESS=1 cargo test -p windward-lab outputs_guide` writes the table.
     #[test]
-    fn the_guide_to_outputs_has_the_columns_of_sweeps() {
+    fn the_outputs_guide_has_the_columns_of_sweeps() {
         fn list<T: sim::Row>(
             prefix: &str,
             metrics: impl IntoIterator<Item = &'static Metric<T, T::Of>>,
@@ -219,7 +219,7 @@ mod tests {
         if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
             std::fs::write(path, &written).unwrap();
         } else {
-            let how = "`BLESS=1 cargo test -p windward-lab guide_to_outputs`";
+            let how = "`BLESS=1 cargo test -p windward-lab outputs_guide`";
             assert!(written == guide, "docs/outputs.md is out of date; {how} writes its tables");
         }
     }

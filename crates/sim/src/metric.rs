@@ -522,7 +522,10 @@ impl<M: Measured + Default> Measured for Option<M> {
 pub(crate) mod kept {
     use super::{Deserialize, Deserializer, Measured, Serialize, Serializer};
 
-    pub(crate) fn serialize<M: Measured, S: Serializer>(value: &M, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<M: Measured, S: Serializer>(
+        value: &M,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         value.kept().serialize(to)
     }
 

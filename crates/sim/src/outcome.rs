@@ -10,8 +10,8 @@ use windward_core::units::{Duration, Time};
 
 use crate::delays::Delays;
 use crate::metric::{
-    Counts, Has, Kinds, Measured, Metric, Rule, bytes, count, kept, measured, number, packets, rate, ratio,
-    seconds, share, text,
+    Counts, Has, Kinds, Measured, Metric, Rule, bytes, count, kept, measured, number, packets,
+    rate, ratio, seconds, share, text,
 };
 use crate::name::Name;
 use crate::table::Cell;
@@ -222,7 +222,9 @@ impl FlowOutcome {
 
 rows!(FlowOutcome, Outcome, {
     let mut all = vec![
-        text("name").means("Name of the flow.").words(|flow: &FlowOutcome, _| Cell::text(&flow.name)),
+        text("name")
+            .means("Name of the flow.")
+            .words(|flow: &FlowOutcome, _| Cell::text(&flow.name)),
         text("group").means("Name of its group.").words(|flow, outcome: &Outcome| {
             Cell::text(outcome.groups.get(flow.group).map_or("", |group| &group.name))
         }),
@@ -270,12 +272,12 @@ measured! {
 
 rows!(TransferOutcome, Outcome, {
     let mut all = vec![
-        text("flow")
-            .means("Pair of hosts between which it ran, as `web-3`.")
-            .words(|transfer: &TransferOutcome, outcome: &Outcome| {
+        text("flow").means("Pair of hosts between which it ran, as `web-3`.").words(
+            |transfer: &TransferOutcome, outcome: &Outcome| {
                 let flow = outcome.flows.get(transfer.flow);
                 Cell::text(flow.map_or("", |flow| &flow.name))
-            }),
+            },
+        ),
         text("group").means("Name of its group.").words(|transfer, outcome| {
             let flow = outcome.flows.get(transfer.flow);
             let group = flow.and_then(|flow| outcome.groups.get(flow.group));

@@ -3,8 +3,8 @@
 
 use std::io::Write;
 
-use serde::ser::{SerializeMap, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::Outcome;
 use crate::metric::{Kinds, Metric};
@@ -311,8 +311,6 @@ pub fn table<T: Row>(rows: &[T], of: &T::Of) -> Table {
 }
 
 /// Those metrics of rows that flows of a kind have.
-pub fn metrics_of<T: Row>(
-    kind: Kinds,
-) -> impl Iterator<Item = &'static Metric<T, T::Of>> + Clone {
+pub fn metrics_of<T: Row>(kind: Kinds) -> impl Iterator<Item = &'static Metric<T, T::Of>> + Clone {
     T::shown().filter(move |metric| metric.of.has(kind))
 }

@@ -22,7 +22,9 @@ pub fn control(text: &str) -> Option<char> {
 fn may_hold_control(bytes: &[u8]) -> bool {
     const BLOCK: usize = 64;
     // The control characters beyond ASCII begin with 0xc2.
-    let suspect = |byte: u8| (byte < b' ' && byte != b'\n' && byte != b'\t') | (byte == 0x7f) | (byte == 0xc2);
+    let suspect = |byte: u8| {
+        (byte < b' ' && byte != b'\n' && byte != b'\t') | (byte == 0x7f) | (byte == 0xc2)
+    };
     bytes.chunks(BLOCK).any(|block| block.iter().fold(false, |any, byte| any | suspect(*byte)))
 }
 

@@ -48,12 +48,49 @@ use crate::{FlowSnapshot, LinkSnapshot, Name, Scenario, Simulation};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Trace {
-    interval: Duration,
-    end: Time,
-    /// When the next sample is due; `None` after the last.
-    next: Option<Time>,
+    instants: Instants,
     flows: Vec<TracedFlow>,
     links: Vec<TracedLink>,
+}
+
+/// The instants at which a run is sampled: the multiples of an interval.
+#[derive(Debug, Clone)]
+pub struct Instants {
+    interval: Duration,
+    end: Time,
+    next: Option<Time>,
+}
+
+impl Instants {
+    /// The multiples after the start of a run that ends at `end`, and its end.
+    pub fn until(end: Time, interval: Duration) -> Self {
+        Instants { interval, end, next: Some((Time::ZERO + interval).min(end)) }
+    }
+
+    /// All multiples from zero on.
+    pub(crate) fn from_zero(interval: Duration) -> Self {
+        Instants { interval, end: Time::NEVER, next: Some(Time::ZERO) }
+    }
+
+    /// When the next sample is due; `None` after the last.
+    pub fn next(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// The sample that is due has been taken. Returns its instant, which is the end after the last.
+    pub fn take(&mut self) -> Time {
+        let time = self.next.unwrap_or(self.end);
+        self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
+        time
+    }
+
+    /// The length of the interval that ends at the sample of `time`. The last may be shorter.
+    fn since_last(&self, time: Time) -> Duration {
+        match time.since(Time::ZERO).as_ps() % self.interval.as_ps() {
+            0 => self.interval,
+            rest => Duration::from_ps(rest),
+        }
+    }
 }
 
 /// A connection and what it had done at the last sample.
@@ -167,9 +204,7 @@ impl Trace {
         let links = scenario.links.iter();
         let links = links.map(|link| TracedLink { name: link.name.clone(), sent_bytes: 0 });
         Ok(Trace {
-            interval,
-            end,
-            next: Some((Time::ZERO + interval).min(end)),
+            instants: Instants::until(end, interval),
             flows: flows.collect(),
             links: links.collect(),
         })
@@ -178,19 +213,14 @@ impl Trace {
     /// The instant to which the simulation is to be advanced before [`Trace::sample`] is called
     /// next; `None` after the last, which is the end of the run.
     pub fn next_sample(&self) -> Option<Time> {
-        self.next
+        self.instants.next()
     }
 
     /// The state of every connection and link of a simulation that was advanced to
     /// [`Trace::next_sample`]; after the last sample, of the end of the run.
     pub fn sample(&mut self, sim: &mut Simulation) -> Sample {
-        let time = self.next.unwrap_or(self.end);
-        let since_last = match time.since(Time::ZERO).as_ps() % self.interval.as_ps() {
-            0 => self.interval.as_secs_f64(),
-            // The end of the run does not fall on a multiple of the interval.
-            rest => Duration::from_ps(rest).as_secs_f64(),
-        };
-        self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
+        let time = self.instants.take();
+        let since_last = self.instants.since_last(time).as_secs_f64();
         let flows = self.flows.iter_mut().filter_map(|flow| {
             let snapshot = sim.flow(flow.index)?;
             Some(flow.row(time, since_last, &snapshot))

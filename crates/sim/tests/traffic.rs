@@ -263,9 +263,7 @@ fn media_on_an_idle_path_is_in_time_and_in_a_full_queue_late() {
     let trips = media.circuit_breaker_trips.unwrap();
     assert!(media.late_frames == media.frames && (6..=10).contains(&trips), "{media:?}");
     assert!(
-        media
-            .circuit_breaker_first
-            .is_some_and(|first| (4.0..=6.0).contains(&first.as_secs_f64())),
+        media.circuit_breaker_first.is_some_and(|first| (4.0..=6.0).contains(&first.as_secs_f64())),
         "{media:?}"
     );
 }

@@ -122,7 +122,8 @@ impl Record {
         write_csv(dir, "run-flows", &columns, self.flows.iter().map(cells))?;
         let columns = shared_columns::<GroupOutcome>();
         write_csv(dir, "run-groups", &columns, self.groups.iter().map(cells))?;
-        let mut columns = vec![Column::new("start_s", Kind::Real), Column::new("end_s", Kind::Real)];
+        let mut columns =
+            vec![Column::new("start_s", Kind::Real), Column::new("end_s", Kind::Real)];
         columns.extend(OF_INTERVALS.map(|column| match column.name {
             "name" => Column { name: "flow", ..column },
             _ => column,

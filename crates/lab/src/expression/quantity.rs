@@ -262,12 +262,7 @@ fn capitalized(text: &str) -> String {
     rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
 }
 
-fn of_metric(
-    name: &'static str,
-    takes: &'static [Takes],
-    unit: Unit,
-    read: Read,
-) -> Quantity {
+fn of_metric(name: &'static str, takes: &'static [Takes], unit: Unit, read: Read) -> Quantity {
     let scale = match unit {
         Unit::Share => Scale::Share,
         Unit::Ratio => Scale::Ratio,
@@ -678,9 +673,8 @@ impl Measure {
                  \"100ms\"`"
             ));
         }
-        let of_kind = self.quantity.needs.map_or(Ok(()), |needs| {
-            kinds_check(needs, scenario, &arguments)
-        });
+        let of_kind =
+            self.quantity.needs.map_or(Ok(()), |needs| kinds_check(needs, scenario, &arguments));
         let checked = of_kind.and_then(|()| (self.quantity.check)(scenario, &arguments));
         checked.map_err(|e| format!("`{self}`: {e}"))
     }
@@ -750,7 +744,8 @@ impl Quantity {
             Takes::Link => "link",
             Takes::Number(what) | Takes::Share(what) => what,
         };
-        let mut words: Vec<String> = self.takes.iter().map(|takes| word(takes).to_owned()).collect();
+        let mut words: Vec<String> =
+            self.takes.iter().map(|takes| word(takes).to_owned()).collect();
         words.extend(self.more.iter().map(|more| format!("{}s ..", word(more))));
         format!("{}({})", self.name, words.join(", "))
     }
@@ -1085,7 +1080,10 @@ mod tests {
             std::fs::write(path, &written).unwrap();
         } else {
             let how = "`BLESS=1 cargo test -p windward-lab experiments_guide`";
-            assert!(written == guide, "docs/experiments.md is out of date; {how} writes its tables");
+            assert!(
+                written == guide,
+                "docs/experiments.md is out of date; {how} writes its tables"
+            );
         }
     }
 }

@@ -99,146 +99,95 @@ impl Refusal {
     }
 }
 
-/// What either side has counted of a connection; what it does not do, or does not know, is 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Counts {
-    /// Of the sender of data: data packets sent, retransmissions included.
-    pub sent: u64,
-    /// Data packets sent again.
-    pub retransmissions: u64,
-    /// Expiries of the recovery timer.
-    pub timeouts: u64,
-    /// RTT samples.
-    pub rtt_samples: u64,
-    /// Their sum, seconds.
-    pub rtt_sum_s: f64,
-    /// Integral of cwnd over time, packets times seconds, at most that of the receiver window.
-    pub cwnd_seconds: f64,
-    /// Data packets that a full socket gave back and that were sent later, counted each time.
-    pub given_back: u64,
-    /// Share of the packets sent that was lost, as the sender estimates it.
-    pub loss_estimate: f64,
-    /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
-    pub unique: u64,
-    /// Packets that arrived, also again, and after that.
-    pub arrived: u64,
-    /// Packets that had arrived before.
-    pub duplicates: u64,
-    /// Data packets that arrived with CE (RFC 3168).
-    pub marked: u64,
-    /// Datagrams of the connection that were no such or forged.
-    pub invalid: u64,
-    /// Datagrams that had been received before, or came too late to tell.
-    pub replayed: u64,
-    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
-    pub seconds: f64,
+/// A struct of numbers, sent as words of eight bytes in the order of its fields. Each is read by the function behind it.
+macro_rules! words {
+    (
+        $(#[$attr:meta])*
+        pub struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty = $read:ident,)+ }
+    ) => {
+        $(#[$attr])*
+        pub struct $name {
+            $($(#[$doc])* pub $field: $type,)+
+        }
+
+        impl $name {
+            const WORDS: usize = [$(stringify!($field)),+].len();
+            /// Its bytes in a datagram.
+            pub(super) const LEN: usize = 8 * $name::WORDS;
+
+            /// The numbers as bytes.
+            pub(super) fn encode(&self) -> [u8; $name::LEN] {
+                write_words::<{ $name::WORDS }, { $name::LEN }>([$(self.$field.to_word()),+])
+            }
+
+            /// Reads the numbers, as far as they can be such.
+            pub(super) fn decode(bytes: &[u8]) -> Option<$name> {
+                let [$($field),+] = read_words::<{ $name::WORDS }>(bytes)?;
+                Some($name { $($field: $read($field)?),+ })
+            }
+        }
+    };
 }
 
-impl Counts {
-    const WORDS: usize = 15;
-    /// Bytes of the counts in a datagram.
-    pub(super) const LEN: usize = 8 * Counts::WORDS;
-
-    /// The counts as bytes.
-    pub(super) fn encode(&self) -> [u8; Counts::LEN] {
-        write_words([
-            self.sent,
-            self.retransmissions,
-            self.timeouts,
-            self.rtt_samples,
-            self.rtt_sum_s.to_bits(),
-            self.cwnd_seconds.to_bits(),
-            self.given_back,
-            self.loss_estimate.to_bits(),
-            self.unique,
-            self.arrived,
-            self.duplicates,
-            self.marked,
-            self.invalid,
-            self.replayed,
-            self.seconds.to_bits(),
-        ])
-    }
-
-    /// Reads counts; real numbers must be finite and not negative.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Counts> {
-        let w: [u64; Counts::WORDS] = read_words(bytes)?;
-        Some(Counts {
-            sent: w[0],
-            retransmissions: w[1],
-            timeouts: w[2],
-            rtt_samples: w[3],
-            rtt_sum_s: real(w[4])?,
-            cwnd_seconds: real(w[5])?,
-            given_back: w[6],
-            loss_estimate: real(w[7])?,
-            unique: w[8],
-            arrived: w[9],
-            duplicates: w[10],
-            marked: w[11],
-            invalid: w[12],
-            replayed: w[13],
-            seconds: real(w[14])?,
-        })
+words! {
+    /// What either side has counted of a connection; what it does not do, or does not know, is 0.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub struct Counts {
+        /// Of the sender of data: data packets sent, retransmissions included.
+        sent: u64 = whole,
+        /// Data packets sent again.
+        retransmissions: u64 = whole,
+        /// Expiries of the recovery timer.
+        timeouts: u64 = whole,
+        /// RTT samples.
+        rtt_samples: u64 = whole,
+        /// Their sum, seconds.
+        rtt_sum_s: f64 = real,
+        /// Integral of cwnd over time, packets times seconds, at most that of the receiver window.
+        cwnd_seconds: f64 = real,
+        /// Data packets that a full socket gave back and that were sent later, counted each time.
+        given_back: u64 = whole,
+        /// Share of the packets sent that was lost, as the sender estimates it.
+        loss_estimate: f64 = real,
+        /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
+        unique: u64 = whole,
+        /// Packets that arrived, also again, and after that.
+        arrived: u64 = whole,
+        /// Packets that had arrived before.
+        duplicates: u64 = whole,
+        /// Data packets that arrived with CE (RFC 3168).
+        marked: u64 = whole,
+        /// Datagrams of the connection that were no such or forged.
+        invalid: u64 = whole,
+        /// Datagrams that had been received before, or came too late to tell.
+        replayed: u64 = whole,
+        /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
+        seconds: f64 = real,
     }
 }
 
-/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sample {
-    /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
-    pub delivered: u64,
-    /// Data packets sent so far, retransmissions included.
-    pub sent: u64,
-    /// Data packets sent again so far.
-    pub retransmissions: u64,
-    /// Packets sent and not yet acknowledged or deemed lost.
-    pub in_flight: u64,
-    /// The congestion window, packets, as far as the receiver window lets it count.
-    pub cwnd: f64,
-    /// The slow start threshold, packets; infinite where there is none.
-    pub ssthresh: f64,
-    /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
-    pub srtt_s: f64,
-    /// RTT samples so far.
-    pub rtt_samples: u64,
-    /// Their sum, seconds, of exact times and not of ticks.
-    pub rtt_sum_s: f64,
-}
-
-impl Sample {
-    const WORDS: usize = 9;
-    /// Bytes of a sample in a datagram.
-    pub(super) const LEN: usize = 8 * Sample::WORDS;
-
-    pub(super) fn encode(&self) -> [u8; Sample::LEN] {
-        write_words([
-            self.delivered,
-            self.sent,
-            self.retransmissions,
-            self.in_flight,
-            self.cwnd.to_bits(),
-            self.ssthresh.to_bits(),
-            self.srtt_s.to_bits(),
-            self.rtt_samples,
-            self.rtt_sum_s.to_bits(),
-        ])
-    }
-
-    pub(super) fn decode(bytes: &[u8]) -> Option<Sample> {
-        let w: [u64; Sample::WORDS] = read_words(bytes)?;
-        let ssthresh = f64::from_bits(w[5]);
-        Some(Sample {
-            delivered: w[0],
-            sent: w[1],
-            retransmissions: w[2],
-            in_flight: w[3],
-            cwnd: real(w[4])?,
-            ssthresh: (ssthresh >= 0.0).then_some(ssthresh)?,
-            srtt_s: real(w[6])?,
-            rtt_samples: w[7],
-            rtt_sum_s: real(w[8])?,
-        })
+words! {
+    /// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub struct Sample {
+        /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
+        delivered: u64 = whole,
+        /// Data packets sent so far, retransmissions included.
+        sent: u64 = whole,
+        /// Data packets sent again so far.
+        retransmissions: u64 = whole,
+        /// Packets sent and not yet acknowledged or deemed lost.
+        in_flight: u64 = whole,
+        /// The congestion window, packets, as far as the receiver window lets it count.
+        cwnd: f64 = real,
+        /// The slow start threshold, packets; infinite where there is none.
+        ssthresh: f64 = bound,
+        /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
+        srtt_s: f64 = real,
+        /// RTT samples so far.
+        rtt_samples: u64 = whole,
+        /// Their sum, seconds, of exact times and not of ticks.
+        rtt_sum_s: f64 = real,
     }
 }
 
@@ -258,6 +207,33 @@ fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     }
     let words: &[[u8; 8]; N] = words.try_into().ok()?;
     Some(words.map(u64::from_be_bytes))
+}
+
+/// A number as a word.
+trait Word {
+    fn to_word(self) -> u64;
+}
+
+impl Word for u64 {
+    fn to_word(self) -> u64 {
+        self
+    }
+}
+
+impl Word for f64 {
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "real numbers may be none")]
+fn whole(word: u64) -> Option<u64> {
+    Some(word)
+}
+
+/// A real number that is not negative; infinity is one.
+fn bound(word: u64) -> Option<f64> {
+    Some(f64::from_bits(word)).filter(|value| *value >= 0.0)
 }
 
 /// A real number that is finite and not negative.

@@ -18,8 +18,8 @@ use super::route::Route;
 use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::source::Source;
-use crate::name::Name;
 use crate::metric::Kinds;
+use crate::name::Name;
 use crate::outcome::{FlowMetrics, FlowOutcome, TransferOutcome};
 use crate::scenario::{FlowKind, FlowSpec, Pattern, Scenario, Traffic, Transfer};
 

@@ -12,9 +12,9 @@ use windward_core::protocols::PROTOCOLS;
 use windward_core::units::Probability;
 
 use super::*;
-use crate::{FlowMetrics, LinkOutcome};
 use crate::scenario::file::ScenarioFile;
 use crate::scenario::{FlowSpec, LinkId};
+use crate::{FlowMetrics, LinkOutcome};
 
 /// Scenarios by name; `PROTOCOL` stands for a name of the table. No warm-up, so that flow
 /// figures cover all packets; no delayed acknowledgments, so that each packet causes one.

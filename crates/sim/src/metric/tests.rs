@@ -102,7 +102,8 @@ fn each_kind_of_flow_has_its_metrics_and_no_others() {
 fn rows<T: Row>(heading: &str, more: impl Fn(&Metric<T, T::Of>) -> String) -> String {
     let mut text = format!("{heading}\n|---|---|---|---|\n");
     for metric in T::shown() {
-        let (name, unit) = (metric.name, metric.unit.symbol());
+        // What is in an object has the name of both.
+        let (name, unit) = (metric.name.replace('.', "`.`"), metric.unit.symbol());
         text += &format!("| `{name}` | {unit} | {} | {} |\n", more(metric), metric.meaning());
     }
     text
@@ -133,7 +134,12 @@ fn the_outputs_guide_has_every_metric() {
             ),
         ),
         ("groups", rows::<GroupOutcome>("| of a group | unit | is the | meaning |", of_groups)),
-        ("links", rows::<LinkOutcome>("| of a link, one direction | unit | | meaning |", |_| String::new())),
+        (
+            "links",
+            rows::<LinkOutcome>("| of a link, one direction | unit | | meaning |", |_| {
+                String::new()
+            }),
+        ),
         ("flow series", rows::<FlowRow>("| in `flows` | unit | | meaning |", |_| String::new())),
         ("link series", rows::<LinkRow>("| in `links` | unit | | meaning |", |_| String::new())),
     ] {
