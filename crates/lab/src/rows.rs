@@ -188,6 +188,8 @@ mod tests {
     /// `BLESS=1 cargo test -p windward-lab outputs_guide` writes the table.
     #[test]
     fn the_outputs_guide_has_the_columns_of_sweeps() {
+        use sim::Row as _;
+
         fn list<T: sim::Row>(
             prefix: &str,
             metrics: impl IntoIterator<Item = &'static Metric<T, T::Of>>,
