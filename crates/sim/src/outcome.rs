@@ -429,7 +429,7 @@ measured! {
         /// Share of the time in which the wire was busy; where the rate changes or there are outages, bytes
         /// carried over the bytes that it could have carried.
         utilization: f64 = share("utilization").called("utilization").in_run_rows(1);
-        /// Packets offered to the queue, whole run; `arrived` is the sum of the next four.
+        /// Packets offered to the queue, whole run.
         arrived: u64 = count("arrived").called("arrivals");
         /// Packets dropped by the queue, whole run.
         dropped: u64 = count("dropped").called("drops").in_run_rows(3);

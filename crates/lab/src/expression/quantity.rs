@@ -44,6 +44,8 @@ struct Quantity {
 /// How a quantity is computed.
 #[derive(Debug, Clone, Copy)]
 enum Read {
+    /// A metric of a group, which sums up its flows by the rule.
+    Group(&'static Metric<GroupOutcome>, Rule),
     /// From a metric of the flows of a group, by a rule.
     Flows(&'static Metric<FlowOutcome>, Rule),
     /// A metric of a link.
@@ -230,24 +232,34 @@ fn quantities() -> impl Iterator<Item = Quantity> {
     fn called<T>(of: &'static Metric<T>) -> Option<(&'static Metric<T>, &'static str, Rule)> {
         of.quantity.map(|(name, rule)| (of, name, rule))
     }
-    let flows = FlowOutcome::all().iter().filter_map(called).map(|(of, name, rule)| Quantity {
-        needs: (!of.of.has(Kinds::ANY_DATAGRAMS) && of.of.has(Kinds::MEDIA)).then_some(of.of),
+    // What groups sum up by the same rule is theirs already.
+    let groups = GroupOutcome::all().iter().filter_map(called);
+    let groups = groups.filter(|(of, _, rule)| of.groups == Some(*rule));
+    let groups = groups.map(|(of, name, rule)| {
+        of_metric(name, &[Takes::Group], of.unit, Read::Group(of, rule))
+    });
+    let flows = FlowOutcome::all().iter().filter_map(called);
+    let flows = flows.filter(|(of, _, rule)| of.groups != Some(*rule));
+    let flows = flows.map(|(of, name, rule)| Quantity {
+        needs: (of.of == Kinds::MEDIA).then_some(of.of),
         ..of_metric(name, &[Takes::Group], of.unit, Read::Flows(of, rule))
     });
     let links = LinkOutcome::all().iter().filter_map(called);
     let links = links.map(|(of, name, _)| of_metric(name, &[Takes::Link], of.unit, Read::Link(of)));
     let run = Outcome::all().iter().filter_map(called);
     let run = run.map(|(of, name, _)| of_metric(name, &[], of.unit, Read::Run(of)));
-    flows.chain(links).chain(run).chain(QUANTITIES.iter().copied())
+    groups.chain(flows).chain(links).chain(run).chain(QUANTITIES.iter().copied())
 }
 
 /// How each quantity is written, and its description.
 pub fn described() -> impl Iterator<Item = (String, String)> {
-    quantities().map(|quantity| {
+    let of_flows = |rule: Rule, meaning: String| {
+        format!("{} over the flows. {meaning}", capitalized(rule.words()))
+    };
+    quantities().map(move |quantity| {
         let meaning = match quantity.read {
-            Read::Flows(metric, rule) => {
-                format!("{} over the flows. {}", capitalized(rule.words()), metric.meaning())
-            }
+            Read::Group(metric, rule) => of_flows(rule, metric.meaning()),
+            Read::Flows(metric, rule) => of_flows(rule, metric.meaning()),
             Read::Link(metric) => metric.meaning(),
             Read::Run(metric) => metric.meaning(),
             Read::By(_) => capitalized(quantity.meaning),
@@ -688,6 +700,7 @@ impl Measure {
             Read::Flows(metric, rule) => {
                 rule.combine(of.flows(0).filter_map(|flow| metric.of_row(flow, outcome).number()))
             }
+            Read::Group(metric, _) => number(metric.of_row(of.group(0), outcome)),
             Read::Link(metric) => number(metric.of_row(of.link(0), outcome)),
             Read::Run(metric) => number(metric.of_row(outcome, outcome)),
             Read::By(read) => read(&of),
