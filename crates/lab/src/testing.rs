@@ -79,7 +79,7 @@ checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
 pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabError> {
     let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
     let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
-    let flow = |spec: &windward_sim::scenario::FlowSpec| {
+    let flow = |spec: &windward_sim::scenario::FlowConfig| {
         let bps = if spec.group == 0 { clean } else { clean / 2.0 };
         FlowOutcome {
             metrics: FlowMetrics {
@@ -106,7 +106,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome,
         GroupOutcome { throughput_bins: vec![own.throughput_bps; 10], ..own }
     };
     let groups = scenario.groups.iter().enumerate().map(group).collect();
-    let link = |spec: &windward_sim::scenario::LinkSpec| LinkOutcome {
+    let link = |spec: &windward_sim::scenario::LinkConfig| LinkOutcome {
         name: spec.name.clone(),
         utilization: 0.5,
         arrived: u64::from(spec.name == "bottleneck"),

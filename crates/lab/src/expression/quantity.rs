@@ -5,7 +5,7 @@ use std::fmt;
 
 use windward_core::units::{Duration, Time};
 use windward_sim::metric::{Kinds, Metric, Rule, Unit};
-use windward_sim::scenario::{FlowSpec, LinkSpec, Traffic};
+use windward_sim::scenario::{FlowConfig, LinkConfig, Traffic};
 use windward_sim::table::Cell;
 use windward_sim::{
     Delays, FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Row, Samples, Scenario,
@@ -235,9 +235,8 @@ fn quantities() -> impl Iterator<Item = Quantity> {
     // What groups sum up by the same rule is theirs already.
     let groups = GroupOutcome::all().iter().filter_map(called);
     let groups = groups.filter(|(of, _, rule)| of.groups == Some(*rule));
-    let groups = groups.map(|(of, name, rule)| {
-        of_metric(name, &[Takes::Group], of.unit, Read::Group(of, rule))
-    });
+    let groups = groups
+        .map(|(of, name, rule)| of_metric(name, &[Takes::Group], of.unit, Read::Group(of, rule)));
     let flows = FlowOutcome::all().iter().filter_map(called);
     let flows = flows.filter(|(of, _, rule)| of.groups != Some(*rule));
     let flows = flows.map(|(of, name, rule)| Quantity {
@@ -425,7 +424,7 @@ impl<'a> Inputs<'a> {
         &self.outcome.links[self.link_index(n)]
     }
 
-    fn link_spec(&self, n: usize) -> &'a LinkSpec {
+    fn link_spec(&self, n: usize) -> &'a LinkConfig {
         &self.scenario.links[self.link_index(n)]
     }
 
@@ -466,7 +465,7 @@ impl Transfer {
 
 /// The least time in which so many packets can be transferred and acknowledged: what a window
 /// without bounds takes on idle links, store and forward.
-fn least_time(scenario: &Scenario, flow: &FlowSpec, packets: u64) -> f64 {
+fn least_time(scenario: &Scenario, flow: &FlowConfig, packets: u64) -> f64 {
     /// An acknowledgment of QUIC: short header, an ACK frame, a tag; and UDP and IP.
     const ACK_OF_STACKS: u32 = 64;
     let (packet_size, ack_size) = match &flow.kind.traffic {
@@ -501,7 +500,7 @@ fn kinds_check(needs: Kinds, scenario: &Scenario, arguments: &[Argument]) -> Res
 
 fn transfers_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
     let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
-    let ends = |flow: &FlowSpec| match &flow.kind.traffic {
+    let ends = |flow: &FlowConfig| match &flow.kind.traffic {
         Traffic::Transport { packets, arrivals, .. } => packets.is_some() || arrivals.is_some(),
         Traffic::Stack { bytes, arrivals, .. } => bytes.is_some() || arrivals.is_some(),
         Traffic::Datagrams { .. } => false,
