@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use windward_sim::output::{Attempt, OutputError};
 use windward_sim::scenario::file::ScenarioError;
+use windward_sim::strict_toml::FileError;
 use windward_sim::suggest::near;
 
 /// Why an experiment could not be read, run or written.
@@ -20,6 +21,9 @@ pub enum LabError {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// A file that is read strictly is wrong: the `[experiment]` part of one, readings, a suite, a
+    /// script.
+    File(FileError),
     /// The scenario part of a file is wrong.
     Scenario {
         /// For which point of the sweep, if it is not the file itself.
@@ -67,13 +71,19 @@ impl From<OutputError> for LabError {
     }
 }
 
+impl From<FileError> for LabError {
+    fn from(error: FileError) -> Self {
+        LabError::File(error)
+    }
+}
+
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LabError::Experiment { file, line: 0, message } => write!(f, "{file}: {message}"),
             LabError::Experiment { file, line, message } => write!(f, "{file}:{line}: {message}"),
             LabError::Scenario { cell: Some(cell), error } => write!(f, "{error} (at {cell})"),
-            LabError::Scenario { cell: None, error } => error.fmt(f),
+            LabError::Scenario { cell: None, error } | LabError::File(error) => error.fmt(f),
             LabError::Io { path, verb, error } => {
                 write!(f, "{}: cannot {verb}: {error}", path.display())
             }
@@ -88,7 +98,7 @@ impl fmt::Display for LabError {
 impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            LabError::Scenario { error, .. } => Some(error),
+            LabError::Scenario { error, .. } | LabError::File(error) => Some(error),
             LabError::Io { error, .. } => Some(error),
             _ => None,
         }

@@ -10,7 +10,7 @@
 //! comes out on one page.
 //!
 //! From the bottom up: [`expression`] computes metrics and the two sides of a check;
-//! [`experiment`] reads the files, strictly, through `strict_toml`; [`sweep`] runs them;
+//! [`experiment`] reads the files, strictly, through [`windward_sim::strict_toml`]; [`sweep`] runs them;
 //! [`statistics`] and [`claims`] judge; [`table`], [`plot`] and [`report`] show; [`theory`] has curves to compare with; [`builtin`] holds the
 //! experiments that come with the program. [`explain`] says in words what a protocol is made of,
 //! [`script`] holds one sender against the text of an RFC, packet by packet.
@@ -41,7 +41,6 @@ mod reproduce;
 pub mod rows;
 pub mod script;
 pub mod statistics;
-mod strict_toml;
 pub mod sweep;
 pub mod table;
 #[cfg(test)]

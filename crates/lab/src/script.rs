@@ -14,9 +14,9 @@ use std::path::Path;
 use windward_core::units::{Duration, Rate, Time};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
+use windward_sim::strict_toml::At;
 
 use crate::LabError;
-use crate::strict_toml::At;
 
 mod builtin;
 mod conformance;

@@ -38,7 +38,7 @@ use crate::headers::{asked_of, codepoint};
 use crate::port::Port;
 
 pub use metrics::{Metrics, text};
-pub use settings::{Choice, Config, QDISCS, Settings, SettingsError};
+pub use settings::{Choice, Config, Settings, SettingsError, qdiscs};
 
 /// Packets and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

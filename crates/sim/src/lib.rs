@@ -48,6 +48,7 @@ pub mod qlog;
 pub mod record;
 pub mod scenario;
 pub mod stack;
+pub mod strict_toml;
 pub mod suggest;
 pub mod table;
 pub mod text;

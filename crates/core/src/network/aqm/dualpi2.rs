@@ -24,7 +24,7 @@
 //! both. While nothing waits and p' is zero, updates that would change nothing are not made.
 
 use super::codel::TIMES;
-use super::{AqmPart, Backlog, Leaving, Place, QueueManagement, Verdict};
+use super::{AqmPart, Backlog, Leaving, Place, QueueLimit, QueueManagement, Verdict};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Flags, Label, Packet};
 use crate::part::{Form, Kind, Part, Words};
@@ -309,6 +309,9 @@ impl AqmPart for DualPi2 {
         true
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

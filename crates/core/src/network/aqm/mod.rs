@@ -52,6 +52,18 @@ impl AqmSpec {
     pub fn marks(&self) -> bool {
         each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
     }
+    /// Can it be told to mark packets, by a parameter `ecn`?
+    pub fn has_ecn_parameter(&self) -> bool {
+        self.settings().iter().any(|setting| setting.doc.key == "ecn")
+    }
+    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    pub fn default_limit(&self) -> Option<QueueLimit> {
+        each_kind!(self, P(_) => <P as AqmPart>::DEFAULT_LIMIT, custom(_) => None)
+    }
+    /// Does it aim at a standing queue far below the limit?
+    pub fn keeps_queue_short(&self) -> bool {
+        each_kind!(self, P(_) => <P as AqmPart>::KEEPS_QUEUE_SHORT, custom(_) => false)
+    }
     /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
     pub fn acts_on_departure(&self) -> bool {
         each_kind!(
@@ -231,6 +243,12 @@ pub trait AqmPart: Part + QueueManagement {
     /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
     /// [`super::FifoLink`] may ask it, which only calls [`QueueManagement::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
+
+    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    const DEFAULT_LIMIT: Option<QueueLimit> = None;
+
+    /// Does it aim at a standing queue far below the limit?
+    const KEEPS_QUEUE_SHORT: bool = false;
 }
 
 impl<P: AqmPart> AqmPart for Box<P> {
@@ -241,6 +259,8 @@ impl<P: AqmPart> AqmPart for Box<P> {
         P::marks(config)
     }
     const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
+    const DEFAULT_LIMIT: Option<QueueLimit> = P::DEFAULT_LIMIT;
+    const KEEPS_QUEUE_SHORT: bool = P::KEEPS_QUEUE_SHORT;
 }
 
 impl<M: QueueManagement + ?Sized> QueueManagement for Box<M> {

@@ -20,7 +20,7 @@
 //! would change nothing are not made; they go on in their rhythm.
 
 use super::codel::TIMES;
-use super::{AqmPart, Backlog, Leaving, Place, QueueManagement, Verdict};
+use super::{AqmPart, Backlog, Leaving, Place, QueueLimit, QueueManagement, Verdict};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
@@ -226,6 +226,9 @@ impl AqmPart for Pie {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

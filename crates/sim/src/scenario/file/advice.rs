@@ -67,7 +67,7 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
         }
         Traffic::Stack { stack, .. } => (stack.facts().name, &|key| {
             let table = key.split('.').next().unwrap_or_default();
-            endpoint::keys().iter().any(|known| known.name == table)
+            endpoint::keys().keys.iter().any(|known| known.name == table)
                 && !stack::KEYS.contains(&table)
         }),
         Traffic::Datagrams { .. } => return None,
