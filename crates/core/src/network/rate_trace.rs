@@ -204,7 +204,7 @@ impl RateTrace {
                 _ if digits => Err(TraceError::at(index, format!("{line} ms is too large"))),
                 _ => {
                     let found: String = line.chars().take(40).map(printable).collect();
-                    Err(TraceError::at(index, format!("`{found}` is no number of milliseconds")))
+                    Err(TraceError::at(index, format!("`{found}` is not a number of milliseconds")))
                 }
             }
         };
@@ -478,10 +478,10 @@ mod tests {
         let error = |text: &str| RateTrace::parse(text).unwrap_err().to_string();
         assert_eq!(error(""), "there is no opportunity at all");
         assert_eq!(error(" \n\n"), "there is no opportunity at all");
-        assert_eq!(error("1\n2\nx3\n"), "line 3: `x3` is no number of milliseconds");
-        assert_eq!(error("1\n\n2\n"), "line 2: `` is no number of milliseconds");
-        assert_eq!(error("+1"), "line 1: `+1` is no number of milliseconds");
-        assert_eq!(error("1.5"), "line 1: `1.5` is no number of milliseconds");
+        assert_eq!(error("1\n2\nx3\n"), "line 3: `x3` is not a number of milliseconds");
+        assert_eq!(error("1\n\n2\n"), "line 2: `` is not a number of milliseconds");
+        assert_eq!(error("+1"), "line 1: `+1` is not a number of milliseconds");
+        assert_eq!(error("1.5"), "line 1: `1.5` is not a number of milliseconds");
         assert_eq!(error("3\n7\n5"), "line 3: 5 ms is earlier than the 7 ms before it");
         assert!(error("0\n0\n").starts_with("line 2: the last opportunity is at 0 ms"));
         assert_eq!(error("8640000001"), "line 1: 8640000001 ms is more than 8640000000 (100 days)");

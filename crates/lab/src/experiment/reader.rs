@@ -495,7 +495,7 @@ fn named_values(
                      names here"
                 )));
             };
-            let name = |s: &Subject| (s.name.clone(), s.protocol.clone());
+            let name = |s: &&Subject| (s.name.clone(), s.protocol.clone());
             Some(those.iter().map(name).collect())
         }
         _ => None,

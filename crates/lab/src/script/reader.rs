@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::part::{self, Parameters};
+use windward_core::part;
 use windward_core::units::{Duration, Rate, Time};
 use windward_sim::keys;
 use windward_sim::strict_toml::{

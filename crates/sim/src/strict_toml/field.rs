@@ -2,7 +2,7 @@
 //! name place, key and value.
 
 use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use windward_core::part::{self, Kind};
@@ -214,13 +214,19 @@ impl<'a> Field<'a> {
         At { line: self.line(), value }
     }
 
+    /// The bytes of the value in the text of the file; of a table in lines of its own, of its header.
+    pub fn range(&self) -> Option<Range<usize>> {
+        match &self.node.origin {
+            Origin::File { value, .. } => Some(value.clone()),
+            Origin::Set(_) => None,
+        }
+    }
+
     /// The value as the file writes it.
     pub fn as_written(&self) -> String {
-        match &self.node.origin {
-            Origin::File { value, .. } => {
-                self.source.text.get(value.clone()).unwrap_or_default().to_owned()
-            }
-            Origin::Set(_) => self.node.value.to_string(),
+        match self.range() {
+            Some(range) => self.source.text.get(range).unwrap_or_default().to_owned(),
+            None => self.node.value.to_string(),
         }
     }
 

@@ -240,7 +240,7 @@ fn set_adds_one_more() {
     assert_eq!(scenario.flows.len(), before + 2);
     assert_eq!(scenario.flows[before].kind.traffic.protocol_name(), "newreno");
     let error = file.set("flows.+", "cubic").unwrap_err().to_string();
-    assert!(error.contains("one more of `flows` is a table"), "{error}");
+    assert!(error.contains("an element of `flows` must be a table"), "{error}");
     // What is unknown in it is found when the scenario is built.
     file.set("flows.+", "{ group = 'other', protcol = 'cubic' }").unwrap();
     assert!(file.build().unwrap_err().to_string().contains("protcol"));
@@ -313,7 +313,7 @@ fn keys_of_connections_for_all_flows_pass_over_datagrams() {
     let udp = DATAGRAMS.replacen("protocol = \"cubic\"", "cbr = { rate = \"1Mbit\" }", 1);
     let mut file = ScenarioFile::parse("s.toml", &udp).unwrap();
     let none = file.set("flows.*.protocol", "reno").unwrap_err().to_string();
-    assert!(none.contains("flows.*.protocol: no group is of connections"), "{none}");
+    assert!(none.contains("flows.*.protocol: all groups send datagrams"), "{none}");
 }
 
 #[test]
@@ -600,7 +600,7 @@ fn what_is_no_trace_says_where() {
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
     };
     for (test, bytes, expected) in [
-        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is no number of milliseconds"),
+        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is not a number of milliseconds"),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
         ("empty", b"", "cell.trace: there is no opportunity at all"),
@@ -783,7 +783,7 @@ fn what_is_no_schedule_says_where() {
         "rate.opportunities = [1, 2], outages = [{ at = '1s', length = '1s' }]",
         1,
     );
-    assert!(error(&silent).contains("a rate that is a trace says by itself"), "{}", error(&silent));
+    assert!(error(&silent).contains("a rate that is a trace has its own times"), "{}", error(&silent));
     let taken = FIRST.replacen(
         "rate = \"5Mbit\"",
         "rate.opportunities = [1, 2], loss = 0.1, arq = { attempts = 2, delay = '5ms' }",
@@ -807,7 +807,7 @@ fn traces_of_delays_are_read_or_refused_with_the_line() {
     assert_eq!(link(&scenario, "bottleneck").delay, Duration::from_micros(40_250));
     for (test, bytes, expected) in [
         ("cut", b"0 20\n1000 30\n20" as &[u8], "path.txt:3: `20` is not a time and a delay"),
-        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is no number of milliseconds"),
+        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is not a number of milliseconds"),
         ("back", b"0 20\n1000 5\n999 5\n", "path.txt:3:"),
         ("none", b"", "path.txt: there must be two lines"),
         ("binary", b"\xff\xfe", "path.txt is not a text"),
@@ -1465,8 +1465,8 @@ fn compositions_that_cannot_work_are_refused_with_a_reason() {
         (r#"{ window = "cubic", recovery = 3 }"#, "expected a string"),
         (r#"{ window = "cubic", loss = 3 }"#, "unknown key"),
         (r#"{ base = "cubik" }"#, "did you mean `cubic`?"),
-        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "that of a row"),
-        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "that of a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "belongs to a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "belongs to a row"),
         (r#"{ base = "cubic", name = "" }"#, "1 to 64 characters"),
         (r#"{ base = "bbr", discrimination = "never" }"#, "does not ask discrimination `never`"),
         (r#"{ window = "xcp-r" }"#, "feedback `xcp-r`"),
