@@ -12,9 +12,7 @@ use std::time::Duration as WallTime;
 use clap::builder::PossibleValuesParser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
-use windward_net::router::{
-    Choice, Config, Metrics, Router, Settings, Stats, forwarding, qdiscs,
-};
+use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding, qdiscs};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
 use row::Row;

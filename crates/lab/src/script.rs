@@ -250,7 +250,12 @@ enum Compared {
 }
 
 impl Script {
-    /// Reads a script; `name` is what errors call it.
+    /// A JSON Schema of scripts, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        reader::schema()
+    }
+
+    /// Reads a script; `name` is its name in errors.
     ///
     /// # Errors
     /// Anything unknown, missing or impossible, with its line.

@@ -10,7 +10,8 @@ use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::keys;
 use windward_sim::stack::Stacks;
 use windward_sim::strict_toml::{
-    At, Document, Field, KeySource, Result as FileResult, Section, ValueKind, readers, unnamed,
+    At, Document, Field, KeySource, Result as FileResult, Section, ValueKind, json_schema, readers,
+    unnamed,
 };
 
 use crate::error::nearest;
@@ -152,6 +153,11 @@ impl Suite {
         }
         let suite = FileKeys::read(&document.root(KEYS)?)?.suite;
         read(&suite, beside)
+    }
+
+    /// A JSON Schema of suites, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        json_schema("A suite of Windward", KEYS)
     }
 
     /// The experiments with these subjects in their parts, against those that the suite names or

@@ -20,8 +20,10 @@ use crate::expression::{Cell, Comparison, Expression};
 use crate::theory::Law;
 
 mod readings;
+mod settings;
 
 use readings::{Beside, SharedReadingKeys};
+use settings::{any_kind, settings};
 
 pub(super) use readings::READINGS_FILE;
 
@@ -117,11 +119,6 @@ keys! {
 fn values_kind() -> ValueKind {
     let words = vec![ALL_PROTOCOLS, ALL_QUEUES, ALL_AQMS, SUBJECTS, STANDARDS, AGAINST];
     ValueKind::OneOf(vec![ValueKind::Words(words), ValueKind::List(Box::new(any_kind()))])
-}
-
-/// A value of the scenario.
-fn any_kind() -> ValueKind {
-    ValueKind::OneOf(vec![ValueKind::Any, ValueKind::Foreign])
 }
 
 keys! {
@@ -244,7 +241,11 @@ pub(super) fn parse(
     let document = Document::parse(name, text)?;
     let Some(field) = document.section().get(TABLE) else {
         let message = "no [experiment] table: this is a scenario, which `windward run` runs";
-        return Err(LabError::Experiment { file: name.to_owned(), line: 0, message: message.into() });
+        return Err(LabError::Experiment {
+            file: name.to_owned(),
+            line: 0,
+            message: message.into(),
+        });
     };
     if !field.is_table() {
         return Err(field.error("write `experiment` as a table: [experiment]").into());
@@ -475,10 +476,7 @@ fn queues() -> Vec<(String, String)> {
 }
 
 /// The labels and values that a word in `values` stands for, if it is one.
-fn named_values(
-    field: &Field<'_>,
-    cast: Option<&Cast>,
-) -> Result<Option<Vec<(String, String)>>> {
+fn named_values(field: &Field<'_>, cast: Option<&Cast>) -> Result<Option<Vec<(String, String)>>> {
     let same = |name: &str| (name.to_owned(), name.to_owned());
     Ok(match field.text() {
         Ok(ALL_PROTOCOLS) => Some(PROTOCOLS.iter().map(|p| same(p.name)).collect()),
@@ -544,14 +542,6 @@ fn swept_values(
         set: key.iter().map(|key| (key.value.clone(), value.clone())).collect(),
     };
     Ok(values.into_iter().enumerate().map(point).collect())
-}
-
-fn settings(set: &Section<'_>) -> Result<Vec<(String, String)>> {
-    let setting = |(key, field): (&str, Field<'_>)| match field.is_block() {
-        false => Ok((key.to_owned(), field.as_setting())),
-        true => Err(field.error(format!("put the dotted key `{key}` in quotes"))),
-    };
-    set.entries().map(setting).collect()
 }
 
 fn metrics(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<Metric>> {
@@ -909,19 +899,15 @@ fn expand(
 
 /// `any = ["..", ".."]`: one of them must hold.
 fn alternatives(field: &Field<'_>, texts: &[Field<'_>], about: About<'_>) -> Result<Check> {
-    let parse = |text: &Field<'_>| {
-        comparison(text.text()?, about).map_err(|wrong| text.error(wrong))
-    };
+    let parse =
+        |text: &Field<'_>| comparison(text.text()?, about).map_err(|wrong| text.error(wrong));
     let any = texts.iter().map(parse).collect::<Result<_>>()?;
     Ok(Check { any, tie: None, line: field.line() })
 }
 
 /// A check, with its subject in the place of `subject`, and with all standards in that of
 /// `standards` inside `min`, `max` and `mean`.
-fn comparison(
-    text: &str,
-    about: About<'_>,
-) -> std::result::Result<(String, Comparison), String> {
+fn comparison(text: &str, about: About<'_>) -> std::result::Result<(String, Comparison), String> {
     let read = Comparison::parse(text)?;
     let Some((cast, subject)) = about else { return Ok((text.to_owned(), read)) };
     let instead = |cell: &Cell, word: &str, name: &str| {
@@ -968,11 +954,13 @@ fn check_cells(
     claims: &[ReadClaim],
     reported: &[(Reported, Spot)],
 ) -> Result<()> {
-    let exists = |cell: &Cell, spot: &Spot| {
-        match cell.experiment.as_ref().is_none_or(|id| *id == experiment.id) {
-            true => experiment.find(cell).map(drop).map_err(|wrong| spot.error(wrong)),
-            false => Ok(()),
-        }
+    let exists = |cell: &Cell, spot: &Spot| match cell
+        .experiment
+        .as_ref()
+        .is_none_or(|id| *id == experiment.id)
+    {
+        true => experiment.find(cell).map(drop).map_err(|wrong| spot.error(wrong)),
+        false => Ok(()),
     };
     for (claim, spots) in claims {
         for (check, spot) in claim.checks.iter().zip(spots) {

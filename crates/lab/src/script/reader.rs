@@ -8,8 +8,8 @@ use windward_core::part;
 use windward_core::units::{Duration, Rate, Time};
 use windward_sim::keys;
 use windward_sim::strict_toml::{
-    At, Document, Field, Key, KeyList, KeySource, Result, Section, Shorthand, ValueKind, readers,
-    unnamed,
+    At, Document, Field, Key, KeyList, KeySource, Result, Section, Shorthand, ValueKind,
+    json_schema, readers, unnamed,
 };
 
 use super::{
@@ -142,8 +142,7 @@ keys! {
 }
 
 /// The keys of an expectation: beside its own, the quantities.
-const EXPECTATION: &[KeySource] =
-    &[ExpectationKeys::KEYS, KeySource::Declared(quantity_keys)];
+const EXPECTATION: &[KeySource] = &[ExpectationKeys::KEYS, KeySource::Declared(quantity_keys)];
 
 keys! {
     /// Keys of an expectation, but for the quantities.
@@ -193,6 +192,10 @@ keys! {
         quantity: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent "the same",
             "times: the quantity at the moment `of`";
     }
+}
+
+pub(super) fn schema() -> serde_json::Value {
+    json_schema("A conformance script of Windward", KEYS)
 }
 
 pub(super) fn parse(name: &str, text: &str) -> std::result::Result<Script, LabError> {
@@ -294,8 +297,7 @@ fn offers(tables: &[Section<'_>]) -> Result<Vec<Offer>> {
                 return Err(table.error(message));
             }
         };
-        let instants =
-            (0..times).map(|i| Time::ZERO + at + every.saturating_mul(u64::from(i)));
+        let instants = (0..times).map(|i| Time::ZERO + at + every.saturating_mul(u64::from(i)));
         offers.extend(instants.map(|at| Offer { at, packets }));
     }
     if offers.is_empty() {
@@ -547,9 +549,7 @@ fn span(field: &Field<'_>, is_time: bool) -> Result<(f64, f64)> {
 }
 
 fn numbers_kind() -> ValueKind {
-    let one = || {
-        ValueKind::OneOf(vec![(readers::integer(1..=u64::MAX).kind)(), ValueKind::Text])
-    };
+    let one = || ValueKind::OneOf(vec![(readers::integer(1..=u64::MAX).kind)(), ValueKind::Text]);
     ValueKind::OneOf(vec![one(), ValueKind::List(Box::new(one()))])
 }
 

@@ -8,8 +8,8 @@ use windward_core::network::{
     AqmSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
 };
 use windward_core::units::{Probability, Rate, Time};
-use windward_sim::keys;
 use windward_sim::Simulation;
+use windward_sim::keys;
 use windward_sim::scenario::LinkKind;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{Stack, Stacks};
@@ -245,11 +245,7 @@ impl Settings {
     }
 
     /// Puts the queue into the link.
-    fn choose_qdisc(
-        &mut self,
-        keys: &QueueKeys<'_>,
-        choice: &Choice,
-    ) -> Result<(), SettingsError> {
+    fn choose_qdisc(&mut self, keys: &QueueKeys<'_>, choice: &Choice) -> Result<(), SettingsError> {
         let given = match (&choice.qdisc, &keys.qdisc) {
             (Some(qdisc), _) => Some(qdisc.clone()),
             (None, Some(field)) if keys.aqm.is_some() || keys.router.is_some() => {

@@ -7,7 +7,8 @@
 use windward_core::endpoint::Sender;
 use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::network::{LinkRate, RouterKind, RouterSpec};
+use windward_core::network::{AqmSpec, LinkRate, RouterKind, RouterSpec};
+use windward_core::part::Words;
 use windward_core::protocols::PROTOCOLS;
 use windward_core::units::Probability;
 
@@ -380,7 +381,7 @@ fn impairments_are_the_same_by_every_shortcut() {
 #[test]
 fn queues_make_up_for_what_they_put_off() {
     // The same at the instant when it is due as when it can no longer be put off.
-    for aqm in ["red", "codel", "fq-codel", "pie", "dualpi2"] {
+    for (Words { name: aqm, .. }, _) in AqmSpec::forms() {
         for (protocol, classes) in [("cubic", false), ("prague", false), ("xcp", true)] {
             let scenario = five_seconds(
                 &format!(

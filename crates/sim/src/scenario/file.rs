@@ -1,4 +1,4 @@
-//! Scenario files: TOML as people write it, checked strictly, turned into a [`Scenario`].
+//! Scenario files: TOML, read strictly, turned into a [`Scenario`].
 //!
 //! The reader is [`strict_toml`](crate::strict_toml): each file here declares the keys that it
 //! reads. `link` (with `queue`, `channel` and `impairment`), `endpoint` and `group` (with `arrivals`,
@@ -64,7 +64,7 @@ pub struct ScenarioFile {
     /// Shared by copies: a sweep reads a trace once.
     traces: Arc<Traces>,
     stacks: Stacks,
-    /// Rows of the caller's own.
+    /// Protocols of the caller beside the rows of the table.
     protocols: Arc<[Protocol]>,
 }
 
@@ -75,7 +75,7 @@ impl ScenarioFile {
     /// The declarations of the keys of a link, for files of others that have some of them.
     pub const LINK: Keys = &[link::LinkKeys::KEYS];
 
-    /// How errors call what was read from standard input.
+    /// The name of standard input in errors.
     pub const STDIN: &str = "standard input";
 
     /// Reads and parses a file; `-` is standard input.
@@ -86,10 +86,10 @@ impl ScenarioFile {
         Self::parse(&Self::name(path), &Self::text(path)?)
     }
 
-    /// The text of a file, or of standard input where the path is `-`.
+    /// The text of a file, or of standard input if the path is `-`.
     ///
     /// # Errors
-    /// If it cannot be read, is larger than [`ScenarioFile::MAX_SIZE`] or no UTF-8 text.
+    /// If it cannot be read, is larger than [`ScenarioFile::MAX_SIZE`] or is not UTF-8 text.
     pub fn text(path: &Path) -> Result<String, ScenarioError> {
         let name = Self::name(path);
         let bytes = match path == Path::new("-") {
@@ -110,7 +110,7 @@ impl ScenarioFile {
         })
     }
 
-    /// How errors call the file at a path: `-` is [`ScenarioFile::STDIN`].
+    /// The name of the file at a path in errors: `-` is [`ScenarioFile::STDIN`].
     pub fn name(path: &Path) -> String {
         match path == Path::new("-") {
             true => Self::STDIN.to_owned(),
@@ -142,15 +142,15 @@ impl ScenarioFile {
         Ok(ScenarioFile { document, traces, stacks, protocols })
     }
 
-    /// The same file, which may name these stacks as protocols of flows instead of any before. A file
-    /// knows none as it is read.
+    /// The same file, which may name these stacks as protocols of flows and no others. Without this
+    /// call it may name none.
     #[must_use]
     pub fn with_stacks(self, stacks: &Stacks) -> Self {
         ScenarioFile { stacks: stacks.clone(), ..self }
     }
 
-    /// The same file, which may name these as if they were rows of the table of protocols, before
-    /// those: compositions with parts of another crate, which no text can say.
+    /// The same file, which may name these protocols beside the rows of the table, and before them:
+    /// compositions with parts of another crate, which no text can express.
     #[must_use]
     pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
         ScenarioFile { protocols: protocols.into(), ..self }
@@ -158,8 +158,8 @@ impl ScenarioFile {
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,
     /// `dumbbell.bottleneck.rate`, `flows.lossy.protocol` (the flows of group `lossy`),
-    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`. The key `flows.+` adds a group of flows,
-    /// whose table is the value, and `links.+` a link.
+    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`. The key `flows.+` adds a group of
+    /// flows, whose table is the value, and `links.+` a link.
     ///
     /// The value is TOML if it parses as such, otherwise a string.
     ///
@@ -204,14 +204,14 @@ impl ScenarioFile {
         self.document.section().get(key).map(|field| field.section()).transpose()
     }
 
-    /// Do both say the same, key by key? They may have come to it in different ways.
+    /// Do both have the same values, key by key, whatever their origins?
     pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
         self.document.table == other.document.table
     }
 
-    /// Adds to `state` what the trace files hold that were read to build scenarios of this file: two
-    /// files that [say the same](Self::says_the_same_as) may do so of a trace that changed in between. So
-    /// may protocols of [`Self::with_protocols`], which their sources tell apart.
+    /// Hashes the contents of the trace files that were read to build scenarios of this file, and the
+    /// protocols of [`Self::with_protocols`] with their sources: both may differ between files with
+    /// [the same values](Self::says_the_same_as).
     pub fn hash_traces(&self, state: &mut impl Hasher) {
         self.traces.hash(state);
         for protocol in &*self.protocols {
@@ -229,9 +229,9 @@ impl ScenarioFile {
         build::build(&self.document.root(KEYS)?, given)
     }
 
-    /// A JSON Schema of the format, made of the table of keys that the reader goes by: for editors,
-    /// which complete and explain keys and mark those that do not exist. Quantities are texts in it;
-    /// whether they make sense together only [`ScenarioFile::build`] knows.
+    /// A JSON Schema of the format from the declarations of the reader: editors complete and explain
+    /// keys by it and mark unknown ones. Quantities with units are strings in it; only
+    /// [`ScenarioFile::build`] checks that they go together.
     pub fn json_schema() -> serde_json::Value {
         json_schema("A scenario of Windward", KEYS)
     }

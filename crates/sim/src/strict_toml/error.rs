@@ -81,7 +81,9 @@ impl Location {
     /// The file, whichever part of it.
     pub fn file(&self) -> &str {
         match self {
-            Location::File { file } | Location::Line { file, .. } | Location::Set { file, .. } => file,
+            Location::File { file } | Location::Line { file, .. } | Location::Set { file, .. } => {
+                file
+            }
         }
     }
 }
@@ -255,4 +257,3 @@ pub fn shorten(text: &str) -> String {
         None => text,
     }
 }
-

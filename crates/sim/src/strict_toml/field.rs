@@ -9,7 +9,7 @@ use windward_core::part::{self, Kind};
 use windward_core::units::{Duration, ParseUnitError, Probability, Rate, parse_bytes};
 
 use super::error::{FileError, Location, shorten, suggest};
-use super::readers::Reader;
+use super::reader::Reader;
 use super::tree::{Origin, Source, TomlNode, TomlTable, TomlValue};
 
 /// The result of a reader.
@@ -241,10 +241,11 @@ impl<'a> Field<'a> {
     }
     /// Whether the value is a table in lines of its own, `[a]` or `a.b = 1`, or an array of those.
     pub fn is_block(&self) -> bool {
-        let inline = self.as_written();
         match &self.node.value {
-            TomlValue::Table(_) => !inline.starts_with('{'),
-            TomlValue::Array(_) => !inline.starts_with('['),
+            TomlValue::Table(_) => !self.as_written().starts_with('{'),
+            TomlValue::Array(_) => {
+                self.items().is_ok_and(|items| items.first().is_some_and(Field::is_block))
+            }
             _ => false,
         }
     }

@@ -20,8 +20,7 @@ pub fn json_schema(title: &str, keys: Keys) -> Value {
 /// Adds the schema of a table with these keys to `schema`, under a key of its root.
 pub fn extend_json_schema(schema: &mut Value, key: &str, keys: Keys) {
     let mut table = json_schema("", keys);
-    if let (Value::Object(all), Value::Object(more)) =
-        (&mut schema["$defs"], table["$defs"].take())
+    if let (Value::Object(all), Value::Object(more)) = (&mut schema["$defs"], table["$defs"].take())
     {
         all.extend(more);
     }

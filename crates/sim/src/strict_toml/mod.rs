@@ -9,8 +9,12 @@ mod error;
 mod field;
 mod json_schema;
 mod keys;
+mod reader;
 pub mod readers;
 mod tree;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -18,10 +22,10 @@ pub use error::{FileError, Help, Location, shorten, suggest};
 pub use field::{Amount, At, Field, Result, Section, Spot};
 pub use json_schema::{extend_json_schema, json_schema};
 pub use keys::{
-    Key, KeyDoc, KeyList, KeySource, Keys, NameOf, Shorthand, ValueKind, all, check, describe, find, names,
-    unnamed,
+    Key, KeyDoc, KeyList, KeySource, Keys, NameOf, Shorthand, ValueKind, all, check, describe,
+    find, names, unnamed,
 };
-pub use readers::Reader;
+pub use reader::Reader;
 pub use tree::TomlTable;
 pub(crate) use tree::{Origin, Source, TomlNode, TomlValue, parse_value};
 

@@ -9,15 +9,7 @@ use windward_core::units::{Duration, Probability, Rate};
 
 use super::field::{Amount, At, Field, Result, Section};
 use super::keys::{Keys, NameOf, Shorthand, ValueKind};
-
-/// Reads the value of a key, and tells the kind of value that it takes.
-#[derive(Debug, Clone, Copy)]
-pub struct Reader<R, K> {
-    /// Reads and checks a value.
-    pub read: R,
-    /// The kind of value.
-    pub kind: K,
-}
+use super::reader::Reader;
 
 /// Declares functions that make readers.
 macro_rules! readers {

@@ -195,7 +195,9 @@ impl TomlNode {
     pub(crate) fn check_texts(&self, source: Source<'_>, key: &str) -> Result<(), FileError> {
         match &self.value {
             TomlValue::Text(text) => self.check_text(source, key, text),
-            TomlValue::Array(items) => items.iter().try_for_each(|item| item.check_texts(source, key)),
+            TomlValue::Array(items) => {
+                items.iter().try_for_each(|item| item.check_texts(source, key))
+            }
             TomlValue::Table(table) => table.check_texts(source),
             _ => Ok(()),
         }
@@ -254,6 +256,7 @@ impl fmt::Display for TomlValue {
         match self {
             TomlValue::Text(text) => write!(f, "\"{}\"", shorten(text)),
             TomlValue::Integer(number) => write!(f, "{number}"),
+            TomlValue::Float(number) if number.is_nan() => write!(f, "nan"),
             TomlValue::Float(number) => write!(f, "{number:?}"),
             TomlValue::Bool(value) => write!(f, "{value}"),
             TomlValue::Other(text) => write!(f, "{}", shorten(text)),

@@ -7,7 +7,7 @@ use windward_sim::strict_toml::{
     Document, Field, KeySource, Result, Section, ValueKind, readers, suggest, unnamed,
 };
 
-use super::{any_kind, settings};
+use super::settings::{any_kind, settings};
 use crate::LabError;
 use crate::experiment::{Basis, Reading, ReadingValue};
 
@@ -114,7 +114,9 @@ pub(super) fn read(
                     let found = known.iter().find(|reading| reading.name == name);
                     found.cloned().ok_or_else(|| {
                         let all = known.iter().map(|reading| &*reading.name);
-                        field.error(format!("no reading `{name}` in {from}")).with_help(suggest(name, all))
+                        field
+                            .error(format!("no reading `{name}` in {from}"))
+                            .with_help(suggest(name, all))
                     })
                 };
                 keys.names.iter().map(pick).collect::<Result<_>>()?
@@ -160,7 +162,8 @@ fn own(table: &Section<'_>) -> Result<Reading> {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     // Tables name readings, and a spreadsheet would compute what begins with a sign.
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(valid) {
-        let message = "the `name` of a reading has letters, digits, `-` and `_` only, a letter first";
+        let message =
+            "the `name` of a reading has letters, digits, `-` and `_` only, a letter first";
         return Err(keys.name.error(message));
     }
     if !(2..=MAX_VALUES).contains(&keys.values.len()) {

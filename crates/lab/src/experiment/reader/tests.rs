@@ -1,3 +1,4 @@
+use windward_core::network::AqmSpec;
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
@@ -210,10 +211,7 @@ fn a_plain_scenario_is_no_experiment() {
         "f.toml: no [experiment] table: this is a scenario, which `windward run` runs"
     );
     let error = parse("[[experiment]]\nid = \"x\"\n").unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "f.toml:12: experiment = [..]: write `experiment` as a table: [experiment]"
-    );
+    assert_eq!(error, "f.toml:12: experiment = [..]: write `experiment` as a table: [experiment]");
 }
 
 #[test]
@@ -224,6 +222,24 @@ fn an_axis_of_all_protocols_follows_the_table() {
     let table: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
     assert_eq!(labels, table);
     assert_eq!(e.axes[0].points[0].set, [("flows.*.protocol".to_owned(), table[0].to_owned())]);
+}
+
+#[test]
+fn an_axis_of_all_aqms_follows_their_list() {
+    let text = EXPERIMENT.replace("flows.*.protocol", "dumbbell.bottleneck.aqm");
+    let text = text.replace("[sack", "[codel").replace("[newreno", "[pie");
+    let points = |word: &str| {
+        let e = parse(&text.replace("[\"newreno\", \"sack\"]", word)).unwrap();
+        e.axes[0].points.iter().map(|p| (p.label.clone(), p.set[0].1.clone())).collect::<Vec<_>>()
+    };
+    let names = AqmSpec::forms().into_iter().map(|(words, _)| words.name);
+    let plain = points("\"aqms\"");
+    let but_droptail: Vec<&str> = names.clone().filter(|name| *name != "droptail").collect();
+    assert!(plain.iter().all(|(label, value)| label == value), "{plain:?}");
+    assert_eq!(plain.iter().map(|(label, _)| &**label).collect::<Vec<_>>(), but_droptail);
+    let marking = points("\"queues\"");
+    assert_eq!(marking.len(), names.count());
+    assert!(marking.contains(&("codel".into(), "{ kind = \"codel\", ecn = true }".into())));
 }
 
 #[test]
@@ -376,7 +392,10 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     };
     let twice = reading(|text| text.clone() + &text).unwrap_err().to_string();
     assert!(twice.contains("there are two readings `queue`"), "{twice}");
-    assert!(from("shared.toml", "tock").contains("no reading `tock` in shared.toml\n  help: did you mean"));
+    assert!(
+        from("shared.toml", "tock")
+            .contains("no reading `tock` in shared.toml\n  help: did you mean")
+    );
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
     assert!(unnamed.contains("`names` is missing"), "{unnamed}");

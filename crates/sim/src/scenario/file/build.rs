@@ -18,9 +18,7 @@ use super::links::{Links, Route};
 use super::route::RouteKeys;
 use crate::keys;
 use crate::name::{Names, NamesInMaking};
-use crate::scenario::{
-    FlowKind, FlowSpec, LinkId, MAX_DURATION, MAX_TRANSFERS, Scenario, Traffic,
-};
+use crate::scenario::{FlowKind, FlowSpec, LinkId, MAX_DURATION, MAX_TRANSFERS, Scenario, Traffic};
 use crate::strict_toml::{
     Field, FileError, Result, Section, TomlTable, ValueKind, readers, suggest,
 };
@@ -178,11 +176,7 @@ fn flow_names(groups: &[Group<'_>], routes: &[Vec<Route>]) -> Names {
     names.finish()
 }
 
-fn groups<'a>(
-    root: &Section<'a>,
-    keys: &FileKeys<'a>,
-    given: Given<'_>,
-) -> Result<Vec<Group<'a>>> {
+fn groups<'a>(root: &Section<'a>, keys: &FileKeys<'a>, given: Given<'_>) -> Result<Vec<Group<'a>>> {
     let common = keys.endpoint.as_ref();
     let defaults = match common {
         Some(section) => endpoint::read(EndpointConfig::default(), section)?,
@@ -256,14 +250,11 @@ fn routes<'a>(
     groups: &[Group<'_>],
     links: &mut Links,
 ) -> Result<Vec<Vec<Route>>> {
-    let present: Vec<(&str, &Field<'a>)> = [
-        ("dumbbell", &keys.dumbbell),
-        ("parking_lot", &keys.parking_lot),
-        ("links", &keys.links),
-    ]
-    .into_iter()
-    .filter_map(|(key, field)| Some((key, field.as_ref()?)))
-    .collect();
+    let present: Vec<(&str, &Field<'a>)> =
+        [("dumbbell", &keys.dumbbell), ("parking_lot", &keys.parking_lot), ("links", &keys.links)]
+            .into_iter()
+            .filter_map(|(key, field)| Some((key, field.as_ref()?)))
+            .collect();
     let (kind, field) = match present.as_slice() {
         [one] => *one,
         [] => {
@@ -279,8 +270,12 @@ fn routes<'a>(
         root.forbid(&["nodes"], "only a general graph (`links`) has nodes")?;
     }
     let topology = match kind {
-        "dumbbell" => Topology::Chain(Box::new(Chain::dumbbell(field.section()?, given.traces, links)?)),
-        "parking_lot" => Topology::Chain(Box::new(Chain::parking_lot(field.section()?, given.traces, links)?)),
+        "dumbbell" => {
+            Topology::Chain(Box::new(Chain::dumbbell(field.section()?, given.traces, links)?))
+        }
+        "parking_lot" => {
+            Topology::Chain(Box::new(Chain::parking_lot(field.section()?, given.traces, links)?))
+        }
         _ => Topology::Graph(Graph::read(keys.nodes.as_deref(), field, given.traces, links)?),
     };
     let mut hops = 0;

@@ -95,9 +95,7 @@ pub(super) fn notifier(field: &Field<'_>) -> Result<NotifierChoice> {
 }
 
 /// The channel of a link table, if the table gives one of the keys of `channels`.
-pub(super) fn channel<'a>(
-    channels: [(&str, Option<Field<'a>>); 4],
-) -> Result<Option<ChannelSpec>> {
+pub(super) fn channel<'a>(channels: [(&str, Option<Field<'a>>); 4]) -> Result<Option<ChannelSpec>> {
     let mut given = channels.into_iter().filter_map(|(key, field)| Some((key, field?)));
     let Some((first, field)) = given.next() else {
         return Ok(None);
@@ -144,9 +142,11 @@ fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
         },
         (None, None, Some(mean_good), Some(mean_bad)) => ChainClock::Time { mean_good, mean_bad },
         _ => {
-            return Err(section.error("the chain needs transitions by packet or by time").with_help(
-                "give `p` and `r` (by packet) or `mean_good` and `mean_bad` (by time)",
-            ));
+            return Err(section
+                .error("the chain needs transitions by packet or by time")
+                .with_help(
+                    "give `p` and `r` (by packet) or `mean_good` and `mean_bad` (by time)",
+                ));
         }
     };
     Ok(ChannelSpec::GilbertElliott {

@@ -14,9 +14,7 @@ use super::given::Given;
 use super::stack;
 use crate::keys;
 use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
-use crate::strict_toml::{
-    Amount, Field, Result, Section, Shorthand, ValueKind, readers, unnamed,
-};
+use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, ValueKind, readers, unnamed};
 
 /// The most flows of all groups together. Four links for each reach the bound on links.
 pub(super) const MAX_FLOWS: usize = 500_000;

@@ -13,9 +13,7 @@ use super::bounds::{DAY, DELAYS, INSTANTS};
 use super::traces::Traces;
 use crate::keys;
 use crate::scenario::MAX_DURATION;
-use crate::strict_toml::{
-    Amount, Field, FileError, Result, Section, ValueKind, readers, unnamed,
-};
+use crate::strict_toml::{Amount, Field, FileError, Result, Section, ValueKind, readers, unnamed};
 
 keys! {
     /// Keys of `reorder`.

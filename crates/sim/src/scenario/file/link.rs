@@ -18,9 +18,7 @@ use super::queue::{self, Classes, RouterChoice};
 use super::traces::Traces;
 use crate::keys;
 use crate::scenario::MAX_DURATION;
-use crate::strict_toml::{
-    Field, Result, Section, Shorthand, Spot, ValueKind, readers, unnamed,
-};
+use crate::strict_toml::{Field, Result, Section, Shorthand, Spot, ValueKind, readers, unnamed};
 
 keys! {
     /// Keys of a link.
@@ -104,11 +102,7 @@ fn jitter_kind() -> ValueKind {
 
 fn outages_kind() -> ValueKind {
     let values = vec![impairment::outage_list()];
-    ValueKind::Table {
-        keys: &[OutagesKeys::KEYS],
-        shorthand: Shorthand::Key("schedule"),
-        values,
-    }
+    ValueKind::Table { keys: &[OutagesKeys::KEYS], shorthand: Shorthand::Key("schedule"), values }
 }
 
 /// The settings of a link in one or several tables; a later table overrides an earlier one.

@@ -124,7 +124,11 @@ impl Links {
 
     /// Every link but for its name and its delay, and a check that queues and routers suit the
     /// flows. Most links equal one a little before.
-    pub(super) fn kinds(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Result<Vec<Arc<LinkKind>>> {
+    pub(super) fn kinds(
+        &self,
+        groups: &[Group<'_>],
+        routes: &[Vec<Route>],
+    ) -> Result<Vec<Arc<LinkKind>>> {
         const LOOK_BACK: usize = 8;
         let crossing = self.crossing(groups, routes);
         let mut made: Vec<(&Rc<LinkPlan>, &Crossing, Arc<LinkKind>)> = Vec::new();
@@ -357,4 +361,3 @@ fn not_understood(spot: &Spot, link: &str, kind: RouterKind, group: &str) -> Fil
     ))
     .with_help("leave `router` out to have the one that the flows ask for")
 }
-

@@ -18,11 +18,7 @@ pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<
 
 /// Reads the value of a parameter, which `set` puts into a configuration; it returns whether the
 /// value was taken.
-pub(super) fn set(
-    field: &Field<'_>,
-    kind: Kind,
-    set: impl FnOnce(Value) -> bool,
-) -> Result<()> {
+pub(super) fn set(field: &Field<'_>, kind: Kind, set: impl FnOnce(Value) -> bool) -> Result<()> {
     match set(field.parameter(kind)?) {
         true => Ok(()),
         false => Err(field.error(format!("must be {kind}"))),
@@ -40,7 +36,8 @@ pub(super) fn keys_of_kinds(
         let same = |other: &&Setting| other.doc == setting.doc && other.applies;
         setting.applies || !all.iter().flat_map(|(_, settings)| settings).any(|s| same(&s))
     };
-    let names: Vec<&'static str> = first.into_iter().chain(parts.iter().map(|(w, _)| w.name)).collect();
+    let names: Vec<&'static str> =
+        first.into_iter().chain(parts.iter().map(|(w, _)| w.name)).collect();
     let mut keys = vec![Key {
         name: "kind",
         meaning: part::alternatives(&names).into(),

@@ -223,5 +223,10 @@ pub(super) fn classes(field: &Field<'_>) -> Result<Classes> {
         let ClassKeys { weight, queue, aqm, router } = ClassKeys::read(&field.section()?)?;
         Ok((kind, Class { weight, limit: queue, aqm, router }))
     };
-    RouterKind::ALL.into_iter().filter_map(given).map(class).collect::<Result<_>>().map(Classes::Each)
+    RouterKind::ALL
+        .into_iter()
+        .filter_map(given)
+        .map(class)
+        .collect::<Result<_>>()
+        .map(Classes::Each)
 }

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use super::build::FileKeys;
 use super::group::DATAGRAMS;
 use crate::strict_toml::{
-    Document, FileError, Keys, Location, NameOf, Origin, Result, Shorthand, Source, TomlNode, TomlTable,
-    TomlValue, ValueKind, find, names, parse_value, shorten, suggest,
+    Document, FileError, Keys, Location, NameOf, Origin, Result, Shorthand, Source, TomlNode,
+    TomlTable, TomlValue, ValueKind, find, names, parse_value, shorten, suggest,
 };
 
 /// Sets `key` to `value`.
@@ -97,7 +97,8 @@ impl Change<'_> {
         }
     }
 
-    /// In the items that the next part of the key selects: `*`, a name, or a number from 0; `+` is one more.
+    /// In the items that the next part of the key selects: `*`, a name, or a number from 0; `+`
+    /// appends an item.
     fn in_items(
         &self,
         items: &mut Vec<TomlNode>,
@@ -172,8 +173,8 @@ impl Change<'_> {
     }
 }
 
-/// Does a key under `*` concern this item? What connections have and datagrams cannot have passes
-/// over groups of datagrams; no other array has these keys.
+/// Does a key under `*` concern this item? Keys of connections skip groups of datagrams; no other
+/// array has these keys.
 fn concerns(item: &TomlNode, rest: &str) -> bool {
     let TomlValue::Table(table) = &item.value else { return true };
     let datagrams = DATAGRAMS.iter().any(|kind| table.get(kind).is_some());

@@ -600,7 +600,11 @@ fn what_is_no_trace_says_where() {
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
     };
     for (test, bytes, expected) in [
-        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is not a number of milliseconds"),
+        (
+            "word",
+            b"1\n2\nthree\n" as &[u8],
+            "cell.trace:3: `three` is not a number of milliseconds",
+        ),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
         ("empty", b"", "cell.trace: there is no opportunity at all"),
@@ -783,7 +787,11 @@ fn what_is_no_schedule_says_where() {
         "rate.opportunities = [1, 2], outages = [{ at = '1s', length = '1s' }]",
         1,
     );
-    assert!(error(&silent).contains("a rate that is a trace has its own times"), "{}", error(&silent));
+    assert!(
+        error(&silent).contains("a rate that is a trace has its own times"),
+        "{}",
+        error(&silent)
+    );
     let taken = FIRST.replacen(
         "rate = \"5Mbit\"",
         "rate.opportunities = [1, 2], loss = 0.1, arq = { attempts = 2, delay = '5ms' }",
