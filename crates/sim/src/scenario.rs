@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{
-    ChannelSpec, Impairments, LinkRate, NotifierSpec, QueueSpec, RouterKind,
+    ChannelConfig, Impairments, LinkRate, NotifierConfig, QueueConfig, RouterKind,
 };
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
@@ -44,10 +44,10 @@ pub struct Scenario {
     /// A connection that puts nothing on its bottleneck for longer than this is idle.
     pub idle_after: Duration,
     /// Directed links.
-    pub links: Vec<LinkSpec>,
+    pub links: Vec<LinkConfig>,
     /// Flows of every kind.
-    pub flows: Vec<FlowSpec>,
-    /// Names of the groups that [`FlowSpec::group`] points to.
+    pub flows: Vec<FlowConfig>,
+    /// Names of the groups that [`FlowConfig::group`] points to.
     pub groups: Vec<String>,
     /// Settings that are allowed and rarely meant, a sentence each.
     pub warnings: Vec<String>,
@@ -61,7 +61,7 @@ pub const MAX_CHANGES: u64 = 10_000_000;
 
 /// One direction of one link: a queue, a wire, a channel.
 #[derive(Debug, Clone)]
-pub struct LinkSpec {
+pub struct LinkConfig {
     /// As results name it, `from->to`.
     pub name: Name,
     /// Propagation delay; where it changes, in the long run ([`ChangingDelay::mean`]).
@@ -78,11 +78,11 @@ pub struct LinkKind {
     /// Bits per second of the wire: constant, a trace or a schedule.
     pub rate: LinkRate,
     /// The queue before the wire and the feedback its router gives.
-    pub queue: QueueSpec,
+    pub queue: QueueConfig,
     /// Losses of packets on the wire.
-    pub channel: ChannelSpec,
+    pub channel: ChannelConfig,
     /// The notifier at the far end, which tells of corruption.
-    pub notifier: NotifierSpec,
+    pub notifier: NotifierConfig,
     /// Changes of delay, jitter, reordering, outages and retransmission on the link.
     pub impairments: Impairments,
 }
@@ -97,7 +97,7 @@ impl LinkKind {
 
 /// One flow: a transport connection or a stream of datagrams.
 #[derive(Debug, Clone)]
-pub struct FlowSpec {
+pub struct FlowConfig {
     /// As results name it: the group and a number.
     pub name: Name,
     /// Index in [`Scenario::groups`].

@@ -468,7 +468,7 @@ impl std::error::Error for TraceError {
 mod tests {
     use super::*;
     use crate::scenario::file::ScenarioFile;
-    use windward_core::network::AqmSpec;
+    use windward_core::network::AqmConfig;
 
     const FIRST: &str = include_str!("../../../experiments/examples/first.toml");
 
@@ -533,7 +533,7 @@ mod tests {
     fn no_wire_carries_more_than_its_rate() {
         let red = "{ kind = \"red\", min_threshold = 5, max_threshold = 15, weight = 0.002, \
                    max_probability = 0.1 }";
-        let names = AqmSpec::forms().into_iter().map(|(words, _)| words.name);
+        let names = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
         for queue in names.chain([red]) {
             let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
             file.set("duration", "5s").unwrap();

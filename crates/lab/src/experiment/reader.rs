@@ -1,6 +1,6 @@
 //! Reads the `[experiment]` table of a file, strictly.
 
-use windward_core::network::AqmSpec;
+use windward_core::network::AqmConfig;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::keys;
 use windward_sim::scenario::file::ScenarioFile;
@@ -12,7 +12,7 @@ use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
-    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point,
+    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind, Point,
     Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
 };
 use crate::LabError;
@@ -469,7 +469,7 @@ fn queues() -> Vec<(String, String)> {
         true => format!("{{ kind = \"{name}\", ecn = true }}"),
         false => name.to_owned(),
     };
-    let forms = AqmSpec::forms().into_iter();
+    let forms = AqmConfig::forms().into_iter();
     forms
         .map(|(words, spec)| (words.name.to_owned(), queue(words.name, spec.has_ecn_parameter())))
         .collect()
@@ -482,8 +482,8 @@ fn named_values(field: &Field<'_>, cast: Option<&Cast>) -> Result<Option<Vec<(St
         Ok(ALL_PROTOCOLS) => Some(PROTOCOLS.iter().map(|p| same(p.name)).collect()),
         Ok(ALL_QUEUES) => Some(queues()),
         Ok(ALL_AQMS) => {
-            let forms = AqmSpec::forms().into_iter();
-            let acting = forms.filter(|(_, spec)| *spec != AqmSpec::default());
+            let forms = AqmConfig::forms().into_iter();
+            let acting = forms.filter(|(_, spec)| *spec != AqmConfig::default());
             Some(acting.map(|(words, _)| same(words.name)).collect())
         }
         Ok(word @ (SUBJECTS | STANDARDS | AGAINST)) => {
@@ -573,7 +573,7 @@ fn metrics(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<Metric>> {
 /// The keys of every chart.
 const OF_EVERY_PLOT: [&str; 7] = ["kind", "unit", "references", "y", "title", "y_title", "only"];
 
-fn plot(table: &Section<'_>, axes: &[Axis], metrics: &[Metric]) -> Result<PlotSpec> {
+fn plot(table: &Section<'_>, axes: &[Axis], metrics: &[Metric]) -> Result<PlotConfig> {
     let keys = PlotKeys::read(table)?;
     let own: &[&str] = match keys.kind {
         "lines" => &["x", "metrics", "log", "y_log"],
@@ -644,7 +644,7 @@ fn plot(table: &Section<'_>, axes: &[Axis], metrics: &[Metric]) -> Result<PlotSp
         let message = "with `y_log` the bounds of `y` must be above zero";
         return Err(table.error_at("y", message));
     }
-    Ok(PlotSpec {
+    Ok(PlotConfig {
         kind,
         title: keys.title,
         y_title: keys.y_title.unwrap_or_else(|| default_title.to_owned()),

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use windward_core::network::{
-    AqmSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
+    AqmConfig, NotifierConfig, QueueConfig, QueueLimit, RouterConfig, RouterKind,
 };
 use windward_core::units::{Probability, Rate, Time};
 use windward_sim::Simulation;
@@ -126,9 +126,9 @@ pub struct Config {
 /// The words for a queue: the AQMs, with marks where they can mark; the routers; and `ceten`, a
 /// queue that drops what does not fit and tells of corruption.
 pub fn qdiscs() -> Vec<&'static str> {
-    let aqms = AqmSpec::forms().into_iter().map(|(words, _)| words.name);
-    let routers = RouterSpec::forms().into_iter();
-    let routers = routers.filter(|(_, spec)| *spec != RouterSpec::default());
+    let aqms = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
+    let routers = RouterConfig::forms().into_iter();
+    let routers = routers.filter(|(_, spec)| *spec != RouterConfig::default());
     aqms.chain(routers.map(|(words, _)| words.name)).chain([CETEN]).collect()
 }
 
@@ -269,7 +269,7 @@ impl Settings {
                 self.link.set_field(&format!("links.wire.{key}"), field)?;
             }
         }
-        let named = aqm.and_then(kind).and_then(AqmSpec::named);
+        let named = aqm.and_then(kind).and_then(AqmConfig::named);
         let named = match &qdisc {
             Some(qdisc) => self.set_qdisc(qdisc)?,
             None => named,
@@ -296,12 +296,12 @@ impl Settings {
     }
 
     /// Gives the link the AQM or router of that name; returns the AQM.
-    fn set_qdisc(&mut self, qdisc: &str) -> Result<Option<AqmSpec>, SettingsError> {
-        let aqm = AqmSpec::named(qdisc);
+    fn set_qdisc(&mut self, qdisc: &str) -> Result<Option<AqmConfig>, SettingsError> {
+        let aqm = AqmConfig::named(qdisc);
         if let Some(spec) = &aqm {
             let ecn = if spec.has_ecn_parameter() { ", ecn = true" } else { "" };
             self.link.set("links.wire.aqm", &format!("{{ kind = '{qdisc}'{ecn} }}"))?;
-        } else if RouterSpec::named(qdisc).is_some() {
+        } else if RouterConfig::named(qdisc).is_some() {
             self.link.set("links.wire.router", qdisc)?;
         } else if qdisc != CETEN {
             let error = FileError::new("the command line", format!("unknown qdisc `{qdisc}`"));
@@ -352,7 +352,7 @@ impl Settings {
         file.set("seed", &seed.to_string())?;
         let mut scenario = file.build()?;
         if let (Some(rate), Some(link)) = (self.corruption, scenario.links.first_mut()) {
-            let notifier = NotifierSpec::Told { rate };
+            let notifier = NotifierConfig::Told { rate };
             link.kind = Arc::new(LinkKind { notifier, ..(*link.kind).clone() });
         }
         let served = served(scenario.links.first().map(|link| &link.kind.queue));
@@ -392,7 +392,7 @@ fn kind<'a>(field: &Field<'a>) -> Option<&'a str> {
 /// For each kind of router, by its number: does the queue give its feedback to those that ask?
 pub(super) type Served = [bool; RouterKind::ALL.len()];
 
-fn served(queue: Option<&QueueSpec>) -> Served {
+fn served(queue: Option<&QueueConfig>) -> Served {
     let mut served = [false; RouterKind::ALL.len()];
     for kind in RouterKind::ALL {
         served[kind as usize] = queue.is_some_and(|queue| {
@@ -400,7 +400,7 @@ fn served(queue: Option<&QueueSpec>) -> Served {
             // What no class is made for joins the first.
             let class = class.or(queue.classes.first());
             let router = class.map_or(&queue.router, |class| &class.queue.router);
-            kind == RouterKind::Any || *router != RouterSpec::default() && router.serves(kind)
+            kind == RouterKind::Any || *router != RouterConfig::default() && router.serves(kind)
         });
     }
     served
@@ -408,7 +408,7 @@ fn served(queue: Option<&QueueSpec>) -> Served {
 
 /// The limit where none is given: that of the AQM, or 100 ms at the rate, a bandwidth-delay product
 /// of most of the Internet, and at least 16 full packets.
-fn default_queue(aqm: Option<AqmSpec>, rate: Rate) -> String {
+fn default_queue(aqm: Option<AqmConfig>, rate: Rate) -> String {
     match aqm.and_then(|aqm| aqm.default_limit()) {
         Some(QueueLimit::Packets(packets)) => format!("{packets}p"),
         Some(QueueLimit::Bytes(bytes)) => format!("{bytes}B"),

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, QueueLimit, QueueSpec};
+use windward_core::network::{ChannelConfig, QueueConfig, QueueLimit};
 use windward_core::part::Parameters;
 use windward_core::units::{Duration, Time};
 
 use super::{
-    FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
+    FlowConfig, FlowKind, LinkConfig, LinkId, LinkKind, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
     Pattern, Scenario, Traffic,
 };
 
@@ -38,15 +38,15 @@ impl Scenario {
     /// The failure of a part of another crate in runs of this thread since the last call: such a
     /// run is void. `None` if all parts are Windward's.
     pub fn failure(&self) -> Option<String> {
-        let of_flow = |flow: &FlowSpec| match &flow.kind.traffic {
+        let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } => {
                 protocol.window.failure().or_else(|| protocol.discrimination.failure())
             }
             Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
         };
-        let of_link = |link: &LinkSpec| {
+        let of_link = |link: &LinkConfig| {
             let of_channel = match link.kind.channel {
-                ChannelSpec::Custom(custom) => custom.0.failure(),
+                ChannelConfig::Custom(custom) => custom.0.failure(),
                 _ => None,
             };
             of_channel.or_else(|| link.kind.queue.aqm.failure())
@@ -93,8 +93,8 @@ impl Scenario {
         check(*sample != Some(Duration::ZERO), || "samples have no interval".to_owned())
     }
 
-    fn flow(&self, flow: &FlowSpec) -> Check {
-        let FlowSpec { group, forward, reverse, bottleneck, kind, .. } = flow;
+    fn flow(&self, flow: &FlowConfig) -> Check {
+        let FlowConfig { group, forward, reverse, bottleneck, kind, .. } = flow;
         let FlowKind { traffic, start, stop, nodes: _ } = &**kind;
         check(*group < self.groups.len(), || format!("there is no group {group}"))?;
         check(!forward.is_empty(), || "its data crosses no link".to_owned())?;
@@ -145,7 +145,7 @@ impl Scenario {
     }
 }
 
-fn link(link: &LinkSpec, duration: Duration) -> Check {
+fn link(link: &LinkConfig, duration: Duration) -> Check {
     let LinkKind { rate, queue, impairments, .. } = &*link.kind;
     self::queue(queue)?;
     impairments.validate()?;
@@ -154,12 +154,12 @@ fn link(link: &LinkSpec, duration: Duration) -> Check {
         format!("it changes {changes} times by schedule, more than {MAX_CHANGES}")
     })?;
     match link.kind.channel {
-        ChannelSpec::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
+        ChannelConfig::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
         _ => Ok(()),
     }
 }
 
-fn queue(queue: &QueueSpec) -> Check {
+fn queue(queue: &QueueConfig) -> Check {
     let holds = !matches!(queue.limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0));
     check(holds, || "its queue holds nothing".to_owned())?;
     queue.aqm.validate()?;
@@ -199,7 +199,7 @@ fn pattern(pattern: &Pattern, packet_size: u32) -> Check {
 mod tests {
     use std::sync::Arc;
 
-    use windward_core::endpoint::window::WindowLaw;
+    use windward_core::endpoint::window::ControllerConfig;
     use windward_core::part::Plain;
     use windward_core::protocols::Protocol;
 
@@ -239,7 +239,7 @@ mod tests {
             else {
                 panic!()
             };
-            *protocol = Arc::new(Protocol { window: WindowLaw::XcpR(Plain), ..**protocol });
+            *protocol = Arc::new(Protocol { window: ControllerConfig::XcpR(Plain), ..**protocol });
         });
         assert!(unfit.contains("window `xcp-r` needs"), "{unfit}");
         let config = wrong(|s| {

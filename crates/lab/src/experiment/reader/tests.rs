@@ -1,4 +1,4 @@
-use windward_core::network::AqmSpec;
+use windward_core::network::AqmConfig;
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
@@ -232,7 +232,7 @@ fn an_axis_of_all_aqms_follows_their_list() {
         let e = parse(&text.replace("[\"newreno\", \"sack\"]", word)).unwrap();
         e.axes[0].points.iter().map(|p| (p.label.clone(), p.set[0].1.clone())).collect::<Vec<_>>()
     };
-    let names = AqmSpec::forms().into_iter().map(|(words, _)| words.name);
+    let names = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
     let plain = points("\"aqms\"");
     let but_droptail: Vec<&str> = names.clone().filter(|name| *name != "droptail").collect();
     assert!(plain.iter().all(|(label, value)| label == value), "{plain:?}");

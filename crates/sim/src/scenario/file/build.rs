@@ -18,7 +18,9 @@ use super::links::{Links, Route};
 use super::route::RouteKeys;
 use crate::keys;
 use crate::name::{Names, NamesInMaking};
-use crate::scenario::{FlowKind, FlowSpec, LinkId, MAX_DURATION, MAX_TRANSFERS, Scenario, Traffic};
+use crate::scenario::{
+    FlowConfig, FlowKind, LinkId, MAX_DURATION, MAX_TRANSFERS, Scenario, Traffic,
+};
 use crate::strict_toml::{
     Field, FileError, Result, Section, TomlTable, ValueKind, readers, suggest,
 };
@@ -137,7 +139,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
         }
         let kind = Arc::new(kind);
         for route in routes {
-            flows.push(FlowSpec {
+            flows.push(FlowConfig {
                 name: names.get(flows.len()),
                 group: index,
                 bottleneck: at(&route)?,

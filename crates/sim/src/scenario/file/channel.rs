@@ -1,6 +1,6 @@
 //! Losses on a link: the channel, and the notifier that tells of corruption.
 
-use windward_core::network::{ChainClock, ChannelSpec, NotifierSpec};
+use windward_core::network::{ChainClock, ChannelConfig, NotifierConfig};
 use windward_core::units::{Duration, Probability};
 
 use crate::keys;
@@ -13,7 +13,7 @@ pub(super) enum NotifierChoice {
     /// One that knows the channel's rate, where the link loses packets of flows that ask for it.
     Auto,
     /// This one.
-    Fixed(NotifierSpec),
+    Fixed(NotifierConfig),
 }
 
 keys! {
@@ -51,9 +51,9 @@ keys! {
 /// The kinds of notifiers by their words.
 const NOTIFIERS: &[(&str, NotifierChoice)] = &[
     ("auto", NotifierChoice::Auto),
-    ("off", NotifierChoice::Fixed(NotifierSpec::Off)),
-    ("configured", NotifierChoice::Fixed(NotifierSpec::Configured)),
-    ("measured", NotifierChoice::Fixed(NotifierSpec::MEASURED)),
+    ("off", NotifierChoice::Fixed(NotifierConfig::Off)),
+    ("configured", NotifierChoice::Fixed(NotifierConfig::Configured)),
+    ("measured", NotifierChoice::Fixed(NotifierConfig::MEASURED)),
 ];
 
 keys! {
@@ -84,18 +84,20 @@ pub(super) fn notifier(field: &Field<'_>) -> Result<NotifierChoice> {
     }
     let section = field.section()?;
     let keys = NotifierKeys::read(&section)?;
-    let NotifierChoice::Fixed(NotifierSpec::Measured { window, prior }) = keys.kind else {
+    let NotifierChoice::Fixed(NotifierConfig::Measured { window, prior }) = keys.kind else {
         section.forbid(&["window", "prior"], "only the kind measured has parameters")?;
         return Ok(keys.kind);
     };
-    Ok(NotifierChoice::Fixed(NotifierSpec::Measured {
+    Ok(NotifierChoice::Fixed(NotifierConfig::Measured {
         window: keys.window.unwrap_or(window),
         prior: keys.prior.unwrap_or(prior),
     }))
 }
 
 /// The channel of a link table, if the table gives one of the keys of `channels`.
-pub(super) fn channel<'a>(channels: [(&str, Option<Field<'a>>); 4]) -> Result<Option<ChannelSpec>> {
+pub(super) fn channel<'a>(
+    channels: [(&str, Option<Field<'a>>); 4],
+) -> Result<Option<ChannelConfig>> {
     let mut given = channels.into_iter().filter_map(|(key, field)| Some((key, field?)));
     let Some((first, field)) = given.next() else {
         return Ok(None);
@@ -106,21 +108,21 @@ pub(super) fn channel<'a>(channels: [(&str, Option<Field<'a>>); 4]) -> Result<Op
             .with_help(format!("give one of `{first}` and `{second}`")));
     }
     let spec = match first {
-        "loss" => ChannelSpec::PacketLoss(field.probability()?),
-        "ber" => ChannelSpec::BitErrors(field.probability()?),
+        "loss" => ChannelConfig::PacketLoss(field.probability()?),
+        "ber" => ChannelConfig::BitErrors(field.probability()?),
         "burst" => burst(&field.section()?)?,
         _ => gilbert_elliott(&field.section()?)?,
     };
     Ok(Some(match spec {
         // No losses need no random numbers.
-        ChannelSpec::PacketLoss(p) | ChannelSpec::BitErrors(p) if p == Probability::ZERO => {
-            ChannelSpec::Clean
+        ChannelConfig::PacketLoss(p) | ChannelConfig::BitErrors(p) if p == Probability::ZERO => {
+            ChannelConfig::Clean
         }
         spec => spec,
     }))
 }
 
-fn burst(section: &Section<'_>) -> Result<ChannelSpec> {
+fn burst(section: &Section<'_>) -> Result<ChannelConfig> {
     let BurstKeys { event, rate, length, per_flow } = BurstKeys::read(section)?;
     let event = match (event, rate) {
         (Some(event), None) => event,
@@ -130,10 +132,10 @@ fn burst(section: &Section<'_>) -> Result<ChannelSpec> {
         }
         (None, None) => return Err(section.missing("event", "event = 0.01")),
     };
-    Ok(ChannelSpec::Bursts { event, length, per_flow })
+    Ok(ChannelConfig::Bursts { event, length, per_flow })
 }
 
-fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
+fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelConfig> {
     let keys = GilbertElliottKeys::read(section)?;
     let clock = match (keys.p, keys.r, keys.mean_good, keys.mean_bad) {
         (Some(p), r, None, None) => ChainClock::Packets {
@@ -149,7 +151,7 @@ fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
                 ));
         }
     };
-    Ok(ChannelSpec::GilbertElliott {
+    Ok(ChannelConfig::GilbertElliott {
         clock,
         loss_good: keys.loss_good.unwrap_or(Probability::ZERO),
         loss_bad: keys.loss_bad.unwrap_or(Probability::ONE),

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::feedback::Feedback;
-use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::discrimination::DiscriminatorConfig;
+use windward_core::endpoint::feedback::FeedbackConfig;
+use windward_core::endpoint::recovery::RecoveryConfig;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::RouterKind;
 use windward_core::part::Words;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
@@ -20,13 +20,13 @@ keys! {
     struct CompositionKeys<'a> in "protocol" {
         base: Option<Field<'a>> = readers::any(|| ValueKind::Words(rows())), absent,
             "a row of the protocol table, whose parts are those not named here";
-        window: Option<Field<'a>> = readers::any(|| names(WindowLaw::forms())),
-            absent "that of base", "window law, by its name in `windward list --parts`";
-        recovery: Option<Field<'a>> = readers::any(|| names(RecoveryKind::forms())),
+        window: Option<Field<'a>> = readers::any(|| names(ControllerConfig::forms())),
+            absent "that of base", "congestion controller, by its name in `windward list --parts`";
+        recovery: Option<Field<'a>> = readers::any(|| names(RecoveryConfig::forms())),
             absent "that of base, sack", "recovery scheme";
-        discrimination: Option<Field<'a>> = readers::any(|| names(Discrimination::forms())),
+        discrimination: Option<Field<'a>> = readers::any(|| names(DiscriminatorConfig::forms())),
             absent "that of base, always", "what judges losses";
-        feedback: Option<Field<'a>> = readers::any(|| names(Feedback::forms())),
+        feedback: Option<Field<'a>> = readers::any(|| names(FeedbackConfig::forms())),
             absent "that of base, none", "what packets carry and ACKs echo";
         router: Option<RouterKind> = readers::one_of(ROUTERS),
             absent "what the feedback asks for", "what the routers on the path must do";
@@ -97,16 +97,16 @@ fn compose(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     let has_feedback = keys.feedback.is_some();
     let mut differs = Vec::new();
     let parts = &mut protocol;
-    take(keys.window, "window", &WindowLaw::forms(), &mut parts.window, &mut differs)?;
-    take(keys.recovery, "recovery", &RecoveryKind::forms(), &mut parts.recovery, &mut differs)?;
+    take(keys.window, "window", &ControllerConfig::forms(), &mut parts.window, &mut differs)?;
+    take(keys.recovery, "recovery", &RecoveryConfig::forms(), &mut parts.recovery, &mut differs)?;
     take(
         keys.discrimination,
         "discrimination",
-        &Discrimination::forms(),
+        &DiscriminatorConfig::forms(),
         &mut parts.discrimination,
         &mut differs,
     )?;
-    take(keys.feedback, "feedback", &Feedback::forms(), &mut parts.feedback, &mut differs)?;
+    take(keys.feedback, "feedback", &FeedbackConfig::forms(), &mut parts.feedback, &mut differs)?;
     if has_feedback {
         protocol.router = protocol.feedback.router();
     }

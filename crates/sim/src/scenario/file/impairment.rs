@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use windward_core::network::{
-    ArqSpec, ChangingDelay, Distribution, During, JitterSpec, Lateness, LinkRate, OutageSpec,
-    Outages, ReorderSpec, Steps, TraceError,
+    ArqConfig, ChangingDelay, Distribution, During, JitterConfig, Lateness, LinkRate, OutageConfig,
+    Outages, ReorderConfig, Steps, TraceError,
 };
 use windward_core::units::{Duration, Probability, Rate};
 
@@ -28,9 +28,9 @@ keys! {
 keys! {
     /// Keys of `arq`.
     pub(super) struct ArqKeys in "arq" {
-        attempts: u32 = readers::small(1..=ArqSpec::MOST_ATTEMPTS), needed "attempts = 4",
+        attempts: u32 = readers::small(1..=ArqConfig::MOST_ATTEMPTS), needed "attempts = 4",
             "how often a frame is sent at most, 1 to 100";
-        delay: Duration = readers::time(Duration::ZERO..=ArqSpec::LONGEST_DELAY),
+        delay: Duration = readers::time(Duration::ZERO..=ArqConfig::LONGEST_DELAY),
             needed "delay = \"5ms\"", "time from the end of an attempt to the next, 0 to 10s";
         in_order: bool = readers::flag(), or true,
             "does the far end hold back what comes after a missing frame?";
@@ -240,10 +240,10 @@ const DISTRIBUTIONS: [(&str, &[&str]); 4] = [
 ];
 
 /// Jitter, or none of it.
-pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterSpec>> {
+pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterConfig>> {
     if !field.is_table() {
         let amount = field.duration(DELAYS)?;
-        return Ok((!amount.is_zero()).then(|| JitterSpec::uniform(amount)));
+        return Ok((!amount.is_zero()).then(|| JitterConfig::uniform(amount)));
     }
     let section = field.section()?;
     let keys = JitterKeys::read(&section)?;
@@ -268,7 +268,7 @@ pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterSpec>> {
             Distribution::Uniform { most: keys.amount.ok_or_else(missing)? }
         }
     };
-    Ok(Some(JitterSpec {
+    Ok(Some(JitterConfig {
         distribution,
         correlation: keys.correlation,
         interval: keys.interval,
@@ -277,9 +277,9 @@ pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterSpec>> {
 }
 
 /// Reordering, or none of it.
-pub(super) fn reorder(field: &Field<'_>) -> Result<Option<ReorderSpec>> {
+pub(super) fn reorder(field: &Field<'_>) -> Result<Option<ReorderConfig>> {
     let ReorderKeys { share, by } = ReorderKeys::read(&field.section()?)?;
-    Ok((share != Probability::ZERO).then_some(ReorderSpec { share, by }))
+    Ok((share != Probability::ZERO).then_some(ReorderConfig { share, by }))
 }
 
 fn lateness(field: &Field<'_>) -> Result<Lateness> {
@@ -294,13 +294,13 @@ fn lateness(field: &Field<'_>) -> Result<Lateness> {
 }
 
 /// Link-layer retransmission, or none of it.
-pub(super) fn arq(field: &Field<'_>) -> Result<Option<ArqSpec>> {
+pub(super) fn arq(field: &Field<'_>) -> Result<Option<ArqConfig>> {
     let ArqKeys { attempts, delay, in_order, air_time } = ArqKeys::read(&field.section()?)?;
-    Ok((attempts > 1).then_some(ArqSpec { attempts, delay, in_order, air_time }))
+    Ok((attempts > 1).then_some(ArqConfig { attempts, delay, in_order, air_time }))
 }
 
 /// Outages: a list, or a table with one.
-pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageSpec>> {
+pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageConfig>> {
     let section = if field.is_table() { Some(field.section()?) } else { None };
     let keys = section.as_ref().map(OutagesKeys::read).transpose()?;
     let list = keys.as_ref().map_or(field, |keys| &keys.schedule);
@@ -322,5 +322,5 @@ pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageSpec>> {
         }
     })?;
     let during = keys.and_then(|keys| keys.during).unwrap_or_default();
-    Ok(Some(OutageSpec { when: when.into(), during }))
+    Ok(Some(OutageConfig { when: when.into(), during }))
 }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use windward_core::network::{
-    AqmSpec, ArqSpec, ChannelSpec, During, Impairments, JitterSpec, LinkRate, OutageSpec,
-    QueueLimit, RateTrace, ReorderSpec,
+    AqmConfig, ArqConfig, ChannelConfig, During, Impairments, JitterConfig, LinkRate, OutageConfig,
+    QueueLimit, RateTrace, ReorderConfig,
 };
 use windward_core::part;
 use windward_core::units::Duration;
@@ -29,7 +29,7 @@ keys! {
             "propagation delay, 0 to 24h, or a schedule or a trace";
         queue: Option<QueueLimit> = readers::custom(|| ValueKind::Text, queue::limit),
             absent "50p", "what may wait, in packets (50p) or bytes (64kB)";
-        aqm: Option<AqmSpec> = readers::custom(queue::aqm_kind, queue::aqm),
+        aqm: Option<AqmConfig> = readers::custom(queue::aqm_kind, queue::aqm),
             absent "droptail", "AQM: a kind, or a table";
         router: Option<RouterChoice> = readers::custom(queue::router_kind, queue::router),
             absent "auto", "auto (what the protocols ask for), a kind, or a table";
@@ -48,15 +48,15 @@ keys! {
         notifier: Option<NotifierChoice> =
             readers::custom(channel::notifier_kind, channel::notifier), absent "auto",
             "what knows of corruption: auto (where asked for), off, configured or measured";
-        jitter: Option<Option<JitterSpec>> = readers::custom(jitter_kind, impairment::jitter),
+        jitter: Option<Option<JitterConfig>> = readers::custom(jitter_kind, impairment::jitter),
             absent "0s",
             "delay at random beyond `delay`: the most that it is, or a distribution";
-        reorder: Option<Option<ReorderSpec>> =
+        reorder: Option<Option<ReorderConfig>> =
             readers::custom(|| ValueKind::table(&[ReorderKeys::KEYS]), impairment::reorder),
             absent, "a share of the packets is late";
-        outages: Option<Option<OutageSpec>> = readers::custom(outages_kind, impairment::outages),
+        outages: Option<Option<OutageConfig>> = readers::custom(outages_kind, impairment::outages),
             absent "[]", "times without a signal: a list, or a table with one";
-        arq: Option<Option<ArqSpec>> =
+        arq: Option<Option<ArqConfig>> =
             readers::custom(|| ValueKind::table(&[ArqKeys::KEYS]), impairment::arq), absent,
             "link-layer retransmission of what is corrupted";
     }
@@ -111,16 +111,16 @@ pub(super) struct LinkFields {
     rate: Option<LinkRate>,
     delay: Option<Delay>,
     queue: Option<QueueLimit>,
-    aqm: Option<AqmSpec>,
+    aqm: Option<AqmConfig>,
     router: Option<RouterChoice>,
     classes: Option<Classes>,
-    channel: Option<ChannelSpec>,
+    channel: Option<ChannelConfig>,
     notifier: Option<NotifierChoice>,
     /// A table may also say that there is none.
-    jitter: Option<Option<JitterSpec>>,
-    reorder: Option<Option<ReorderSpec>>,
-    outages: Option<Option<OutageSpec>>,
-    arq: Option<Option<ArqSpec>>,
+    jitter: Option<Option<JitterConfig>>,
+    reorder: Option<Option<ReorderConfig>>,
+    outages: Option<Option<OutageConfig>>,
+    arq: Option<Option<ArqConfig>>,
     spot: Spot,
 }
 
@@ -131,10 +131,10 @@ pub(super) struct LinkPlan {
     /// In the long run, if it changes.
     pub(super) delay: Duration,
     pub(super) limit: QueueLimit,
-    pub(super) aqm: AqmSpec,
+    pub(super) aqm: AqmConfig,
     pub(super) router: RouterChoice,
     pub(super) classes: Classes,
-    pub(super) channel: ChannelSpec,
+    pub(super) channel: ChannelConfig,
     /// Does the file give the losses of this link, even if they are zero?
     pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
@@ -238,7 +238,7 @@ impl LinkFields {
         let rate = self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?;
         let delay = self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?;
         let outages = self.outages.flatten();
-        if let (LinkRate::Trace(_), Some(OutageSpec { during: During::Hold, .. })) =
+        if let (LinkRate::Trace(_), Some(OutageConfig { during: During::Hold, .. })) =
             (&rate, &outages)
         {
             let message = "a rate that is a trace has its own times without opportunities";
@@ -248,7 +248,7 @@ impl LinkFields {
             ));
         }
         let arq = self.arq.flatten();
-        if let (LinkRate::Trace(_), Some(ArqSpec { air_time: true, .. })) = (&rate, &arq) {
+        if let (LinkRate::Trace(_), Some(ArqConfig { air_time: true, .. })) = (&rate, &arq) {
             let message = "the opportunities of a trace cannot be set aside for retransmissions";
             return Err(self.spot.error(message).with_help("write `arq.air_time = false`"));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use windward_core::network::{AqmSpec, QueueLimit, RouterKind, RouterSpec};
+use windward_core::network::{AqmConfig, QueueLimit, RouterConfig, RouterKind};
 use windward_core::part::{self, Setting, Value};
 
 use super::parameter;
@@ -17,7 +17,7 @@ pub(super) enum RouterChoice {
     /// The router that the protocols of the flows that cross ask for.
     Auto,
     /// This router.
-    Fixed(RouterSpec, Spot),
+    Fixed(RouterConfig, Spot),
 }
 
 /// Queues by class of protocols.
@@ -35,7 +35,7 @@ pub(super) enum Classes {
 pub(super) struct Class {
     pub(super) weight: f64,
     pub(super) limit: Option<QueueLimit>,
-    pub(super) aqm: Option<AqmSpec>,
+    pub(super) aqm: Option<AqmConfig>,
     pub(super) router: Option<RouterChoice>,
 }
 
@@ -52,7 +52,7 @@ keys! {
             "share of the wire beside those of other classes, 0.001 to 1000";
         queue: Option<QueueLimit> = readers::custom(|| ValueKind::Text, limit),
             absent "that of the link", "what may wait of this class";
-        aqm: Option<AqmSpec> = readers::custom(aqm_kind, aqm), absent "that of the link",
+        aqm: Option<AqmConfig> = readers::custom(aqm_kind, aqm), absent "that of the link",
             "its AQM";
         router: Option<RouterChoice> = readers::custom(router_kind, router),
             absent "what the class asks for", "its router";
@@ -90,7 +90,7 @@ pub(super) fn aqm_kind() -> ValueKind {
     fn keys() -> &'static KeyList {
         static KEYS: OnceLock<KeyList> = OnceLock::new();
         KEYS.get_or_init(|| {
-            let forms = AqmSpec::forms().into_iter();
+            let forms = AqmConfig::forms().into_iter();
             let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
             KeyList { name: "aqm", keys: parameter::keys_of_kinds(None, &parts) }
         })
@@ -103,7 +103,7 @@ pub(super) fn router_kind() -> ValueKind {
     fn keys() -> &'static KeyList {
         static KEYS: OnceLock<KeyList> = OnceLock::new();
         KEYS.get_or_init(|| {
-            let forms = RouterSpec::forms().into_iter();
+            let forms = RouterConfig::forms().into_iter();
             let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
             KeyList { name: "router", keys: parameter::keys_of_kinds(Some("auto"), &parts) }
         })
@@ -118,11 +118,11 @@ fn named_kind(keys: &'static [KeySource], names: Vec<&'static str>) -> ValueKind
 }
 
 fn aqm_names() -> Vec<&'static str> {
-    AqmSpec::forms().into_iter().map(|(words, _)| words.name).collect()
+    AqmConfig::forms().into_iter().map(|(words, _)| words.name).collect()
 }
 
 fn router_names() -> Vec<&'static str> {
-    let kinds = RouterSpec::forms().into_iter().map(|(words, _)| words.name);
+    let kinds = RouterConfig::forms().into_iter().map(|(words, _)| words.name);
     std::iter::once("auto").chain(kinds).collect()
 }
 
@@ -137,12 +137,12 @@ pub(super) fn limit(field: &Field<'_>) -> Result<QueueLimit> {
 }
 
 /// An AQM with its parameters.
-pub(super) fn aqm(field: &Field<'_>) -> Result<AqmSpec> {
+pub(super) fn aqm(field: &Field<'_>) -> Result<AqmConfig> {
     let (kind, section) = kind(field, &aqm_names(), "kind = \"codel\"")?;
-    let mut spec = AqmSpec::named(kind).unwrap_or_default();
+    let mut spec = AqmConfig::named(kind).unwrap_or_default();
     if let Some(section) = &section {
-        let set = |spec: &mut AqmSpec, key, value| spec.set("", key, value);
-        parameters("AQM", kind, section, &mut spec, AqmSpec::settings, set)?;
+        let set = |spec: &mut AqmConfig, key, value| spec.set("", key, value);
+        parameters("AQM", kind, section, &mut spec, AqmConfig::settings, set)?;
         spec.validate().map_err(|wrong| section.error(wrong))?;
     }
     Ok(spec)
@@ -151,11 +151,11 @@ pub(super) fn aqm(field: &Field<'_>) -> Result<AqmSpec> {
 /// A router with its parameters.
 pub(super) fn router(field: &Field<'_>) -> Result<RouterChoice> {
     let (kind, section) = kind(field, &router_names(), "kind = \"xcp\"")?;
-    let mut spec = RouterSpec::named(kind);
+    let mut spec = RouterConfig::named(kind);
     if let Some(section) = &section {
         let settings =
-            |spec: &Option<RouterSpec>| spec.map_or_else(Vec::new, |spec| spec.settings());
-        let set = |spec: &mut Option<RouterSpec>, key, value| {
+            |spec: &Option<RouterConfig>| spec.map_or_else(Vec::new, |spec| spec.settings());
+        let set = |spec: &mut Option<RouterConfig>, key, value| {
             spec.as_mut().is_some_and(|spec| spec.set("", key, value))
         };
         parameters("router", kind, section, &mut spec, settings, set)?;
