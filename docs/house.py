@@ -205,7 +205,12 @@ def direct(needs):
                 reach(target, seen)
         return seen
 
-    return {n: {t for t in ts if not any(t in reach(o, set()) for o in ts if o != t)} for n, ts in needs.items()}
+    reached = {node: reach(node, set()) for node in needs}
+
+    def implied(node, target, others):
+        return any(target in reached[o] and node not in reached[o] for o in others if o != target)
+
+    return {n: {t for t in ts if not implied(n, t, ts)} for n, ts in needs.items()}
 
 
 def draw(needs, lines, title, note):
