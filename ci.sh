@@ -156,7 +156,7 @@ step_browser() {
         return
     fi
     check "browser: every page can be read, narrow and wide" \
-        python3 crates/lab/tests/browser/check.py report
+        python3 crates/report/tests/browser/check.py report
 }
 
 # Goodput beside ns-2 on a few scenarios; says so and passes where there is no ns-2 to be had.
