@@ -10,7 +10,7 @@ use windward_experiments::{FULL_READINGS, QUICK_READINGS, RunOptions};
 use windward_report::{Provenance, ReportOptions};
 
 use crate::guard::{Maker, Trouble, Watch};
-use crate::{Builder, Effort, Error, protocol};
+use crate::{Builder, Effort, Error, failed, protocol};
 
 /// How a controller answers what a suite asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,11 +103,6 @@ impl Builder {
             summary: done.evaluation.summary().concat(),
         })
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: windward_experiments::LabError) -> Error {
-    Error(error.to_string())
 }
 
 #[cfg(test)]

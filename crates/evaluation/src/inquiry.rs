@@ -3,9 +3,7 @@
 use windward_core::protocols::Protocol;
 use windward_experiments::LabError;
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
-use windward_experiments::experiment::{
-    Cast, Deviation, Effort, Experiment, Subject, is_taken, same_name,
-};
+use windward_experiments::experiment::{Effort, Experiment, Subject, is_taken, same_name};
 use windward_report::lead::GaveUp;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;

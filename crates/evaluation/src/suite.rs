@@ -35,7 +35,7 @@ pub struct Suite {
     pub against: Vec<Subject>,
     /// The file as the user named it.
     pub file: String,
-    /// Experiments: name, text, and whether they are run with full effort only.
+    /// Its experiments.
     files: Vec<SuiteFile>,
 }
 
@@ -43,7 +43,17 @@ pub struct Suite {
 struct SuiteFile {
     name: String,
     text: String,
-    only_full: bool,
+    asked: When,
+}
+
+/// When an experiment of a suite is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// With full effort only.
+    Full,
+    /// In tests of other projects only, which have seconds.
+    Smoke,
 }
 
 /// Criteria on one page.
@@ -147,13 +157,49 @@ impl Suite {
         stacks: &Stacks,
         effort: &Effort,
     ) -> Result<Vec<Experiment>, LabError> {
+        let when: &[When] =
+            if effort.is_full() { &[When::Always, When::Full] } else { &[When::Always] };
+        let experiments = self.experiments_of(when, subjects, against, stacks)?;
+        if experiments.is_empty() {
+            return Err(
+                self.error("a suite has `experiments`, and this one has none for a quick look")
+            );
+        }
+        Ok(experiments)
+    }
+
+    /// The experiments that take the seconds which a test has, with this subject and the standards in
+    /// their parts. Claims are those of the subject and of each standard.
+    ///
+    /// # Errors
+    /// If there are none, or anything in one of them is wrong.
+    pub fn smoke(&self, subject: &Subject) -> Result<Vec<Experiment>, LabError> {
+        let subjects = [std::slice::from_ref(subject), &self.standards].concat();
+        let experiments = self.experiments_of(&[When::Smoke], &subjects, None, &Stacks::none())?;
+        if experiments.is_empty() {
+            return Err(self.error("the suite names no experiments as `smoke`"));
+        }
+        Ok(experiments)
+    }
+
+    fn error(&self, message: impl Into<String>) -> LabError {
+        LabError::Experiment { file: self.file.clone(), line: 0, message: message.into() }
+    }
+
+    fn experiments_of(
+        &self,
+        when: &[When],
+        subjects: &[Subject],
+        against: Option<&[Subject]>,
+        stacks: &Stacks,
+    ) -> Result<Vec<Experiment>, LabError> {
         let cast = Cast {
             subjects: subjects.to_vec(),
             standards: self.standards.clone(),
             against: against.unwrap_or(&self.against).to_vec(),
         };
         let mut experiments: Vec<Experiment> = Vec::new();
-        for file in self.files.iter().filter(|f| effort.is_full() || !f.only_full) {
+        for file in self.files.iter().filter(|file| when.contains(&file.asked)) {
             let beside = |from: &str| Experiment::text_beside(&file.name, from);
             let parse = |cast: &Cast| {
                 let experiment = Experiment::parse_with(&file.name, &file.text, &beside, cast)?;
@@ -194,13 +240,6 @@ impl Suite {
             }
             experiments.push(experiment);
         }
-        if experiments.is_empty() {
-            return Err(LabError::Experiment {
-                file: self.file.clone(),
-                line: 0,
-                message: "a suite has `experiments`, and this one has none for a quick look".into(),
-            });
-        }
         Ok(experiments)
     }
 
@@ -221,9 +260,7 @@ impl Suite {
         };
         let mut witnesses: Vec<Subject> = Vec::new();
         for known in self.known.iter().filter(shows) {
-            let witness = Subject::parse(&known.subject).map_err(|message| {
-                LabError::Experiment { file: self.file.clone(), line: 0, message }
-            })?;
+            let witness = Subject::parse(&known.subject).map_err(|message| self.error(message))?;
             if subjects.iter().chain(&witnesses).all(|other| other.name != witness.name) {
                 witnesses.push(witness);
             }
@@ -279,11 +316,12 @@ fn read(source: Source<'_>, section: &Section<'_>, beside: Beside<'_>) -> Result
         return Err(section.missing("criteria"));
     }
     let mut files = Vec::new();
-    for (key, only_full) in [("experiments", false), ("only_full", true)] {
+    let keys = [("experiments", When::Always), ("only_full", When::Full), ("smoke", When::Smoke)];
+    for (key, asked) in keys {
         for at in section.texts(key)? {
             let name = Path::new(source.name).parent().unwrap_or(Path::new("")).join(&at.value);
             let name = name.display().to_string();
-            files.push(SuiteFile { text: beside(&at.value)?, name, only_full });
+            files.push(SuiteFile { text: beside(&at.value)?, name, asked });
         }
     }
     let known = section.sections("known")?;

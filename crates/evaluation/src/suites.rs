@@ -1,9 +1,13 @@
-//! Suites for `windward evaluate`.
+//! Suites that come with the program.
 
-use windward_experiments::LabError;
+use std::path::Path;
 
-use super::{File, file, no_such};
-use crate::evaluate::Suite;
+use windward_experiments::{LabError, experiment_file as file};
+
+use crate::suite::Suite;
+
+/// Name and text of a file.
+type File = (&'static str, &'static str);
 
 /// Name, the file of the suite, and the experiments beside it.
 type Files = (&'static str, File, &'static [File]);
@@ -53,6 +57,8 @@ static SUITES: [Files; 4] = [
             file!("suites/rfc9743/handover"),
             file!("suites/rfc9743/incast"),
             file!("suites/rfc9743/range"),
+            file!("suites/rfc9743/smoke"),
+            file!("suites/rfc9743/smoke-harm"),
         ],
     ),
     (

@@ -10,7 +10,8 @@ fn main() {
     // Stored types live in these crates. What is kept of a run is decided by the types that are read back, by what the engine computes
     // (the golden runs stand for that), and by how metrics are computed of it.
     let mut types = Vec::new();
-    for folder in ["core", "sim", "experiments", "report"].map(|name| crates.join(name).join("src")) {
+    for folder in ["core", "sim", "experiments", "report"].map(|name| crates.join(name).join("src"))
+    {
         for file in sources(&folder) {
             types.extend(fingerprint::stored_types(&read(&file)));
         }

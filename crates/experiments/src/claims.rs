@@ -172,7 +172,9 @@ pub const LEAST_RUNS: usize = 3;
 
 /// The samples of a cell, one per repetition, and whether its metric has a unit.
 pub struct Column {
+    /// One value per repetition.
     pub samples: Vec<f64>,
+    /// True if the metric has a unit.
     pub has_unit: bool,
 }
 

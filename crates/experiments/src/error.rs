@@ -52,6 +52,7 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// A file or folder that could not be read or written, with what was attempted.
     pub fn io(verb: &'static str, path: &Path, error: io::Error) -> Self {
         LabError::Io { path: path.to_owned(), verb, error }
     }

@@ -122,7 +122,7 @@ impl<L: Leaf> Expression<L> {
     }
 
     /// The leaf, if it is a single one.
-    pub(crate) fn leaf(&self) -> Option<&L> {
+    pub fn leaf(&self) -> Option<&L> {
         match &self.root {
             Node::Leaf(leaf) => Some(leaf),
             _ => None,
@@ -131,7 +131,7 @@ impl<L: Leaf> Expression<L> {
 
     /// Between what the value lies, given that of each leaf: interval arithmetic, which never
     /// promises too little room and does not know of leaves that depend on each other.
-    pub(crate) fn bounds(&self, leaf: &impl Fn(&L) -> (f64, f64)) -> (f64, f64) {
+    pub fn bounds(&self, leaf: &impl Fn(&L) -> (f64, f64)) -> (f64, f64) {
         self.root.bounds(leaf)
     }
 
@@ -384,8 +384,18 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Does it bound the left side from below?
-    pub(crate) fn is_lower(self) -> bool {
+    /// True if the two sides compare so.
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Relation::Above => left > right,
+            Relation::AtLeast => left >= right,
+            Relation::Below => left < right,
+            Relation::AtMost => left <= right,
+        }
+    }
+
+    /// True if it bounds the left side from below.
+    pub fn is_lower(self) -> bool {
         matches!(self, Relation::Above | Relation::AtLeast)
     }
 }

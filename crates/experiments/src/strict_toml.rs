@@ -13,7 +13,9 @@ use crate::error::nearest;
 /// The file that is being read: its name and its text, for errors.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
+    /// Its name in errors.
     pub name: &'a str,
+    /// All of it.
     pub text: &'a str,
 }
 
@@ -26,6 +28,7 @@ impl Source<'_> {
         })
     }
 
+    /// An error at a line, or at none if it is zero.
     pub fn error(&self, line: usize, message: impl Into<String>) -> LabError {
         LabError::Experiment { file: self.name.to_owned(), line, message: message.into() }
     }
@@ -68,7 +71,9 @@ impl Source<'_> {
 /// A value with the line it stands on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct At<T> {
+    /// The line, counted from one.
     pub line: usize,
+    /// The value.
     pub value: T,
 }
 
@@ -78,12 +83,17 @@ pub struct Section<'a> {
     source: Source<'a>,
     /// How errors call it.
     name: String,
+    /// Where it begins.
     pub line: usize,
     table: &'a dyn TableLike,
     asked: RefCell<Vec<&'static str>>,
 }
 
 impl<'a> Section<'a> {
+    /// The table in `item`, called `name` in errors.
+    ///
+    /// # Errors
+    /// If it is not a table.
     pub fn new(source: Source<'a>, name: &str, item: &'a Item) -> Result<Self, LabError> {
         let line = source.line(item.span());
         match item.as_table_like() {
@@ -119,24 +129,29 @@ impl<'a> Section<'a> {
         rows.collect()
     }
 
+    /// The error of a key that must be there.
     pub fn missing(&self, key: &str) -> LabError {
         let message = format!("`{}` needs the key `{key}`", self.name);
         self.source.error(self.line, message)
     }
 
+    /// A string, if the key is there.
     pub fn text(&self, key: &'static str) -> Result<Option<At<String>>, LabError> {
         let parse = |v: &Value| v.as_str().map(str::to_owned);
         self.typed(key, "a text in quotes", parse)
     }
 
+    /// A string that must be there.
     pub fn needed_text(&self, key: &'static str) -> Result<At<String>, LabError> {
         self.text(key)?.ok_or_else(|| self.missing(key))
     }
 
+    /// `true` or `false`, if the key is there.
     pub fn flag(&self, key: &'static str) -> Result<Option<At<bool>>, LabError> {
         self.typed(key, "true or false", Value::as_bool)
     }
 
+    /// A finite number, if the key is there.
     pub fn number(&self, key: &'static str) -> Result<Option<At<f64>>, LabError> {
         self.typed(key, "a number", number)
     }

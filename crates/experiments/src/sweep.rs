@@ -205,7 +205,7 @@ impl Experiment {
     }
 
     /// The scenario of a cell under a reading, with everything that is measured and drawn in it.
-    pub(crate) fn scenario(
+    pub fn scenario(
         &self,
         cell: usize,
         length: &RunLength,
@@ -238,7 +238,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As `simulate`.
-    pub(crate) fn perform(
+    pub fn perform(
         &self,
         cell: &Scenario,
         repetition: u32,

@@ -398,6 +398,10 @@ pub fn manifest_entry(results: &Results) -> serde_json::Value {
     })
 }
 
+/// Writes a JSON document with line breaks, as the files beside pages have it.
+///
+/// # Errors
+/// If `out` does not take it.
 pub fn write_json(out: &mut impl Write, value: &serde_json::Value) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     out.write_all(b"\n")

@@ -122,13 +122,13 @@ fn wrong_with(name: &str) -> Option<&'static str> {
 }
 
 /// In a check: the subject that it is about.
-pub const SUBJECT: &str = "subject";
+pub(crate) const SUBJECT: &str = "subject";
 /// As the values of an axis: the subjects, and behind them the standards.
-pub const SUBJECTS: &str = "subjects";
+pub(crate) const SUBJECTS: &str = "subjects";
 /// As the values of an axis, and as a label inside `min`, `max` and `mean`: all standards.
-pub const STANDARDS: &str = "standards";
+pub(crate) const STANDARDS: &str = "standards";
 /// As the values of an axis: those that share the path with a subject.
-pub const AGAINST: &str = "against";
+pub(crate) const AGAINST: &str = "against";
 
 /// All who take part in a suite.
 #[derive(Debug, Clone, PartialEq)]

@@ -563,7 +563,7 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
 
 impl Measure {
     /// The least and the most that it can be: nothing here is below zero.
-    pub(crate) fn bounds(&self) -> (f64, f64) {
+    pub fn bounds(&self) -> (f64, f64) {
         let share = self.quantity.scale == Scale::Share;
         (0.0, if share { 1.0 } else { f64::INFINITY })
     }

@@ -891,7 +891,7 @@ fn height_of(panel: &str) -> f64 {
 }
 
 /// A text as the content or an attribute of XML.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
