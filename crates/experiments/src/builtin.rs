@@ -20,7 +20,7 @@ mod upwind;
 mod xcpr2005;
 
 /// Name and text of an experiment file.
-pub(crate) type File = (&'static str, &'static str);
+pub type File = (&'static str, &'static str);
 
 /// Experiments that belong together.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +33,8 @@ pub struct Collection {
     pub authors: &'static str,
     /// Where and when the paper appeared; empty if it is none.
     pub published: &'static str,
-    /// In the order of the report.
-    pub(crate) files: &'static [File],
+    /// Name and text of each experiment file, in the order of the report.
+    pub files: &'static [File],
     /// What these take readings from.
     pub(crate) beside: &'static [File],
     /// Short words of its claims and what they mean.

@@ -11,6 +11,7 @@ use crate::campaign;
 use crate::experiment::{Effort, Experiment};
 use crate::sweep::{Results, RunOptions};
 
+/// An experiment of six cells with three claims, one of which holds.
 pub const TEXT: &str = r#"
 duration = "10s"
 seed = 7
@@ -152,10 +153,12 @@ pub fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabErr
     })
 }
 
+/// How to run with that many threads, without a word.
 pub fn options<'a>(threads: usize, cancel: &'a AtomicBool) -> RunOptions<'a> {
     RunOptions { threads, cancel, readings_budget: None, progress: &|_| {} }
 }
 
+/// The experiment of [`TEXT`].
 pub fn experiment() -> Experiment {
     Experiment::parse("mine.toml", TEXT).expect("the text above is right")
 }

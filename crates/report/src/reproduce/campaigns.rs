@@ -230,7 +230,8 @@ fn all_readings_are_judged_whatever_the_budget_if_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
     let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
-    let list = [Experiment { all_readings: true, ..experiment(0.0) }];
+    let mut list = [experiment(0.0)];
+    list[0].all_readings = true;
     let report = ReportOptions::default();
     let summary =
         reproduce_with(&Reproduction, &list, &Effort::Quick, &options, &report, dir.path(), &noisy)
