@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use windward_core::endpoint::recovery::RecoveryKind;
+use windward_core::endpoint::recovery::RecoveryConfig;
 use windward_core::part::Plain;
 use windward_core::protocols::Protocol;
 use windward_evaluation::Suite;
@@ -194,6 +194,6 @@ fn scenario(experiment: &Experiment, cell: usize) -> Result<Scenario, LabError> 
 
 /// The protocol with the recovery of QUIC; its own where it needs that.
 fn with_numbers(protocol: &Protocol) -> Protocol {
-    let numbered = Protocol { recovery: RecoveryKind::PacketNumber(Plain), ..*protocol };
+    let numbered = Protocol { recovery: RecoveryConfig::PacketNumber(Plain), ..*protocol };
     if numbered.check().is_ok() { numbered } else { *protocol }
 }
