@@ -16,10 +16,10 @@
 //!
 //! [`CongestionControl::announce`]: crate::endpoint::window::CongestionControl::announce
 
-use super::Signal;
 use super::estcp;
 use super::flag::Flag;
 use super::xcp::{self, Xcp};
+use super::{FeedbackEnd, Signal};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
@@ -71,6 +71,9 @@ impl Signal for Help {
             turn: 0,
         }
     }
+}
+
+impl FeedbackEnd for Help {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.flag.on_data(now, packet);

@@ -1,6 +1,6 @@
 //! No feedback beyond the acknowledgment (RFC 5681), or classic ECN where it is negotiated.
 
-use super::Signal;
+use super::{FeedbackEnd, Signal};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, Words};
 
@@ -27,3 +27,5 @@ impl Signal for NoFeedback {
         NoFeedback
     }
 }
+
+impl FeedbackEnd for NoFeedback {}

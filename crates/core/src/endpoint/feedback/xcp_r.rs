@@ -31,7 +31,7 @@
 //!   it is a timeout that set it.
 //! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
 
-use super::{Signal, xcp};
+use super::{FeedbackEnd, Signal, xcp};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -171,6 +171,9 @@ impl Signal for ReceiverWindow {
     fn new(config: &XcpRConfig, endpoint: &EndpointConfig) -> Self {
         ReceiverWindow::of(*config, endpoint)
     }
+}
+
+impl FeedbackEnd for ReceiverWindow {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.take_in(packet);

@@ -52,107 +52,58 @@ use super::estimator::{BandwidthKind, Counting, LostPacket, RateSample};
 use super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use super::feedback::Feedback;
 use crate::packet::Packet;
-use crate::part::{CustomPart, Part, axis};
+use crate::part::{CustomPart, Part, axis, behaviour};
 use crate::rng::Stream;
 use crate::units::Time;
 
-/// A window law at work. All but three of its methods do nothing unless a law says otherwise.
-pub trait CongestionControl: Debug + Send + Sync {
-    /// The congestion window, packets; at least 1.
-    fn cwnd(&self) -> f64;
-    /// The slow start threshold, packets; infinite where the law has none.
-    fn ssthresh(&self) -> f64 {
-        f64::INFINITY
+behaviour! {
+    /// A window law at work. All but three of its methods do nothing unless a law says otherwise.
+    pub trait CongestionControl: Debug + Send + Sync {
+        /// The congestion window, packets; at least 1.
+        @forward(inline)
+        fn cwnd(&self) -> f64;
+        /// The slow start threshold, packets; infinite where the law has none.
+        fn ssthresh(&self) -> f64 = f64::INFINITY;
+        /// The pace, packets per second, of a law that sets it itself.
+        @forward(inline)
+        fn pacing_rate(&self) -> Option<f64> = None;
+        /// The law's phase in a word of its own text, in lower case, for logs. `None` where cwnd
+        /// beside ssthresh says it: slow start below, congestion avoidance from there on.
+        fn phase(&self) -> Option<&'static str> = None;
+        /// An acknowledgment arrived.
+        @forward(inline) @boxed(inline(never))
+        fn on_ack(&mut self, ack: &AckEvent);
+        /// Congestion was noticed through a loss or an ECN mark, with some probability; before
+        /// [`CongestionControl::on_ack`] for the same acknowledgment.
+        fn on_congestion(&mut self, event: &CongestionEvent);
+        /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
+        fn on_error_loss(&mut self, path: &Path) = ();
+        /// The connection starts again. By default as after congestion, from the restart window.
+        fn on_reset(&mut self, event: &ResetEvent);
+        /// A transmission was found lost. Called where recovery counts by packet number, whatever
+        /// discrimination says of the loss.
+        fn on_lost(&mut self, packet: &LostPacket, now: Time) = ();
+        /// All losses since the last reduction turned out to be spurious: what they changed may be
+        /// undone.
+        fn on_spurious_losses(&mut self) = ();
+        /// An acknowledgment gave a delivery-rate sample, before [`CongestionControl::on_ack`].
+        /// Called where recovery counts by packet number and [`Law::SAMPLES_RATE`]. Returns whether
+        /// packets sent from now on count as limited by the application, because the law itself
+        /// holds them back.
+        @boxed(inline(never))
+        fn on_rate_sample(&mut self, sample: &RateSample) -> bool = false;
+        /// A packet is about to leave after the application let the connection run empty. Called
+        /// where delivery rates are sampled.
+        fn on_restart_from_idle(&mut self, now: Time) = ();
+        /// A data packet is about to leave, its congestion header stamped: the law writes what it
+        /// has to tell the receiver. `limited` says whether cwnd is what keeps the sender from
+        /// sending more. Called where [`Law::ANNOUNCES`], and for every law of another crate.
+        fn announce(&mut self, packet: &mut Packet, limited: bool) = ();
+        /// The shifts of phase that the law heard of, in order; empty without ESTCP.
+        fn phase_cuts(&self) -> &[PhaseCut] = &[];
     }
-    /// The pace, packets per second, of a law that sets it itself.
-    fn pacing_rate(&self) -> Option<f64> {
-        None
-    }
-    /// What the law is doing, for logs: a word of its own text, in lower case. `None` where cwnd
-    /// beside ssthresh says it: slow start below, congestion avoidance from there on.
-    fn phase(&self) -> Option<&'static str> {
-        None
-    }
-    /// An acknowledgment arrived.
-    fn on_ack(&mut self, ack: &AckEvent);
-    /// Congestion was noticed through a loss or an ECN mark, with some probability; before
-    /// [`CongestionControl::on_ack`] for the same acknowledgment.
-    fn on_congestion(&mut self, event: &CongestionEvent);
-    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
-    fn on_error_loss(&mut self, _path: &Path) {}
-    /// The connection starts again. By default as after congestion, from the restart window.
-    fn on_reset(&mut self, event: &ResetEvent);
-    /// A transmission was found lost. Told where recovery counts by packet number, whatever
-    /// discrimination says of the loss.
-    fn on_lost(&mut self, _packet: &LostPacket, _now: Time) {}
-    /// All losses since the last reduction were none: what they changed may be undone.
-    fn on_spurious_losses(&mut self) {}
-    /// An acknowledgment gave a delivery-rate sample, before [`CongestionControl::on_ack`]. Told
-    /// where recovery counts by packet number and [`Law::SAMPLES_RATE`]. Returns whether what is
-    /// sent from now on is to count as limited by the application, because the law itself holds it
-    /// back.
-    fn on_rate_sample(&mut self, _sample: &RateSample) -> bool {
-        false
-    }
-    /// A packet is about to leave after the application let the connection run empty. Told where
-    /// delivery rates are sampled.
-    fn on_restart_from_idle(&mut self, _now: Time) {}
-    /// A data packet is about to leave, its congestion header stamped: what the law itself has to
-    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
-    /// Told where [`Law::ANNOUNCES`], and to every law of another crate.
-    fn announce(&mut self, _packet: &mut Packet, _limited: bool) {}
-    /// The shifts of phase that the law heard of, in order; none but with ESTCP.
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        &[]
-    }
-}
-
-/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
-impl<T: CongestionControl + ?Sized> CongestionControl for Box<T> {
-    fn cwnd(&self) -> f64 {
-        (**self).cwnd()
-    }
-    fn ssthresh(&self) -> f64 {
-        (**self).ssthresh()
-    }
-    fn pacing_rate(&self) -> Option<f64> {
-        (**self).pacing_rate()
-    }
-    fn phase(&self) -> Option<&'static str> {
-        (**self).phase()
-    }
-    #[inline(never)]
-    fn on_ack(&mut self, ack: &AckEvent) {
-        (**self).on_ack(ack);
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        (**self).on_congestion(event);
-    }
-    fn on_error_loss(&mut self, path: &Path) {
-        (**self).on_error_loss(path);
-    }
-    fn on_reset(&mut self, event: &ResetEvent) {
-        (**self).on_reset(event);
-    }
-    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        (**self).on_lost(packet, now);
-    }
-    fn on_spurious_losses(&mut self) {
-        (**self).on_spurious_losses();
-    }
-    #[inline(never)]
-    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        (**self).on_rate_sample(sample)
-    }
-    fn on_restart_from_idle(&mut self, now: Time) {
-        (**self).on_restart_from_idle(now);
-    }
-    fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        (**self).announce(packet, limited);
-    }
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        (**self).phase_cuts()
-    }
+    impl for Outsider, by checked;
+    impl for Window, by cached;
 }
 
 /// What a law is made from.
@@ -186,20 +137,6 @@ pub trait Law: Part + CongestionControl + Sized {
     }
     /// The state at the start of a connection.
     fn new(config: &Self::Config, setup: Setup<'_>) -> Self;
-}
-
-impl<L: Law> Law for Box<L> {
-    const PACES: bool = L::PACES;
-    const SAMPLES_RATE: bool = L::SAMPLES_RATE;
-    const ANSWERS_ECN: bool = L::ANSWERS_ECN;
-    const HEEDS_VERDICTS: bool = L::HEEDS_VERDICTS;
-    const ANNOUNCES: bool = L::ANNOUNCES;
-    fn bandwidth(config: &L::Config) -> Option<(BandwidthKind, Counting)> {
-        L::bandwidth(config)
-    }
-    fn new(config: &L::Config, setup: Setup<'_>) -> Self {
-        Box::new(L::new(config, setup))
-    }
 }
 
 /// Makes the states of a window law that another crate gives.
@@ -255,61 +192,32 @@ impl Outsider {
     }
 }
 
-impl CongestionControl for Outsider {
-    fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    fn ssthresh(&self) -> f64 {
-        let ssthresh = self.law.ssthresh();
+/// Forwards a call to a law of another crate, and looks at its window after whatever may move it.
+macro_rules! checked {
+    (&$self:ident.cwnd()) => {
+        $self.cwnd
+    };
+    (&$self:ident.ssthresh()) => {{
+        let ssthresh = $self.law.ssthresh();
         if ssthresh.is_nan() { f64::INFINITY } else { ssthresh }
-    }
-    fn pacing_rate(&self) -> Option<f64> {
-        // A rate that is none is no limit, as with laws that set no pace.
-        self.law.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
-    }
-    fn phase(&self) -> Option<&'static str> {
-        self.law.phase()
-    }
-    fn on_ack(&mut self, ack: &AckEvent) {
-        self.law.on_ack(ack);
-        self.look();
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.law.on_congestion(event);
-        self.look();
-    }
-    fn on_error_loss(&mut self, path: &Path) {
-        self.law.on_error_loss(path);
-        self.look();
-    }
-    fn on_reset(&mut self, event: &ResetEvent) {
-        self.law.on_reset(event);
-        self.look();
-    }
-    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        self.law.on_lost(packet, now);
-        self.look();
-    }
-    fn on_spurious_losses(&mut self) {
-        self.law.on_spurious_losses();
-        self.look();
-    }
-    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        let limited = self.law.on_rate_sample(sample);
-        self.look();
-        limited
-    }
-    fn on_restart_from_idle(&mut self, now: Time) {
-        self.law.on_restart_from_idle(now);
-        self.look();
-    }
-    fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        self.law.announce(packet, limited);
-    }
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        self.law.phase_cuts()
-    }
+    }};
+    // An invalid rate is no limit, as with laws that set no pace.
+    (&$self:ident.pacing_rate()) => {
+        $self.law.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
+    };
+    (&$self:ident.$method:ident()) => {
+        $self.law.$method()
+    };
+    (&mut $self:ident.announce($($argument:ident),*)) => {
+        $self.law.announce($($argument),*)
+    };
+    (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
+        let answer = $self.law.$method($($argument),*);
+        $self.look();
+        answer
+    }};
 }
+use checked;
 
 axis! {
     $ each each_law;
@@ -321,25 +229,25 @@ axis! {
     @custom dyn CustomLaw => Box<Outsider> =
         |maker: &dyn CustomLaw, setup: Setup<'_>| Box::new(Outsider::new(maker.make(setup)));
     Reno: reno::Reno,
-    Cubic: Box<cubic::Cubic>,
-    Dctcp: Box<dctcp::Dctcp>,
-    Bbr: Box<bbr::Bbr>,
+    Cubic: cubic::Cubic => Box,
+    Dctcp: dctcp::Dctcp => Box,
+    Bbr: bbr::Bbr => Box,
     Westwood: westwood::Westwood,
-    Veno: Box<veno::Veno>,
-    Estcp: Box<estcp::Estcp>,
-    NewJersey: Box<new_jersey::NewJersey>,
+    Veno: veno::Veno => Box,
+    Estcp: estcp::Estcp => Box,
+    NewJersey: new_jersey::NewJersey => Box,
     Xcp: xcp::Xcp,
     XcpR: xcp_r::XcpR,
-    Xtcp: Box<xtcp::Xtcp>,
-    Hybla: Box<hybla::Hybla>,
-    Vegas: Box<vegas::Vegas>,
-    Copa: Box<copa::Copa>,
-    Prague: Box<prague::Prague>,
-    Bbr1: Box<bbr1::Bbr1>,
-    Highspeed: Box<highspeed::Highspeed>,
-    Cuback: Box<cuback::Cuback>,
-    Abba: Box<abba::Abba>,
-    Upwind: Box<upwind::Upwind>,
+    Xtcp: xtcp::Xtcp => Box,
+    Hybla: hybla::Hybla => Box,
+    Vegas: vegas::Vegas => Box,
+    Copa: copa::Copa => Box,
+    Prague: prague::Prague => Box,
+    Bbr1: bbr1::Bbr1 => Box,
+    Highspeed: highspeed::Highspeed => Box,
+    Cuback: cuback::Cuback => Box,
+    Abba: abba::Abba => Box,
+    Upwind: upwind::Upwind => Box,
     Fixed: fixed::Fixed,
 }
 
@@ -399,60 +307,23 @@ impl Window {
     }
 }
 
-/// Tells the law something, and then looks at its window.
-macro_rules! tell {
-    ($window:expr, $law:ident => $call:expr) => {{
-        let (answer, cwnd) = each!(&mut $window.law, $law => ($call, $law.cwnd()));
-        $window.cwnd = cwnd;
+/// Forwards a call to the law, and reads its window after whatever may move it.
+macro_rules! cached {
+    (&$self:ident.cwnd()) => {
+        $self.cwnd
+    };
+    (&$self:ident.$method:ident()) => {
+        each!(&$self.law, law => law.$method())
+    };
+    // It moves no window.
+    (&mut $self:ident.announce($($argument:ident),*)) => {
+        each!(&mut $self.law, law => law.announce($($argument),*))
+    };
+    (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
+        let (answer, cwnd) =
+            each!(&mut $self.law, law => (law.$method($($argument),*), law.cwnd()));
+        $self.cwnd = cwnd;
         answer
     }};
 }
-
-impl CongestionControl for Window {
-    #[inline]
-    fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    fn ssthresh(&self) -> f64 {
-        each!(&self.law, law => law.ssthresh())
-    }
-    #[inline]
-    fn pacing_rate(&self) -> Option<f64> {
-        each!(&self.law, law => law.pacing_rate())
-    }
-    fn phase(&self) -> Option<&'static str> {
-        each!(&self.law, law => law.phase())
-    }
-    #[inline]
-    fn on_ack(&mut self, ack: &AckEvent) {
-        tell!(self, law => law.on_ack(ack));
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        tell!(self, law => law.on_congestion(event));
-    }
-    fn on_error_loss(&mut self, path: &Path) {
-        tell!(self, law => law.on_error_loss(path));
-    }
-    fn on_reset(&mut self, event: &ResetEvent) {
-        tell!(self, law => law.on_reset(event));
-    }
-    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        tell!(self, law => law.on_lost(packet, now));
-    }
-    fn on_spurious_losses(&mut self) {
-        tell!(self, law => law.on_spurious_losses());
-    }
-    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        tell!(self, law => law.on_rate_sample(sample))
-    }
-    fn on_restart_from_idle(&mut self, now: Time) {
-        tell!(self, law => law.on_restart_from_idle(now));
-    }
-    /// It moves no window.
-    fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        each!(&mut self.law, law => law.announce(packet, limited));
-    }
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        each!(&self.law, law => law.phase_cuts())
-    }
-}
+use cached;

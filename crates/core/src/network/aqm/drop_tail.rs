@@ -22,7 +22,7 @@ impl Part for DropTail {
 impl QueueManagement for DropTail {}
 
 impl AqmPart for DropTail {
-    fn new(_: Plain, _: &Place<'_>) -> Self {
+    fn new(_: &Plain, _: &Place<'_>) -> Self {
         DropTail
     }
     const ACTS_ON_DEPARTURE: bool = false;

@@ -169,9 +169,9 @@ impl QueueManagement for Red {
 }
 
 impl AqmPart for Red {
-    fn new(config: RedSpec, place: &Place<'_>) -> Self {
+    fn new(config: &RedSpec, place: &Place<'_>) -> Self {
         let typical = place.wire.transmission_time(config.mean_packet_size);
-        Red::with_stream(config, place.stream("red"), typical)
+        Red::with_stream(*config, place.stream("red"), typical)
     }
     fn marks(config: &RedSpec) -> bool {
         config.ecn

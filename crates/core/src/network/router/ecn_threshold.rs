@@ -52,8 +52,8 @@ impl Feedback for EcnThreshold {
 }
 
 impl RouterPart for EcnThreshold {
-    fn new(config: EcnThreshold, _: &Place<'_>) -> Self {
-        config
+    fn new(config: &EcnThreshold, _: &Place<'_>) -> Self {
+        *config
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = false;

@@ -174,8 +174,8 @@ impl Feedback for TrafficController {
 }
 
 impl RouterPart for TrafficController {
-    fn new(config: EstcpSpec, place: &Place<'_>) -> Self {
-        TrafficController::with_marks(config, place.limit, place.stream("estcp"))
+    fn new(config: &EstcpSpec, place: &Place<'_>) -> Self {
+        TrafficController::with_marks(*config, place.limit, place.stream("estcp"))
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {

@@ -87,8 +87,8 @@ impl Feedback for ForgingRouter {
 }
 
 impl RouterPart for ForgingRouter {
-    fn new(config: ForgedSpec, _: &Place<'_>) -> Self {
-        ForgingRouter(config)
+    fn new(config: &ForgedSpec, _: &Place<'_>) -> Self {
+        ForgingRouter(*config)
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = true;

@@ -38,7 +38,7 @@ impl Feedback for CongestionCounter {
 }
 
 impl RouterPart for CongestionCounter {
-    fn new(_: Plain, _: &Place<'_>) -> Self {
+    fn new(_: &Plain, _: &Place<'_>) -> Self {
         CongestionCounter::default()
     }
     const ACTS_ON_DEPARTURE: bool = true;
