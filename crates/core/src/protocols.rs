@@ -23,7 +23,7 @@ use crate::endpoint::window::{
 };
 use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
 use crate::network::RouterKind;
-use crate::part::{Ability, AnyPart, Plain, Setting, Table, Value, Words};
+use crate::part::{Ability, AnyPart, Parameters, Plain, Setting, Table, Value, Words};
 
 /// One row of the table: a named composition of parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -658,7 +658,7 @@ impl Protocol {
         if key == "preset" {
             return Some(true); // Of the endpoints, whatever the protocol.
         }
-        if !EndpointConfig::has_key(key) {
+        if !EndpointConfig::KEYS.iter().any(|parameter| parameter.doc.key == key) {
             return None;
         }
         Some(match key {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use windward_core::network::{AqmSpec, RouterSpec};
-use windward_core::part::Setting;
+use windward_core::part::{AnyPart, Setting};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_sim::stack::{Facts, Stacks};
 

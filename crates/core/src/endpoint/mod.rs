@@ -5,7 +5,7 @@
 //! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
-use crate::part::{Kind, Parameters};
+use crate::part::Kind;
 use crate::units::Duration;
 
 mod conduct;
@@ -165,11 +165,6 @@ impl EndpointConfig {
 
     /// The largest packet: an IPv6 jumbogram of 1 MiB.
     pub const MAX_PACKET_SIZE: u32 = 1 << 20;
-
-    /// Is it a key of these parameters?
-    pub fn has_key(key: &str) -> bool {
-        Self::KEYS.iter().any(|parameter| parameter.doc.key == key)
-    }
 }
 
 /// A count as a floating-point number. By way of a signed one, as that is a single instruction, and

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 use windward_core::network::{AqmSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec};
+use windward_core::part::AnyPart;
 use windward_core::units::{Probability, Rate, Time};
 use windward_sim::Simulation;
 use windward_sim::scenario::LinkKind;

@@ -5,7 +5,7 @@ use windward_core::endpoint::window::WindowLaw;
 use windward_core::network::{
     AqmSpec, ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
 };
-use windward_core::part::{Setting, Value};
+use windward_core::part::{AnyPart, Setting, Value};
 use windward_core::units::Duration;
 
 use super::group::Group;

@@ -9,7 +9,7 @@ use windward_core::network::{
     AqmSpec, ChainClock, ChannelSpec, Distribution, During, Gamma, Impairments, LinkRate,
     NotifierSpec, QueueLimit, RouterKind, RouterSpec, XcpSpec,
 };
-use windward_core::part::Words;
+use windward_core::part::{AnyPart, Words};
 use windward_core::units::{Duration, Probability, Rate, Time};
 
 use super::{ScenarioError, ScenarioFile};
