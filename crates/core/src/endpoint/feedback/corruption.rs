@@ -2,7 +2,7 @@
 //! `notification`.
 
 use super::notification::{Direction, Granularity, Notification, Record};
-use super::{FeedbackEnd, Signal};
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameter;
@@ -86,7 +86,7 @@ impl Part for Corruption {
     }
 }
 
-impl Signal for Corruption {
+impl FeedbackPart for Corruption {
     fn notification(config: &Notification) -> Option<Notification> {
         Some(*config)
     }
@@ -103,7 +103,7 @@ impl Signal for Corruption {
     }
 }
 
-impl FeedbackEnd for Corruption {
+impl Feedback for Corruption {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.record.on_data(packet);

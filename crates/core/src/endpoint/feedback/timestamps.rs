@@ -2,7 +2,7 @@
 //! congestion warning of TCP New Jersey (Xu, Tian and Ansari 2005): the mark of a packet on its
 //! own acknowledgment.
 
-use super::{FeedbackEnd, Signal};
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Flags, Packet};
@@ -63,14 +63,14 @@ impl Part for CongestionWarning {
     }
 }
 
-impl Signal for Timestamps {
+impl FeedbackPart for Timestamps {
     const STAMPS: bool = false;
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Timestamps::default()
     }
 }
 
-impl FeedbackEnd for Timestamps {
+impl Feedback for Timestamps {
     #[inline]
     fn on_data(&mut self, now: Time, _: &Packet) {
         self.note(now);
@@ -81,7 +81,7 @@ impl FeedbackEnd for Timestamps {
     }
 }
 
-impl Signal for CongestionWarning {
+impl FeedbackPart for CongestionWarning {
     /// A mark each, not RFC 3168's echo until the sender answers.
     const ECHOES_MARKS: bool = true;
     fn router(_: &Plain) -> RouterKind {
@@ -96,7 +96,7 @@ impl Signal for CongestionWarning {
     }
 }
 
-impl FeedbackEnd for CongestionWarning {
+impl Feedback for CongestionWarning {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.times.note(now);

@@ -7,7 +7,7 @@
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
-//! by packet number and RACK have timers of their own and are each a [`LossRecovery`].
+//! by packet number and RACK have timers of their own and are each a [`Recovery`].
 
 mod bulk_repeat;
 mod fast_recovery;
@@ -87,7 +87,7 @@ pub struct Acked<'a> {
     pub rtt: &'a RttEstimator,
     /// The packet itself: what triggered it, what arrived out of order.
     pub packet: &'a Packet,
-    /// Are losses taken for errors now? Known where [`LossRecovery::asks_for_cause`] asks, else
+    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else
     /// false.
     pub error: bool,
 }
@@ -132,7 +132,7 @@ pub struct Expired<'a> {
     pub now: Time,
     /// The RTT estimator: timeouts back it off.
     pub rtt: &'a mut RttEstimator,
-    /// Is silence taken for an error? Known where [`LossRecovery::asks_for_cause_of_timeout`] asks,
+    /// Is silence taken for an error? Known where [`Recovery::asks_for_cause_of_timeout`] asks,
     /// else false.
     pub error: bool,
 }
@@ -177,9 +177,9 @@ pub enum Finding {
 pub struct Report {
     /// What the window must know.
     pub finding: Finding,
-    /// [`LossRecovery::in_recovery`] as it is since: only what is reported changes it.
+    /// [`Recovery::in_recovery`] as it is since: only what is reported changes it.
     pub in_recovery: bool,
-    /// [`LossRecovery::is_at_rest`] as it is since.
+    /// [`Recovery::is_at_rest`] as it is since.
     pub at_rest: bool,
     /// Did a recovery timer expire: a retransmission timeout, or a probe timeout?
     pub timed_out: bool,
@@ -266,13 +266,13 @@ impl Numbers {
 
 behaviour! {
     /// Loss recovery of one connection.
-    pub trait LossRecovery: Debug + Send + Sync {
+    pub trait Recovery: Debug + Send + Sync {
         /// An acknowledgment arrived. The report is clear before.
         @forward(inline) @boxed(inline(never))
         fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
         /// A timer is due. The report is clear before. May move `next` back.
         fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
-        /// When [`LossRecovery::on_timer`] must be called next.
+        /// When [`Recovery::on_timer`] must be called next.
         @forward(inline)
         fn next_timer(&self, rtt: &RttEstimator) -> Time;
         /// Does the timer that is due at `now` mean that nothing has been heard for a timeout?
@@ -281,7 +281,7 @@ behaviour! {
         /// The packet to send now with a window of `cwnd` packets, if any may be sent.
         @forward(inline) @boxed(inline(never))
         fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-        /// The packet that [`LossRecovery::next_to_send`] named leaves.
+        /// The packet that [`Recovery::next_to_send`] named leaves.
         @forward(inline) @boxed(inline(never))
         fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
 
@@ -299,10 +299,10 @@ behaviour! {
         /// has not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
         fn deems_lost(&self, seq: u64) -> bool = true;
         /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known? Asked where
-        /// [`Recover::ASKS_FOR_CAUSE`].
+        /// [`RecoveryPart::ASKS_FOR_CAUSE`].
         @forward(inline)
         fn asks_for_cause(&self, newly: u64) -> bool = false;
-        /// Must [`Expired::error`] be known? Asked where [`Recover::ASKS_FOR_CAUSE`].
+        /// Must [`Expired::error`] be known? Asked where [`RecoveryPart::ASKS_FOR_CAUSE`].
         fn asks_for_cause_of_timeout(&self) -> bool = false;
         /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
         @forward(inline) @boxed(inline(never))
@@ -313,7 +313,7 @@ behaviour! {
         /// Has everything that is known to be lost been sent again?
         fn has_repaired_all(&self) -> bool = true;
     }
-    impl for Recovery, by reported;
+    impl for RecoveryState, by reported;
 }
 
 /// Forwards a call to the scheme, and completes the report that it has written.
@@ -332,7 +332,7 @@ macro_rules! reported {
 use reported;
 
 /// A recovery scheme of this crate.
-pub trait Recover: Part + LossRecovery + Sized {
+pub trait RecoveryPart: Part + Recovery + Sized {
     /// Does it ever ask whether losses are errors?
     const ASKS_FOR_CAUSE: bool = false;
     /// The state at the start of a connection.
@@ -342,10 +342,10 @@ pub trait Recover: Part + LossRecovery + Sized {
 axis! {
     $ each each_kind;
     /// The recovery schemes by name, with their parameters.
-    config RecoveryKind;
+    config RecoveryConfig;
     /// The state of a recovery scheme.
-    state Recovery;
-    @make Recover(&EndpointConfig);
+    state RecoveryState;
+    @make RecoveryPart(&EndpointConfig);
     Reno: Timed<fast_recovery::Reno>,
     NewReno: Timed<fast_recovery::NewReno>,
     Sack: Timed<sack::Sack>,
@@ -356,9 +356,9 @@ axis! {
     Rack: rack::Rack => Box,
 }
 
-impl RecoveryKind {
+impl RecoveryConfig {
     /// Does it ever ask whether losses are errors?
     pub fn asks_for_cause(&self) -> bool {
-        each_kind!(self, R(_) => <R as Recover>::ASKS_FOR_CAUSE)
+        each_kind!(self, R(_) => <R as RecoveryPart>::ASKS_FOR_CAUSE)
     }
 }

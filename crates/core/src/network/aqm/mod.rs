@@ -1,11 +1,11 @@
 //! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
 //!
-//! A discipline is one file here: a state machine that implements [`QueueManagement`], its
+//! An AQM is one file here: a state machine that implements [`Aqm`], its
 //! parameters, and how it describes itself ([`Part`]). It is asked when a packet
 //! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
 //! line in the list below makes it a choice of scenario files.
 //!
-//! The queue may be split into lanes, FIFO queues of their own, if the discipline says so: it names
+//! The queue may be split into lanes, FIFO queues of their own, if the AQM says so: it names
 //! the lane of each arrival, and which lane is served next.
 
 mod codel;
@@ -20,7 +20,7 @@ pub use drop_tail::DropTail;
 pub use dualpi2::{DualPi2, DualPi2Config, DualScheduler};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use pie::{Pie, PieConfig};
-pub use red::{Red, RedSpec};
+pub use red::{Red, RedConfig};
 
 use std::fmt::Debug;
 
@@ -32,13 +32,13 @@ use crate::units::{Rate, Time};
 
 axis! {
     $ each each_kind;
-    /// The queue management of a link, with its parameters.
-    config AqmSpec;
+    /// The AQM of a link, with its parameters.
+    config AqmConfig;
     /// The state of a queue's management.
-    state Aqm;
-    @make AqmPart(&Place<'_>);
-    @custom dyn MakeAqm => Box<dyn QueueManagement + Send + Sync> =
-        |maker: &dyn MakeAqm, place: &Place<'_>| maker.make(place);
+    state AqmState;
+    @make AqmPart(&QueueSetup<'_>);
+    @custom dyn MakeAqm => Box<dyn Aqm + Send + Sync> =
+        |maker: &dyn MakeAqm, place: &QueueSetup<'_>| maker.make(place);
     DropTail: DropTail,
     Red: Red => Box,
     Codel: Codel => Box,
@@ -47,7 +47,7 @@ axis! {
     DualPi2: DualPi2 => Box,
 }
 
-impl AqmSpec {
+impl AqmConfig {
     /// Does it mark packets?
     pub fn marks(&self) -> bool {
         each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
@@ -62,10 +62,10 @@ impl AqmSpec {
     }
 }
 
-impl Default for AqmSpec {
+impl Default for AqmConfig {
     /// Drop what does not fit.
     fn default() -> Self {
-        AqmSpec::DropTail(Plain)
+        AqmConfig::DropTail(Plain)
     }
 }
 
@@ -140,7 +140,7 @@ pub struct Leaving {
 
 behaviour! {
     /// An AQM at work. By default it does nothing: DropTail.
-    pub trait QueueManagement: Debug {
+    pub trait Aqm: Debug {
         /// A packet arrives and finds `queue`. What passes here is still dropped if it does not
         /// fit.
         fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict =
@@ -154,7 +154,7 @@ behaviour! {
             queue: &Backlog<'_>,
             packet: &Packet,
         ) -> Verdict = Verdict::Pass;
-        /// When [`QueueManagement::on_timer`] must be called next.
+        /// When [`Aqm::on_timer`] must be called next.
         fn next_timer(&self) -> Time = Time::NEVER;
         /// An interval ends.
         fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
@@ -168,20 +168,20 @@ behaviour! {
         /// that packet is dropped.
         fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize = 0;
         /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked
-        /// only of AQMs that [make room](QueueManagement::makes_room).
+        /// only of AQMs that [make room](Aqm::makes_room).
         fn evict(&mut self, queue: &Backlog<'_>) -> Eviction = Eviction { lane: 0, packets: 1 };
         /// Is an arrival that does not fit let in at the cost of others?
         fn makes_room(&self) -> bool = false;
         /// The most bytes that may wait, beside the limit of the queue.
         fn memory_limit(&self) -> u64 = u64::MAX;
     }
-    impl for Aqm, by each;
+    impl for AqmState, by each;
 }
 
-/// A discipline as a part: how it is made, and what must be known of it before.
-pub trait AqmPart: Part + QueueManagement + Sized {
-    /// The discipline of an empty queue.
-    fn new(config: &Self::Config, place: &Place<'_>) -> Self;
+/// An AQM as a part: how it is made, and what must be known of it before.
+pub trait AqmPart: Part + Aqm + Sized {
+    /// The AQM of an empty queue.
+    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
 
     /// Does it mark packets, with these parameters?
     fn marks(_config: &Self::Config) -> bool {
@@ -189,14 +189,14 @@ pub trait AqmPart: Part + QueueManagement + Sized {
     }
 
     /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
-    /// [`super::FifoLink`] may ask it, which only calls [`QueueManagement::on_enqueue`].
+    /// [`super::FifoLink`] may ask it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
 }
 
-/// What makes a discipline from another crate: [`AqmSpec::Custom`].
+/// What makes an AQM from another crate: [`AqmConfig::Custom`].
 pub trait MakeAqm: CustomPart {
-    /// The discipline of an empty queue.
-    fn make(&self, place: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync>;
+    /// The AQM of an empty queue.
+    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
     /// See [`AqmPart::marks`].
     fn marks(&self) -> bool {
         false
@@ -209,7 +209,7 @@ pub trait MakeAqm: CustomPart {
 
 /// Where a queue is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct QueueSetup<'a> {
     /// The rate of the wire, or its mean.
     pub wire: Rate,
     /// What of it the queue may count on beside other classes.
@@ -222,7 +222,7 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
-impl Place<'_> {
+impl QueueSetup<'_> {
     /// The random numbers of what is called `kind` here.
     pub fn stream(&self, kind: &str) -> Stream {
         Stream::new(self.seed, kind, self.name)
