@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use windward_lab::Experiment;
-use windward_lab::evaluate::Suite;
-use windward_lab::script::Script;
+use windward_conformance::Script;
+use windward_evaluation::Suite;
+use windward_experiments::Experiment;
 use windward_sim::output::OutputDir;
 
 use crate::Cli;

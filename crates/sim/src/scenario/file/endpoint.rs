@@ -94,10 +94,6 @@ pub(super) fn keys() -> &'static KeyList {
         keys.extend(own.iter().map(Key::of));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
         for table in protocols::tables() {
-            if table.name.is_empty() {
-                keys.extend(table.settings.iter().map(Key::of));
-                continue;
-            }
             match tables.iter_mut().find(|(name, ..)| *name == table.name) {
                 Some((_, _, known)) => {
                     let new = |s: &Setting| !known.iter().any(|k| k.doc.key == s.doc.key);
@@ -109,9 +105,13 @@ pub(super) fn keys() -> &'static KeyList {
         }
         let quic = part::settings(&StackConfig::default());
         tables.push((quic[0].table, StackConfig::TABLES[0].1, quic));
-        keys.extend(tables.into_iter().map(|(name, about, settings)| {
-            table(name, about, settings.iter().map(Key::of).collect())
-        }));
+        for (name, about, settings) in tables {
+            let inner = settings.iter().map(Key::of);
+            match name {
+                "" => keys.extend(inner),
+                name => keys.push(table(name, about, inner.collect())),
+            }
+        }
         KeyList { name: "endpoint", keys }
     })
 }

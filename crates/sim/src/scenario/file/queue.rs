@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use windward_core::network::{AqmConfig, QueueLimit, RouterConfig, RouterKind};
-use windward_core::part::{self, Setting, Value};
+use windward_core::part::{self, AnyPart, Setting, Value};
 
 use super::parameter;
 use crate::keys;
