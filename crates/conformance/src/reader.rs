@@ -90,9 +90,7 @@ keys! {
             readers::any(|| (readers::small(0..=MOST).kind)()), absent "no limit",
             "packets that may wait behind the one in transmission";
     }
-}
 
-keys! {
     /// Keys of an offer.
     struct OfferKeys in "offer" {
         at: Duration = readers::time(Duration::ZERO..=Duration::MAX), or Duration::ZERO,
@@ -103,9 +101,7 @@ keys! {
             "time between repetitions";
         times: Option<u32> = readers::small(2..=MOST), absent, "repetitions, up to 10000";
     }
-}
 
-keys! {
     /// Keys of a rule for data packets.
     struct DataKeys in "data_rule" {
         packet: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
@@ -116,17 +112,13 @@ keys! {
             "of which transmission of that data, from 1";
         marked: bool = readers::flag(), or false, "mark them";
     }
-}
 
-keys! {
     /// Keys of a rule for acknowledgments.
     struct AckKeys in "ack_rule" {
         ack: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
             "places in the order in which they are sent, from 1";
     }
-}
 
-keys! {
     /// Keys of every rule.
     struct RuleKeys in "rule" {
         from: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent "0s",

@@ -17,7 +17,6 @@ use windward_sim::strict_toml::{
     unnamed,
 };
 
-
 /// What is asked of a congestion controller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
@@ -70,9 +69,7 @@ keys! {
         section: String = readers::string(), needed "section = \"5.1\"",
             "The section of the text.";
     }
-}
 
-keys! {
     /// A criterion.
     #[derive(PartialEq, Eq)]
     pub struct Criterion in "criterion" {
@@ -88,9 +85,7 @@ keys! {
         discuss: Option<String> = readers::string(), absent,
             "Where nothing can be measured: the question to its author.";
     }
-}
 
-keys! {
     /// A known result of a controller.
     #[derive(PartialEq, Eq)]
     pub struct Known in "known" {

@@ -536,7 +536,8 @@ mod tests {
         let names = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
         for queue in names.chain([red]) {
             let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
-            file.set("duration", "5s").unwrap();
+            // A multiple of the interval.
+            file.set("duration", "4998ms").unwrap();
             file.set("warmup", "0s").unwrap();
             file.set("dumbbell.bottleneck.aqm", queue).unwrap();
             let scenario = file.build().unwrap();

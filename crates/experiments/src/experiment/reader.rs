@@ -80,9 +80,7 @@ keys! {
         duration: Option<String> = readers::string(), absent, "instead of the scenario's";
         warmup: Option<String> = readers::string(), absent, "instead of the scenario's";
     }
-}
 
-keys! {
     /// Keys of a reported number.
     struct ReportedKeys<'a> in "reported" {
         value: Field<'a> = readers::any(|| ValueKind::Text), needed "value = \"rate[sack, 1%]\"",
@@ -95,9 +93,7 @@ keys! {
             "where in the paper";
         text: String = readers::string(), needed "text = \"about 5 %\"", "its words";
     }
-}
 
-keys! {
     /// Keys of an axis.
     struct AxisKeys<'a> in "axis" {
         name: Field<'a> = readers::any(|| ValueKind::Text), needed "name = \"loss\"",
@@ -129,9 +125,7 @@ keys! {
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
             "what it sets in the scenario";
     }
-}
 
-keys! {
     /// Keys of a chart.
     struct PlotKeys<'a> in "plot" {
         kind: &'a str = readers::word(&PLOT_KINDS), needed "kind = \"lines\"", "what is drawn";

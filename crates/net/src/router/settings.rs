@@ -26,9 +26,7 @@ keys! {
             readers::free(ValueKind::table(&[QueueKeys::KEYS])), absent,
             "a table for each device, over the keys of the file";
     }
-}
 
-keys! {
     /// Keys of a queue.
     struct QueueKeys<'a> in "queue" {
         rate: Option<Rate> = readers::rate(), absent, "bits per second of IP packets";

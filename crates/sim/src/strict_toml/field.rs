@@ -1,5 +1,5 @@
-//! Tables and values of a file with the keys that lead to them, and typed reading of values. Errors
-//! name place, key and value.
+//! Tables and values of a file with the keys that lead to them, and typed reading of values, which
+//! fails if a value has another type or is out of range. Errors name place, key and value.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -86,9 +86,6 @@ impl<'a> Section<'a> {
     }
 
     /// The value of `key` as `reader` reads it, if it is there.
-    ///
-    /// # Errors
-    /// That of the reader.
     pub fn value<T>(
         &self,
         key: &str,
@@ -98,9 +95,6 @@ impl<'a> Section<'a> {
     }
 
     /// [`Section::value`] of a key that has no default.
-    ///
-    /// # Errors
-    /// That of the reader, or that the key is missing.
     pub fn require<T>(
         &self,
         key: &str,
@@ -264,9 +258,6 @@ impl<'a> Field<'a> {
     }
 
     /// The value as a table.
-    ///
-    /// # Errors
-    /// If the value is not a table.
     pub fn section(&self) -> Result<Section<'a>> {
         match &self.node.value {
             TomlValue::Table(table) => {
@@ -278,9 +269,6 @@ impl<'a> Field<'a> {
     }
 
     /// The elements of an array, as `key[0]`, `key[1]` and so on.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn items(&self) -> Result<Vec<Field<'a>>> {
         let TomlValue::Array(items) = &self.node.value else {
             return Err(self.expected("an array"));
@@ -294,9 +282,6 @@ impl<'a> Field<'a> {
     }
 
     /// The value as a string.
-    ///
-    /// # Errors
-    /// If the value has another type.
     pub fn text(&self) -> Result<&'a str> {
         match &self.node.value {
             TomlValue::Text(text) => Ok(text),
@@ -305,9 +290,6 @@ impl<'a> Field<'a> {
     }
 
     /// A name that results, dotted keys and file names can carry.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn name(&self) -> Result<&'a str> {
         let name = self.text()?;
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -318,9 +300,6 @@ impl<'a> Field<'a> {
     }
 
     /// A name that only results carry: anything printable.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn label(&self) -> Result<&'a str> {
         let label = self.text()?;
         let good = |c: char| !c.is_control() && c != ',' && c != '"';
@@ -334,9 +313,6 @@ impl<'a> Field<'a> {
     }
 
     /// The value as true or false.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn bool(&self) -> Result<bool> {
         match self.node.value {
             TomlValue::Bool(value) => Ok(value),
@@ -345,9 +321,6 @@ impl<'a> Field<'a> {
     }
 
     /// A whole number in `range`.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn integer(&self, range: RangeInclusive<u64>) -> Result<u64> {
         let number = match &self.node.value {
             TomlValue::Integer(number) => u64::try_from(*number).ok(),
@@ -362,18 +335,12 @@ impl<'a> Field<'a> {
     }
 
     /// A whole number of 32 bits in `range`.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn small(&self, range: RangeInclusive<u32>) -> Result<u32> {
         let number = self.integer(u64::from(*range.start())..=u64::from(*range.end()))?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     /// A number in `range`.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn float(&self, range: RangeInclusive<f64>) -> Result<f64> {
         let number = match self.node.value {
             TomlValue::Float(number) => number,
@@ -388,9 +355,6 @@ impl<'a> Field<'a> {
     }
 
     /// A number above zero, up to `highest`.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn above_zero(&self, highest: f64) -> Result<f64> {
         let number = self.float(0.0..=highest)?;
         if number > 0.0 {
@@ -401,9 +365,6 @@ impl<'a> Field<'a> {
     }
 
     /// A probability: a number from 0 to 1, or a percentage in a string.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn probability(&self) -> Result<Probability> {
         let number = match &self.node.value {
             TomlValue::Float(number) => *number,
@@ -415,9 +376,6 @@ impl<'a> Field<'a> {
     }
 
     /// A rate with its unit, 1bit to 100Tbit.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn rate(&self) -> Result<Rate> {
         const HIGHEST_BPS: u64 = 100_000_000_000_000;
         let rate: Rate = match &self.node.value {
@@ -436,9 +394,6 @@ impl<'a> Field<'a> {
     }
 
     /// A time in `range`; zero needs no unit.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn duration(&self, range: RangeInclusive<Duration>) -> Result<Duration> {
         let duration = match &self.node.value {
             TomlValue::Text(text) => text.parse().map_err(|error| self.unit(&error))?,
@@ -458,17 +413,11 @@ impl<'a> Field<'a> {
     }
 
     /// A time above zero, up to `longest`.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn positive(&self, longest: Duration) -> Result<Duration> {
         self.duration(Duration::from_ps(1)..=longest)
     }
 
     /// Packets (`50p`) or bytes (`64kB`), at least one.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn amount(&self) -> Result<Amount> {
         let TomlValue::Text(text) = &self.node.value else {
             return Err(self
@@ -498,9 +447,6 @@ impl<'a> Field<'a> {
     }
 
     /// One of several words.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn word(&self, valid: &[&str]) -> Result<&'a str> {
         let word = self.text()?;
         if valid.contains(&word) {
@@ -510,9 +456,6 @@ impl<'a> Field<'a> {
     }
 
     /// The meaning of one of several words.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn one_of<T: Copy>(&self, meanings: &[(&str, T)]) -> Result<T> {
         let word = self.text()?;
         match meanings.iter().find(|(known, _)| *known == word) {
@@ -522,9 +465,6 @@ impl<'a> Field<'a> {
     }
 
     /// The value of a part's parameter.
-    ///
-    /// # Errors
-    /// If the value has another type or is out of range.
     pub fn parameter(&self, kind: Kind) -> Result<part::Value> {
         use part::Value;
         match kind {

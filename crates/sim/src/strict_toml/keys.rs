@@ -216,7 +216,7 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
     }
 }
 
-/// Declares the keys of a table: a struct with a field for each key, its function `read`, which
+/// Declares the keys of tables: for each a struct with a field for each key, its function `read`, which
 /// reads the keys of a [`Section`](crate::strict_toml::Section), and its constant `KEYS`, from which
 /// unknown keys, documentation and JSON Schema follow.
 ///
@@ -247,15 +247,18 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
 /// ```
 #[macro_export]
 macro_rules! keys {
-    ($(#[$doc:meta])* $vis:vis struct $name:ident<$life:lifetime> in $table:literal {
-        $($body:tt)*
-    }) => {
-        $crate::keys!(@table [$(#[$doc])*] [$vis] $name [<$life>] [$life] $table { $($body)* });
+    ($(
+        $(#[$doc:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? in $table:literal {
+            $($body:tt)*
+        }
+    )+) => {
+        $($crate::keys!(@of [$($life)?] [$(#[$doc])*] [$vis] $name $table { $($body)* });)+
     };
-    ($(#[$doc:meta])* $vis:vis struct $name:ident in $table:literal { $($body:tt)* }) => {
-        $crate::keys!(@table [$(#[$doc])*] [$vis] $name [] ['_] $table { $($body)* });
+    (@of [] $($rest:tt)*) => { $crate::keys!(@table [] ['_] $($rest)*); };
+    (@of [$life:lifetime] $($rest:tt)*) => {
+        $crate::keys!(@table [<$life>] [$life] $($rest)*);
     };
-    (@table [$($doc:tt)*] [$vis:vis] $name:ident [$($generics:tt)*] [$life:lifetime] $table:literal {
+    (@table [$($generics:tt)*] [$life:lifetime] [$($doc:tt)*] [$vis:vis] $name:ident $table:literal {
         $(
             $(#[$attribute:meta])*
             $key:ident: $type:ty = $reader:expr, $presence:ident $($detail:expr)?, $meaning:expr;

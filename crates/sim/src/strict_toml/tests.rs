@@ -16,9 +16,7 @@ keys! {
         free: Option<super::Section<'a>> =
             readers::free(ValueKind::table(&[StepKeys::KEYS])), absent, "steps by name";
     }
-}
 
-keys! {
     /// A step.
     struct StepKeys in "step" {
         share: f64 = readers::number_in(0.0..=1.0), or 0.5, "a share";
@@ -63,15 +61,15 @@ fn unknown_keys_are_errors_at_every_depth() {
 
 #[test]
 fn places_have_lines_and_columns() {
-    let text = "a = 1\nü = { b = 2, cc = [3, 4] }\n";
+    let text = "a = 1\n\"ü\" = { b = 2, cc = [3, 4] }\n";
     let document = Document::parse("a.toml", text).unwrap();
     let table = document.section().table("ü").unwrap();
     let at = |line, column| Location::Line { file: "a.toml".to_owned(), line, column };
     assert_eq!(document.section().get("a").unwrap().error("").location(), &at(1, 1));
-    assert_eq!(table.get("b").unwrap().error("").location(), &at(2, 7));
+    assert_eq!(table.get("b").unwrap().error("").location(), &at(2, 9));
     let items = table.get("cc").unwrap().items().unwrap();
     let error = items[1].error("");
-    assert_eq!((error.line(), error.column()), (Some(2), Some(23)));
+    assert_eq!((error.line(), error.column()), (Some(2), Some(25)));
     assert_eq!(items[1].path(), "ü.cc[1]");
 }
 

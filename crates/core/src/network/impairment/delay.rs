@@ -85,7 +85,7 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = text.parse::<f64>().ok().filter(|ms| plain && ms.is_finite());
     let shown = || text.chars().take(40).map(printable).collect::<String>();
-    let ms = number.ok_or_else(|| format!("`{}` is no number of milliseconds", shown()))?;
+    let ms = number.ok_or_else(|| format!("`{}` is not a number of milliseconds", shown()))?;
     let longest = Steps::<Duration>::LONGEST.as_secs_f64() * 1e3;
     if ms > longest {
         return Err(format!("{} ms is more than 100 days", shown()));
@@ -130,8 +130,8 @@ mod tests {
         assert!(reason("0 20").contains("two lines at least"));
         assert!(reason("0 20\n150").starts_with("line 2: `150` is not a time and a delay"));
         assert!(reason("0 20\n150 3 4").contains("line 2"));
-        assert!(reason("0 20\n150 -3").contains("`-3` is no number"));
-        assert!(reason("0 nan\n1 2").contains("`nan` is no number"));
+        assert!(reason("0 20\n150 -3").contains("`-3` is not a number"));
+        assert!(reason("0 nan\n1 2").contains("`nan` is not a number"));
         assert!(reason("0 1e300\n1 2").contains("line 1"));
         assert!(reason("0 99999999999999\n1 2").contains("more than 100 days"));
         assert!(reason("0 100000000\n1 2").contains("longer than a day"));

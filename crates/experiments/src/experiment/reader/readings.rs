@@ -62,9 +62,7 @@ keys! {
         values: Vec<Section<'a>> = readers::tables(&[ReadingValueKeys::KEYS], unnamed), empty,
             "the reasonable values, at least two";
     }
-}
 
-keys! {
     /// Keys of a value of a reading.
     struct ReadingValueKeys<'a> in "reading_value" {
         label: Field<'a> = readers::any(|| ValueKind::Text), needed "label = \"64 packets\"",

@@ -37,9 +37,7 @@ keys! {
         access: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]), absent,
             "first and last hop of every flow";
     }
-}
 
-keys! {
     /// Keys of `[parking_lot]`.
     pub(super) struct ParkingLotKeys<'a> in "parking_lot" {
         hops: Option<u64> = readers::integer(1..=MAX_BOTTLENECKS),

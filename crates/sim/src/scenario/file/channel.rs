@@ -28,9 +28,7 @@ keys! {
         per_flow: bool = readers::flag(), or true,
             "packets of one flow (true) or of the link (false)";
     }
-}
 
-keys! {
     /// Keys of `gilbert_elliott`.
     pub(super) struct GilbertElliottKeys in "gilbert_elliott" {
         p: Option<Probability> = readers::probability(), absent,

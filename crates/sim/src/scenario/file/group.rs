@@ -82,18 +82,14 @@ keys! {
         copies: u32 = readers::small(1..=1000), or 3,
             "duplicates: copies of each acknowledgment, 1 to 1000";
     }
-}
 
-keys! {
     /// Keys of `cbr`.
     struct ConstantKeys in "cbr" {
         rate: Rate = readers::rate(), needed "rate = \"1Mbit\"", "sending rate on the wire";
         packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
             absent "that of the flow", "bytes on the wire";
     }
-}
 
-keys! {
     /// Keys of `on_off`.
     struct OnOffKeys in "on_off" {
         rate: Rate = readers::rate(), needed "rate = \"1Mbit\"", "sending rate while on";

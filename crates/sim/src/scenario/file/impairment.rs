@@ -23,9 +23,7 @@ keys! {
         by: Lateness = readers::custom(|| ValueKind::Text, lateness), needed "by = \"10ms\"",
             "how late: a time, or packets (3p) that overtake it on a busy wire, 1 to 1000000";
     }
-}
 
-keys! {
     /// Keys of `arq`.
     pub(super) struct ArqKeys in "arq" {
         attempts: u32 = readers::small(1..=ArqConfig::MOST_ATTEMPTS), needed "attempts = 4",
@@ -36,9 +34,7 @@ keys! {
             "does the far end hold back what comes after a missing frame?";
         air_time: bool = readers::flag(), or true, "do retransmissions take time on the wire?";
     }
-}
 
-keys! {
     /// Keys of `delay` as a table.
     pub(super) struct ChangingDelayKeys<'a> in "delay" {
         schedule: Option<Field<'a>> = readers::any(delay_steps), absent,
@@ -64,18 +60,14 @@ keys! {
         delay: Duration = readers::time(DELAYS), needed "delay = \"20ms\"",
             "propagation delay, 0 to 24h";
     }
-}
 
-keys! {
     /// Keys of a step of a rate.
     pub(super) struct RateStepKeys in "rate_step" {
         at: Duration = readers::time(INSTANTS), needed "at = \"15s\"",
             "instant from which on it holds; the first at 0s";
         rate: Rate = readers::rate(), needed "rate = \"5Mbit\"", "1bit to 100Tbit";
     }
-}
 
-keys! {
     /// Keys of `jitter` as a table.
     pub(super) struct JitterKeys<'a> in "jitter" {
         distribution: &'a str = readers::word(&["uniform", "normal", "exponential", "pareto"]),

@@ -60,9 +60,7 @@ keys! {
             readers::custom(|| ValueKind::table(&[ArqKeys::KEYS]), impairment::arq), absent,
             "link-layer retransmission of what is corrupted";
     }
-}
 
-keys! {
     /// Keys of `rate` as a table.
     struct RateKeys<'a> in "rate" {
         trace: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent,
