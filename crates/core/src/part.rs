@@ -165,7 +165,7 @@ pub struct Parameter<C: 'static> {
     /// Its value.
     pub get: fn(&C) -> Value,
     /// Sets it; false if the value is of another kind than [`ParameterDoc::kind`] says. Ranges
-    /// are the business of [`Kind::check`].
+    /// are the business of [`ValueKind::check`].
     pub set: fn(&mut C, Value) -> bool,
 }
 
@@ -175,7 +175,7 @@ pub struct ParameterDoc {
     /// Its key in the table.
     pub key: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What it is measured in; empty for pure numbers, words and times.
     pub unit: &'static str,
     /// What it means, in one line.
@@ -199,7 +199,7 @@ pub struct Advice {
 
 /// What values a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Yes or no.
     Bool,
     /// A number from `least` to `most`, both included.
@@ -284,23 +284,24 @@ impl fmt::Display for Value {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// Is the value of this kind and in its range?
     ///
     /// # Errors
     /// What it should be, as a sentence without a capital or a full stop.
     pub fn check(&self, value: Value) -> Result<(), String> {
         let ok = match (*self, value) {
-            (_, Value::Absent) | (Kind::Bool, Value::Bool(_)) => true,
-            (Kind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
-            (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
-                x > 0.0 && x <= most
-            }
-            (Kind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
-            (Kind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
-            (Kind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
-            (Kind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
-            (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, Value::Word(x)) => {
+            (_, Value::Absent) | (ValueKind::Bool, Value::Bool(_)) => true,
+            (ValueKind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
+            (
+                ValueKind::Positive { most } | ValueKind::PositiveOrWord { most, .. },
+                Value::Number(x),
+            ) => x > 0.0 && x <= most,
+            (ValueKind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
+            (ValueKind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
+            (ValueKind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
+            (ValueKind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
+            (ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. }, Value::Word(x)) => {
                 words.contains(&x)
             }
             _ => false,
@@ -310,26 +311,26 @@ impl Kind {
 }
 
 /// What values are good, as an error or a table says it.
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Kind::Bool => write!(f, "true or false"),
-            Kind::Number { least, most } => {
+            ValueKind::Bool => write!(f, "true or false"),
+            ValueKind::Number { least, most } => {
                 write!(f, "{} to {}", Value::Number(least), Value::Number(most))
             }
-            Kind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
-            Kind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
-            Kind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
-            Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
-            Kind::Time { least, most } if least == Duration::from_ps(1) => {
+            ValueKind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
+            ValueKind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
+            ValueKind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
+            ValueKind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
+            ValueKind::Time { least, most } if least == Duration::from_ps(1) => {
                 write!(f, "longer than 0, up to {}", span(most))
             }
-            Kind::Time { least, most } => write!(f, "{least} to {}", span(most)),
-            Kind::Switch { on, most } => {
+            ValueKind::Time { least, most } => write!(f, "{least} to {}", span(most)),
+            ValueKind::Switch { on, most } => {
                 write!(f, "true ({on}), false, or a time up to {}", span(most))
             }
-            Kind::Word(words) => write!(f, "{}", alternatives(words)),
-            Kind::PositiveOrWord { most, words } => {
+            ValueKind::Word(words) => write!(f, "{}", alternatives(words)),
+            ValueKind::PositiveOrWord { most, words } => {
                 write!(f, "above 0, up to {}, or {}", Value::Number(most), alternatives(words))
             }
         }
@@ -431,15 +432,15 @@ macro_rules! words {
 ///
 /// ```
 /// use windward_core::parameters;
-/// use windward_core::part::{Kind, Parameters};
+/// use windward_core::part::{ValueKind, Parameters};
 ///
 /// #[derive(Debug, Clone, Copy, PartialEq)]
 /// struct VegasConfig { alpha: f64, beta: f64 }
 ///
 /// parameters! {
 ///     VegasConfig in "vegas", "parameters of vegas";
-///     alpha: Kind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
-///     beta: Kind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
+///     alpha: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
+///     beta: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
 ///     @check(config) {
 ///         if config.alpha > config.beta {
 ///             return Err(format!("alpha ({}) is above beta ({})", config.alpha, config.beta));
@@ -543,7 +544,7 @@ impl Setting {
     pub fn description(&self) -> String {
         let ParameterDoc { kind, unit, meaning, .. } = self.doc;
         let range = match kind {
-            Kind::Bool => String::new(),
+            ValueKind::Bool => String::new(),
             kind => kind.to_string(),
         };
         let details = [unit, &range].into_iter().filter(|text| !text.is_empty());
@@ -565,7 +566,7 @@ pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
 }
 
 /// Sets the parameter `key` of `table`, if the configuration has it. The value must have passed
-/// [`Kind::check`]; returns whether it was taken.
+/// [`ValueKind::check`]; returns whether it was taken.
 pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
     let of_key = |p: &&Parameter<C>| p.table == table && p.doc.key == key;
     C::KEYS.iter().find(of_key).is_some_and(|p| (p.set)(config, value))
@@ -573,7 +574,7 @@ pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) 
 
 /// A table of scenario files with the parameters that stand in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct ParameterTable {
     /// Its name; empty where the keys stand with the part's name.
     pub name: &'static str,
     /// What it is about.
@@ -583,10 +584,11 @@ pub struct Table {
 }
 
 /// The tables of a part's parameters.
-pub fn tables<P: Part>() -> Vec<Table> {
+pub fn tables<P: Part>() -> Vec<ParameterTable> {
     let settings = settings(&P::FORMS[0].config);
     let of = |name: &str| settings.iter().filter(|s| s.table == name).copied().collect();
-    let table = |&(name, about): &(&'static str, _)| Table { name, about, settings: of(name) };
+    let table =
+        |&(name, about): &(&'static str, _)| ParameterTable { name, about, settings: of(name) };
     P::Config::TABLES.iter().map(table).collect()
 }
 
@@ -771,7 +773,7 @@ macro_rules! axis {
                 Self::forms().into_iter().find(|(words, _)| words.name == name).map(|form| form.1)
             }
             /// The tables of parameters of all parts.
-            pub fn tables() -> Vec<$crate::part::Table> {
+            pub fn tables() -> Vec<$crate::part::ParameterTable> {
                 [$($crate::part::tables::<$part>()),+].concat()
             }
         }
@@ -948,11 +950,11 @@ mod tests {
     }
     parameters! {
         Config in "test", "parameters of a test";
-        gain: Kind::Positive { most: 2.0 }, "", "a factor",
+        gain: ValueKind::Positive { most: 2.0 }, "", "a factor",
             advice = Advice { least: 0.1, most: 1.0, why: "it oscillates" };
-        limit: Kind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
-        mode: Kind::Word(Mode::WORDS), "", "a choice";
-        pause: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "", "a wait";
+        limit: ValueKind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
+        mode: ValueKind::Word(Mode::WORDS), "", "a choice";
+        pause: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "", "a wait";
         @check(config) {
             if config.mode == Mode::Slow && config.limit.is_some() {
                 return Err("slow knows no limit".to_owned());
@@ -1119,8 +1121,8 @@ mod tests {
 
     #[test]
     fn kinds_say_what_they_take() {
-        assert_eq!(Kind::Word(Mode::WORDS).to_string(), "fast or slow");
-        assert_eq!(Kind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
+        assert_eq!(ValueKind::Word(Mode::WORDS).to_string(), "fast or slow");
+        assert_eq!(ValueKind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
         assert_eq!(alternatives(&["a", "b", "c"]), "a, b or c");
     }
 }

@@ -23,7 +23,7 @@ use crate::endpoint::window::{
 };
 use crate::endpoint::{EndpointConfig, discrimination::JitterRatioConfig};
 use crate::network::RouterKind;
-use crate::part::{Ability, AnyPart, Parameters, Plain, Setting, Table, Value, Words};
+use crate::part::{Ability, AnyPart, ParameterTable, Parameters, Plain, Setting, Value, Words};
 
 /// One row of the table: a named composition of parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -499,7 +499,7 @@ struct Axis {
     part: fn(&Protocol) -> &dyn AnyPart,
     part_mut: fn(&mut Protocol) -> &mut dyn AnyPart,
     forms: fn() -> Forms,
-    tables: fn() -> Vec<Table>,
+    tables: fn() -> Vec<ParameterTable>,
 }
 
 macro_rules! axis {
@@ -692,8 +692,8 @@ pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
 }
 
 /// The tables of the parameters of all parts of endpoints, each once.
-pub fn tables() -> Vec<Table> {
-    let mut all: Vec<Table> = Vec::new();
+pub fn tables() -> Vec<ParameterTable> {
+    let mut all: Vec<ParameterTable> = Vec::new();
     for table in AXES.iter().flat_map(|axis| (axis.tables)()) {
         if !all.iter().any(|known| known.name == table.name && known.settings == table.settings) {
             all.push(table);

@@ -5,7 +5,7 @@
 //! what the loss means, tells the congestion controller, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
-use crate::part::Kind;
+use crate::part::ValueKind;
 use crate::units::Duration;
 
 mod conduct;
@@ -102,34 +102,35 @@ impl Default for EndpointConfig {
 
 /// A day: longer than any delay between two hosts.
 const DAY: Duration = Duration::from_secs(86_400);
-const TIME: Kind = Kind::Time { least: Duration::ZERO, most: DAY };
-const SIZE: Kind = Kind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
+const TIME: ValueKind = ValueKind::Time { least: Duration::ZERO, most: DAY };
+const SIZE: ValueKind =
+    ValueKind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
 
 crate::parameters! {
     EndpointConfig in "", "";
     packet_size: SIZE, "bytes", "a data packet on the wire";
     ack_size: SIZE, "bytes", "an acknowledgment on the wire";
-    initial_window: Kind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
-    rwnd: Kind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
-    dupack_threshold: Kind::Integer { least: 1, most: 1_000_000 }, "",
+    initial_window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
+    rwnd: ValueKind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
+    dupack_threshold: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "duplicate ACKs that mean a loss";
     rto_floor: TIME, "", "least retransmission timeout";
-    rto_initial: Kind::Time { least: Duration::from_ps(1), most: DAY }, "",
+    rto_initial: ValueKind::Time { least: Duration::from_ps(1), most: DAY }, "",
         "timeout before the first RTT sample";
-    rto_ceiling: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(100 * 86_400) }, "",
+    rto_ceiling: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(100 * 86_400) }, "",
         "greatest timeout, not below rto_floor";
-    timestamps: Kind::Bool, "",
+    timestamps: ValueKind::Bool, "",
         "an RTT sample per ACK; else one packet at a time, by Karn's rule";
     clock_granularity: TIME, "", "tick of the RTT clock; 0 is ideal";
-    delayed_acks: Kind::Switch { on: Duration::from_millis(200), most: DAY }, "",
+    delayed_acks: ValueKind::Switch { on: Duration::from_millis(200), most: DAY }, "",
         "acknowledge every second packet, or after this", absent = "false";
-    quick_acks: Kind::Integer { least: 0, most: 1_000_000 }, "packets",
+    quick_acks: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "acknowledged one by one before delayed_acks: at the start, after duplicates and silence";
     overhead: TIME, "", "longest processing time before a packet is sent";
-    ecn: Kind::Bool, "", "negotiate ECN";
-    pacing: Kind::Bool, "",
+    ecn: ValueKind::Bool, "", "negotiate ECN";
+    pacing: ValueKind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
-    byte_counting: Kind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
+    byte_counting: ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
     @check(config) {
         config.receiver.validate()?;
         if config.rto_ceiling < config.rto_floor {

@@ -13,7 +13,7 @@ use super::{Duration, Probability, Rate};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseUnitError {
     text: String,
-    kind: &'static Kind,
+    kind: &'static Quantity,
     reason: String,
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Probability {
 
 /// A kind of quantity: how it is called and which units it has.
 #[derive(Debug, PartialEq, Eq)]
-struct Kind {
+struct Quantity {
     name: &'static str,
     expected: &'static str,
     /// Are units read in upper and lower case alike?
@@ -170,7 +170,7 @@ struct Kind {
     displayed: usize,
 }
 
-static RATE: Kind = Kind {
+static RATE: Quantity = Quantity {
     name: "a rate",
     expected: "write a number and bit, kbit, Mbit, Gbit or Tbit (per second), as in 5Mbit",
     any_case: true,
@@ -184,7 +184,7 @@ static RATE: Kind = Kind {
     displayed: 5,
 };
 
-static DURATION: Kind = Kind {
+static DURATION: Quantity = Quantity {
     name: "a time",
     expected: "write a number and ps, ns, us, ms, s, min or h, as in 20ms",
     any_case: false,
@@ -200,7 +200,7 @@ static DURATION: Kind = Kind {
     displayed: 5,
 };
 
-static PROBABILITY: Kind = Kind {
+static PROBABILITY: Quantity = Quantity {
     name: "a probability",
     expected: "write a number from 0 to 1 or a percentage, as in 0.05, 1e-6 or 5%",
     any_case: false,
@@ -208,7 +208,7 @@ static PROBABILITY: Kind = Kind {
     displayed: 0,
 };
 
-static BYTES: Kind = Kind {
+static BYTES: Quantity = Quantity {
     name: "a number of bytes",
     expected: "write a number and B, kB, MB, GB, KiB, MiB or GiB, as in 64kB",
     any_case: true,
@@ -230,7 +230,7 @@ static BYTES: Kind = Kind {
     displayed: 0,
 };
 
-impl Kind {
+impl Quantity {
     fn error(&'static self, text: &str, reason: impl Into<String>) -> ParseUnitError {
         ParseUnitError { text: shorten(text), kind: self, reason: reason.into() }
     }

@@ -32,7 +32,7 @@ use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
 use crate::packet::CongestionHeader;
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
@@ -69,12 +69,12 @@ crate::words!(TimeoutResponse {
 });
 crate::parameters! {
     ErrorShareConfig in "ceten", "the response of ceten-p and ceten-a";
-    n: Kind::Number { least: 1.0, most: 1e9 }, "",
+    n: ValueKind::Number { least: 1.0, most: 1e9 }, "",
         "ceten-a: divides the share of corruption", when = |config| config.adaptive;
-    k: Kind::Positive { most: 1000.0 }, "",
+    k: ValueKind::Positive { most: 1000.0 }, "",
         "ceten-a: exponent of the share of corruption", when = |config| config.adaptive;
-    timeouts: Kind::Word(TimeoutResponse::WORDS), "", "after a timeout";
-    per_segment: Kind::Bool, "",
+    timeouts: ValueKind::Word(TimeoutResponse::WORDS), "", "after a timeout";
+    per_segment: ValueKind::Bool, "",
         "ceten-p: a coin for each lost segment, not for each window", when = |config| !config.adaptive;
 }
 

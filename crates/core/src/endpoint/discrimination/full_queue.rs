@@ -23,7 +23,7 @@
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
 /// Parameters of the RTT of a full queue.
@@ -41,7 +41,7 @@ impl FullQueueConfig {
 
 crate::parameters! {
     FullQueueConfig in "full_queue", "parameters of full-queue-rtt";
-    guard: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
+    guard: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
         "this much above the least RTT a loss is congestion, whatever a full queue has";
 }
 

@@ -22,7 +22,7 @@
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Probability;
 
 /// picoquic: PICOQUIC_SMOOTHED_LOSS_FACTOR.
@@ -63,12 +63,12 @@ impl IsolatedLossConfig {
 
 crate::parameters! {
     IsolatedLossConfig in "isolated_loss", "parameters of isolated-loss and loss-filter";
-    rule: Kind::Word(IsolatedRule::WORDS), "",
+    rule: ValueKind::Word(IsolatedRule::WORDS), "",
         "what makes losses congestion: several in a round trip, or their smoothed share";
-    count: Kind::Integer { least: 1, most: 1000 }, "packets",
+    count: ValueKind::Integer { least: 1, most: 1000 }, "packets",
         "losses of one round trip that are congestion",
         when = |config| config.rule == IsolatedRule::Count;
-    threshold: Kind::Number { least: 0.0, most: 1.0 }, "",
+    threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "smoothed share of losses above which one is congestion",
         when = |config| config.rule == IsolatedRule::Rate;
 }

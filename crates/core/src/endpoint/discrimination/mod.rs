@@ -20,9 +20,9 @@ mod warning;
 pub use error_share::{ErrorShareConfig, TimeoutResponse};
 pub use full_queue::FullQueueConfig;
 pub use isolated_loss::{IsolatedLossConfig, IsolatedRule};
-pub use jitter_ratio::{Jitter, JitterRatioConfig, JitterTimeouts, Span};
+pub use jitter_ratio::{Jitter, JitterRatioConfig, JitterSpan, JitterTimeouts};
 pub use queue_level::QueueLevelConfig;
-pub use rate_gap::{RateGapConfig, Reading};
+pub use rate_gap::{RateGapConfig, RateGapReading};
 pub use spike::SpikeConfig;
 pub use spike_or_rate_gap::SpikeOrRateGapConfig;
 

@@ -38,7 +38,7 @@ use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
 use crate::packet::CongestionHeader;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
 /// The lowest bin is of delays up to that share of RTTmin, each other begins at so many times where the one below
@@ -83,8 +83,8 @@ impl QueueLevelConfig {
 
 crate::parameters! {
     QueueLevelConfig in "queue_level", "parameters of queue-level";
-    memory: Kind::Number { least: 100.0, most: 1e9 }, "packets", "after so many a count has faded to 1/e, or after cwnd^2";
-    doubt: Kind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a loss rate may be chance";
+    memory: ValueKind::Number { least: 100.0, most: 1e9 }, "packets", "after so many a count has faded to 1/e, or after cwnd^2";
+    doubt: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a loss rate may be chance";
 }
 
 /// What was seen at one delay.

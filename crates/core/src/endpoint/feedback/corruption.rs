@@ -1,12 +1,12 @@
 //! Explicit transport error notification at the two ends (eten2004 section 3.3); its words are in
 //! `notification`.
 
-use super::notification::{Direction, Granularity, Notification, Record};
+use super::notification::{CorruptionLog, Direction, Granularity, Notification};
 use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameter;
-use crate::part::{Ability, Form, Kind, Parameter, Parameters, Part, Words};
+use crate::part::{Ability, Form, Parameter, Parameters, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 crate::words!(Direction { Forward = "forward", Backward = "backward" });
@@ -17,7 +17,7 @@ impl Parameters for Notification {
         "",
         notification,
         direction,
-        Kind::Word(Direction::WORDS),
+        ValueKind::Word(Direction::WORDS),
         "",
         "way of notices of corruption"
     )];
@@ -27,7 +27,7 @@ impl Parameters for Notification {
 #[derive(Debug)]
 pub struct Corruption {
     notification: Notification,
-    record: Record,
+    record: CorruptionLog,
 }
 
 const SOURCE: &str = "eten2004 sections 3.3, 4.1";
@@ -99,7 +99,7 @@ impl FeedbackPart for Corruption {
         }
     }
     fn new(config: &Notification, _: &EndpointConfig) -> Self {
-        Corruption { notification: *config, record: Record::new() }
+        Corruption { notification: *config, record: CorruptionLog::new() }
     }
 }
 

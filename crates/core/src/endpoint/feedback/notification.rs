@@ -76,15 +76,15 @@ pub enum News {
 
 /// What a receiver has learned of corruption and owes the sender.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct CorruptionLog {
     /// The survival probability of the path, from the latest packet.
     survival: f64,
     recent: [u64; 3],
 }
 
-impl Record {
+impl CorruptionLog {
     pub(super) fn new() -> Self {
-        Record { survival: 1.0, recent: [NO_SEQ; 3] }
+        CorruptionLog { survival: 1.0, recent: [NO_SEQ; 3] }
     }
 
     /// A packet arrived intact.
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn the_last_three_corrupted_segments_are_named_until_they_arrive() {
-        let mut record = Record::new();
+        let mut record = CorruptionLog::new();
         assert_eq!(record.header(Granularity::PerPacket), CongestionHeader::None);
         for seq in [4, 7, 7, 9] {
             record.on_corrupted(seq);
         }
-        let named = |record: &Record| match record.header(Granularity::PerPacket) {
+        let named = |record: &CorruptionLog| match record.header(Granularity::PerPacket) {
             CongestionHeader::Corrupted { recent } => recent,
             other => panic!("{other:?}"),
         };
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn the_latest_survival_probability_is_kept() {
-        let mut record = Record::new();
-        let survival = |record: &Record| match record.header(Granularity::Cumulative) {
+        let mut record = CorruptionLog::new();
+        let survival = |record: &CorruptionLog| match record.header(Granularity::Cumulative) {
             CongestionHeader::Survival { probability } => probability,
             other => panic!("{other:?}"),
         };

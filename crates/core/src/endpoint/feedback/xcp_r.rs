@@ -35,7 +35,7 @@ use super::{Feedback, FeedbackPart, xcp};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
-use crate::part::{Ability, Form, Kind, Part, Words};
+use crate::part::{Ability, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// Parameters of `xcp-r`.
@@ -56,9 +56,9 @@ crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" })
 crate::words!(CongestionFlag { Count = "count", Once = "once" });
 crate::parameters! {
     XcpRConfig in "xcp_r", "xcp-r: how the receiver keeps the window";
-    formula: Kind::Word(Formula::WORDS), "",
+    formula: ValueKind::Word(Formula::WORDS), "",
         "packet by packet, or the paper's rejected first version";
-    congestion_flag: Kind::Word(CongestionFlag::WORDS), "",
+    congestion_flag: ValueKind::Word(CongestionFlag::WORDS), "",
         "count of window changes in every packet, or a bit, once: the paper's words, which lost ACKs undo";
 }
 

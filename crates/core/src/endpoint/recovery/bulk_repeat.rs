@@ -47,7 +47,7 @@ use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Duration;
 
 /// The largest back-off factor (algorithm B).
@@ -82,14 +82,14 @@ crate::words!(Repeat { Round = "round", Ack = "ack" });
 crate::words!(TimeoutWindow { Repeated = "repeated", Kept = "kept", One = "one" });
 crate::parameters! {
     BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
-    maximum: Kind::Integer { least: 1, most: 1_000_000 }, "",
+    maximum: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "bulk retransmissions of one window", absent = "no limit";
-    repeat: Kind::Word(Repeat::WORDS), "",
+    repeat: ValueKind::Word(Repeat::WORDS), "",
         "next bulk: when the last one is answered (round), at any partial ACK (ack)";
-    fixed_timeout: Kind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) }, "",
+    fixed_timeout: ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) }, "",
         "timeout while losses are errors", absent = "the RTO without back-off";
-    timeout_window: Kind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
-    partial_deflation in "": Kind::Bool, "", PARTIAL_DEFLATION;
+    timeout_window: ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
+    partial_deflation in "": ValueKind::Bool, "", PARTIAL_DEFLATION;
 }
 
 /// What brings the next bulk retransmission of a window.

@@ -57,7 +57,7 @@ struct Datum {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RackPhase {
     Open,
     /// The window is brought down until this packet is acknowledged.
     Recovery {
@@ -129,7 +129,7 @@ pub struct Rack {
     arrived: RangeSet,
     /// To be sent again, lowest first.
     lost: BTreeSet<u64>,
-    phase: Phase,
+    phase: RackPhase,
     reduction: Reduction,
     /// The congestion window at the latest acknowledgment.
     cwnd: f64,
@@ -192,7 +192,7 @@ impl RecoveryPart for Rack {
             data_base: 0,
             arrived: RangeSet::default(),
             lost: BTreeSet::new(),
-            phase: Phase::Open,
+            phase: RackPhase::Open,
             reduction: Reduction::default(),
             cwnd: endpoint.initial_window,
             newest: 0,
@@ -230,9 +230,9 @@ impl Recovery for Rack {
         self.doubt(seqs, advances, &delivery);
 
         let starts = match self.phase {
-            Phase::Open => !self.lost.is_empty(),
-            Phase::Recovery { .. } => false,
-            Phase::AfterTimeout { .. } => resent_lost,
+            RackPhase::Open => !self.lost.is_empty(),
+            RackPhase::Recovery { .. } => false,
+            RackPhase::AfterTimeout { .. } => resent_lost,
         };
         if starts {
             self.enter_recovery(seqs);
@@ -240,7 +240,7 @@ impl Recovery for Rack {
         if starts || tail_lost {
             report.finding = Finding::Loss;
         }
-        if let Phase::Recovery { .. } = self.phase {
+        if let RackPhase::Recovery { .. } = self.phase {
             self.reduction.hear(report.delivered, advances && report.lost == 0);
         }
         self.set_timers(seqs, acked, &delivery, delay);
@@ -255,7 +255,7 @@ impl Recovery for Rack {
             self.detect(now, rtt, report);
             self.take_lost(report);
             if report.lost > 0 {
-                if !matches!(self.phase, Phase::Recovery { .. }) {
+                if !matches!(self.phase, RackPhase::Recovery { .. }) {
                     self.enter_recovery(seqs);
                     report.finding = Finding::Loss;
                 }
@@ -296,8 +296,8 @@ impl Recovery for Rack {
             return seq;
         }
         let window = match self.phase {
-            Phase::Recovery { .. } => self.reduction.window(self.in_flight, cwnd as u64),
-            Phase::Open | Phase::AfterTimeout { .. } => cwnd as u64,
+            RackPhase::Recovery { .. } => self.reduction.window(self.in_flight, cwnd as u64),
+            RackPhase::Open | RackPhase::AfterTimeout { .. } => cwnd as u64,
         };
         if self.in_flight >= window {
             return None;
@@ -324,7 +324,7 @@ impl Recovery for Rack {
         }
         self.sent.push_back(Transmission { seq, sent: now, in_flight: true });
         self.in_flight += 1;
-        if let Phase::Recovery { .. } = self.phase {
+        if let RackPhase::Recovery { .. } = self.phase {
             self.reduction.sent += 1;
         }
         if self.timeout_due == Time::NEVER {
@@ -342,7 +342,7 @@ impl Recovery for Rack {
         self.in_flight
     }
     fn in_recovery(&self) -> bool {
-        matches!(self.phase, Phase::Recovery { .. })
+        matches!(self.phase, RackPhase::Recovery { .. })
     }
     fn deems_lost(&self, seq: u64) -> bool {
         let at = seq.checked_sub(self.data_base);
@@ -468,17 +468,17 @@ impl Rack {
 
     fn end_phase(&mut self, seqs: &Sequences) {
         match self.phase {
-            Phase::Recovery { until } if seqs.una >= until => {
+            RackPhase::Recovery { until } if seqs.una >= until => {
                 if self.reordering_persists > 0 {
                     self.reordering_persists -= 1;
                 } else {
                     self.reordering_steps = 1;
                 }
             }
-            Phase::AfterTimeout { until, .. } if seqs.una >= until => {}
+            RackPhase::AfterTimeout { until, .. } if seqs.una >= until => {}
             _ => return,
         }
-        self.phase = Phase::Open;
+        self.phase = RackPhase::Open;
         self.prefers_new = false;
     }
 
@@ -492,12 +492,12 @@ impl Rack {
         if lost || !repeats || !(advances || delivery.selective) {
             self.probe = None;
         }
-        lost && self.phase == Phase::Open
+        lost && self.phase == RackPhase::Open
     }
 
     /// RFC 8985 section 6.2, step 4.
     fn reordering_window(&self, rtt: &RttEstimator, arrived: u64) -> Duration {
-        if !self.reordering_seen && (self.phase != Phase::Open || arrived >= self.threshold) {
+        if !self.reordering_seen && (self.phase != RackPhase::Open || arrived >= self.threshold) {
             return Duration::ZERO;
         }
         let window = Duration::from_ps(rtt.min_rtt().as_ps() / 4);
@@ -552,22 +552,22 @@ impl Rack {
     /// data goes out, if there is any; what arrives out of order then says that the loss was true.
     fn doubt(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) {
         self.prefers_new = false;
-        let Phase::AfterTimeout { until, doubtful: true } = self.phase else { return };
+        let RackPhase::AfterTimeout { until, doubtful: true } = self.phase else { return };
         let mut phase = self.phase;
         if seqs.next > until {
             if delivery.selective || !advances {
-                phase = Phase::AfterTimeout { until, doubtful: false };
+                phase = RackPhase::AfterTimeout { until, doubtful: false };
             }
         } else if advances {
             let new = seqs.allows_next();
-            phase = Phase::AfterTimeout { until: seqs.next, doubtful: new };
+            phase = RackPhase::AfterTimeout { until: seqs.next, doubtful: new };
             self.prefers_new = new;
         }
         self.phase = phase;
     }
 
     fn enter_recovery(&mut self, seqs: &Sequences) {
-        self.phase = Phase::Recovery { until: seqs.next };
+        self.phase = RackPhase::Recovery { until: seqs.next };
         self.reduction = Reduction::of(self.cwnd);
         self.probe = None;
         self.prefers_new = false;
@@ -582,11 +582,11 @@ impl Rack {
         report: &mut Report,
     ) {
         let repeated = match self.phase {
-            Phase::Open => false,
-            Phase::Recovery { .. } => true,
-            Phase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
+            RackPhase::Open => false,
+            RackPhase::Recovery { .. } => true,
+            RackPhase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
         };
-        let doubtful = self.phase == Phase::Open || self.timeouts_in_a_row > 0;
+        let doubtful = self.phase == RackPhase::Open || self.timeouts_in_a_row > 0;
         self.timeouts_in_a_row += 1;
         for at in 0..self.sent.len() {
             let Transmission { seq, sent, in_flight } = self.sent[at];
@@ -597,7 +597,7 @@ impl Rack {
             }
         }
         self.take_lost(report);
-        self.phase = Phase::AfterTimeout { until: seqs.next, doubtful };
+        self.phase = RackPhase::AfterTimeout { until: seqs.next, doubtful };
         self.probe = None;
         self.prefers_new = false;
         self.force = true;
@@ -615,7 +615,8 @@ impl Rack {
     /// RFC 8985 section 7.2: a probe is due after two round trips, or when the timeout would be;
     /// `outstanding` packets are not acknowledged.
     fn set_probe(&mut self, outstanding: u64, now: Time, rtt: &RttEstimator) {
-        let waits = self.phase == Phase::Open && self.arrived.is_empty() && self.lost.is_empty();
+        let waits =
+            self.phase == RackPhase::Open && self.arrived.is_empty() && self.lost.is_empty();
         if !waits || self.probe.is_some() || rtt.srtt().is_zero() {
             return;
         }

@@ -7,7 +7,7 @@
 use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
-use crate::part::{Ability, Form, Kind, Need, Part};
+use crate::part::{Ability, Form, Need, Part, ValueKind};
 use crate::units::{Duration, Time};
 
 /// A scheme that leaves its timers to [`Timed`]. Windows and sequence numbers in packets.
@@ -65,7 +65,7 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
 
 /// The retransmission timeout over the recovery timeout, of schemes with both timers of LR
 /// (lr2008 section 4.3).
-pub(super) const FACTOR: Kind = Kind::Number { least: 1.0, most: 1000.0 };
+pub(super) const FACTOR: ValueKind = ValueKind::Number { least: 1.0, most: 1000.0 };
 pub(super) const FACTOR_MEANING: &str = "retransmission over recovery timeout";
 
 /// A scheme with its timers.

@@ -38,7 +38,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttFloor;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::parameter;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// The controller whose growth ABBA speeds up.
@@ -81,15 +81,16 @@ impl AbbaConfig {
     };
 }
 
-const SHARE: Kind = Kind::Positive { most: 1.0 };
-const SPAN: Kind = Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
+const SHARE: ValueKind = ValueKind::Positive { most: 1.0 };
+const SPAN: ValueKind =
+    ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
 parameters_of_cubic!(
     AbbaConfig,
     [cubic.],
     [("abba", "parameters of abba")],
     [
-        parameter!("abba", base, base, Kind::Word(AbbaBase::WORDS), "", "the controller that it speeds up"),
+        parameter!("abba", base, base, ValueKind::Word(AbbaBase::WORDS), "", "the controller that it speeds up"),
         parameter!(
             "abba",
             gain,
@@ -111,7 +112,7 @@ parameters_of_cubic!(
             "abba",
             yield_cap,
             yield_cap,
-            Kind::Bool,
+            ValueKind::Bool,
             "",
             "bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does"
         ),

@@ -34,7 +34,7 @@ use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// How long RTTmin is remembered (section 2.1).
@@ -67,9 +67,9 @@ impl CopaConfig {
 
 crate::parameters! {
     CopaConfig in "copa", "parameters of copa";
-    delta: Kind::Positive { most: 10.0 }, "per packet",
+    delta: ValueKind::Positive { most: 10.0 }, "per packet",
         "1 / delta packets wait in the queue on average";
-    competitive: Kind::Bool, "", "compete with flows that fill the queue";
+    competitive: ValueKind::Bool, "", "compete with flows that fill the queue";
 }
 
 /// The state of Copa.

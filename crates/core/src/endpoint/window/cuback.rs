@@ -163,7 +163,7 @@ impl Controller for Cuback {
     fn on_ack(&mut self, ack: &AckEvent) {
         let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
         match self.start_up.on_ack(ack, opening) {
-            Step::Law => {}
+            Step::Continue => {}
             Step::Done => return,
             Step::Found { full_bdp } => {
                 // draft-kazuho-ccwg-rapid-start: where slow start would have got to.

@@ -64,12 +64,12 @@ macro_rules! parameters_of_cubic {
             [
                 $($key,)*
                 crate::parameter!(
-                    "cubic", reno_alpha, $($at.)* reno_alpha, crate::part::Kind::Bool, "",
+                    "cubic", reno_alpha, $($at.)* reno_alpha, crate::part::ValueKind::Bool, "",
                     "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has none"
                 ),
                 crate::parameter!(
                     "cubic", beta_ecn, $($at.)* beta_ecn,
-                    crate::part::Kind::Number { least: 0.1, most: 0.99 }, "",
+                    crate::part::ValueKind::Number { least: 0.1, most: 0.99 }, "",
                     "what an ECN mark leaves of the window; 0.85 for ABE (RFC 8511)",
                     absent = "as on a loss"
                 ),
@@ -195,7 +195,7 @@ impl Controller for Cubic {
     fn on_ack(&mut self, ack: &AckEvent) {
         let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
         match self.start_up.on_ack(ack, opening) {
-            Step::Law => {}
+            Step::Continue => {}
             Step::Done => return,
             Step::Found { full_bdp } => {
                 // draft-kazuho-ccwg-rapid-start: where slow start would have got to.

@@ -7,7 +7,7 @@
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// The window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ pub struct FixedConfig {
 
 crate::parameters! {
     FixedConfig in "fixed_window", "parameters of fixed-window";
-    window: Kind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
+    window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
 }
 
 /// Its state is none.

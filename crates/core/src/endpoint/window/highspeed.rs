@@ -24,7 +24,7 @@
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// Parameters of HighSpeed TCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,10 +59,10 @@ impl HighspeedConfig {
 
 crate::parameters! {
     HighspeedConfig in "highspeed", "parameters of highspeed";
-    low_window: Kind::Number { least: 1.0, most: 1e9 }, "packets", "up to this window it is Reno";
-    high_window: Kind::Number { least: 1.0, most: 1e9 }, "packets", "the window at the loss rate high_p";
-    high_p: Kind::Positive { most: 1.0 }, "", "the loss rate at which it has the window high_window";
-    high_decrease: Kind::Positive { most: 0.5 }, "", "share of high_window that a congestion takes";
+    low_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets", "up to this window it is Reno";
+    high_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets", "the window at the loss rate high_p";
+    high_p: ValueKind::Positive { most: 1.0 }, "", "the loss rate at which it has the window high_window";
+    high_decrease: ValueKind::Positive { most: 0.5 }, "", "share of high_window that a congestion takes";
     @check(config) {
         if config.low_window >= config.high_window {
             return Err(format!(

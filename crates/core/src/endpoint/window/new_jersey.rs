@@ -30,7 +30,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{ArrivalCounter, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::packet::{CongestionHeader, Flags};
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::{Probability, Time};
 
 /// The parameters of TCP New Jersey.
@@ -75,8 +75,8 @@ pub struct NewJersey {
 
 crate::parameters! {
     NewJerseyConfig in "new_jersey", "parameters of new-jersey";
-    on_warning: Kind::Bool, "", "does a warning without a loss set the window?";
-    rtt: Kind::Word(JerseyRtt::WORDS), "", "RTT that the optimal window fills";
+    on_warning: ValueKind::Bool, "", "does a warning without a loss set the window?";
+    rtt: ValueKind::Word(JerseyRtt::WORDS), "", "RTT that the optimal window fills";
 }
 
 impl Part for NewJersey {

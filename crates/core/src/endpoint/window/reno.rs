@@ -9,7 +9,7 @@ use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// What a congestion leaves of the window.
 const BETA: f64 = 0.5;
@@ -38,7 +38,7 @@ parameters_with_start_up!(
         "reno",
         beta_ecn,
         beta_ecn,
-        Kind::Number { least: 0.1, most: 0.99 },
+        ValueKind::Number { least: 0.1, most: 0.99 },
         "",
         "what an ECN mark leaves of the window; 0.8 for ABE (RFC 8511)",
         absent = "as on a loss"

@@ -28,7 +28,7 @@ use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{BandwidthKind, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use crate::part::{Ability, Form, Kind, Part, Words};
+use crate::part::{Ability, Form, Part, ValueKind, Words};
 
 /// Parameters of the Westwood windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub struct Westwood {
 
 crate::parameters! {
     WestwoodConfig in "westwood", "of westwood and its kin";
-    estimator: Kind::Word(BandwidthKind::WORDS), "", "which rate estimate";
-    counting: Kind::Word(Counting::WORDS), "",
+    estimator: ValueKind::Word(BandwidthKind::WORDS), "", "which rate estimate";
+    counting: ValueKind::Word(Counting::WORDS), "",
         "what ACKs count for: each packet once, or as in Casetti 2001 and Linux";
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An AQM is one file here: a state machine that implements [`Aqm`], its
 //! parameters, and how it describes itself ([`Part`]). It is asked when a packet
-//! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
+//! arrives and again when it would leave, and answers with a [`QueueAction`]; it may have timers. A
 //! line in the list below makes it a choice of scenario files.
 //!
 //! The queue may be split into lanes, FIFO queues of their own, if the AQM says so: it names
@@ -38,7 +38,7 @@ axis! {
     state AqmState;
     @make AqmPart(&QueueSetup<'_>);
     @custom dyn MakeAqm => Box<dyn Aqm + Send + Sync> =
-        |maker: &dyn MakeAqm, place: &QueueSetup<'_>| maker.make(place);
+        |maker: &dyn MakeAqm, setup: &QueueSetup<'_>| maker.make(setup);
     DropTail: DropTail,
     Red: Red => Box,
     Codel: Codel => Box,
@@ -71,7 +71,7 @@ impl Default for AqmConfig {
 
 /// What is to become of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum QueueAction {
     /// Let it pass.
     Pass,
     /// Let it pass with a congestion mark. Where the transport does not understand ECN
@@ -143,8 +143,8 @@ behaviour! {
     pub trait Aqm: Debug {
         /// A packet arrives and finds `queue`. What passes here is still dropped if it does not
         /// fit.
-        fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict =
-            Verdict::Pass;
+        fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> QueueAction =
+            QueueAction::Pass;
         /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
         /// asked about at once.
         fn on_dequeue(
@@ -153,7 +153,7 @@ behaviour! {
             leaving: Leaving,
             queue: &Backlog<'_>,
             packet: &Packet,
-        ) -> Verdict = Verdict::Pass;
+        ) -> QueueAction = QueueAction::Pass;
         /// When [`Aqm::on_timer`] must be called next.
         fn next_timer(&self) -> Time = Time::NEVER;
         /// An interval ends.
@@ -181,7 +181,7 @@ behaviour! {
 /// An AQM as a part: how it is made, and what must be known of it before.
 pub trait AqmPart: Part + Aqm + Sized {
     /// The AQM of an empty queue.
-    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
+    fn new(config: &Self::Config, setup: &QueueSetup<'_>) -> Self;
 
     /// Does it mark packets, with these parameters?
     fn marks(_config: &Self::Config) -> bool {
@@ -196,7 +196,7 @@ pub trait AqmPart: Part + Aqm + Sized {
 /// What makes an AQM from another crate: [`AqmConfig::Custom`].
 pub trait MakeAqm: CustomPart {
     /// The AQM of an empty queue.
-    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
+    fn make(&self, setup: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
     /// See [`AqmPart::marks`].
     fn marks(&self) -> bool {
         false

@@ -108,10 +108,10 @@ impl FifoLink {
     ) -> Self {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
         let told = rate.told();
-        let place = QueueSetup { wire: told, share: told, limit: queue.limit, seed, name };
+        let setup = QueueSetup { wire: told, share: told, limit: queue.limit, seed, name };
         let plain = QueueConfig { limit: queue.limit, ..QueueConfig::default() };
         let managed = (*queue != plain).then(|| {
-            let (aqm, router) = (queue.aqm.make(&place), queue.router.make(&place));
+            let (aqm, router) = (queue.aqm.make(&setup), queue.router.make(&setup));
             Box::new(Managed { aqm, router, marked: 0, told })
         });
         let mut link = FifoLink {

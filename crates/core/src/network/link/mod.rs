@@ -52,7 +52,7 @@ mod wire;
 pub use fifo::FifoLink;
 pub use queued::{ClassConfig, QueuedLink};
 
-use super::aqm::Verdict;
+use super::aqm::QueueAction;
 use super::notifier::Notifier;
 use super::rate_trace::LinkRate;
 use super::{ChannelConfig, Impairments, QueueConfig, QueueLimit};
@@ -306,16 +306,16 @@ impl<T> Link<T> {
 
 /// Does a packet pass with this verdict? Marks and counts it where the verdict says so.
 #[inline]
-fn passes(verdict: Verdict, packet: &mut Packet, marked: &mut u64) -> bool {
+fn passes(verdict: QueueAction, packet: &mut Packet, marked: &mut u64) -> bool {
     match verdict {
-        Verdict::Pass => true,
-        Verdict::Mark if packet.flags.contains(Flags::ECN_CAPABLE) => {
+        QueueAction::Pass => true,
+        QueueAction::Mark if packet.flags.contains(Flags::ECN_CAPABLE) => {
             packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
             *marked += 1;
             true
         }
         // RFC 3168 section 5: what would be marked and cannot be is dropped.
-        Verdict::Mark | Verdict::Drop => false,
+        QueueAction::Mark | QueueAction::Drop => false,
     }
 }
 

@@ -88,15 +88,15 @@ struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn new(spec: &QueueConfig, weight: f64, place: &QueueSetup<'_>) -> Self {
-        let aqm = spec.aqm.make(place);
+    fn new(spec: &QueueConfig, weight: f64, setup: &QueueSetup<'_>) -> Self {
+        let aqm = spec.aqm.make(setup);
         Queue {
             limit: spec.limit,
             weight,
             is_managed: !matches!(aqm, AqmState::DropTail(_)),
             makes_room: aqm.makes_room(),
             aqm,
-            router: spec.router.make(place),
+            router: spec.router.make(setup),
             waiting: vec![VecDeque::new()],
             lanes: vec![Lane::default()],
             packets: 0,
@@ -192,16 +192,16 @@ impl<T> QueuedLink<T> {
         let weights = || queue.classes.iter().map(|class| class.weight);
         let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
         let queues = if queue.classes.is_empty() {
-            let place = QueueSetup { wire, share: wire, limit: queue.limit, seed, name };
-            vec![Queue::new(queue, 1.0, &place)]
+            let setup = QueueSetup { wire, share: wire, limit: queue.limit, seed, name };
+            vec![Queue::new(queue, 1.0, &setup)]
         } else {
             let class = |(index, class): (u8, &ClassConfig)| {
                 queue_of[class.kind as usize] = index;
                 let share = share(wire, class.weight, sum);
                 let name = format!("{name}/{}", class.kind.name());
                 let limit = class.queue.limit;
-                let place = QueueSetup { wire, share, limit, seed, name: &name };
-                Queue::new(&class.queue, class.weight, &place)
+                let setup = QueueSetup { wire, share, limit, seed, name: &name };
+                Queue::new(&class.queue, class.weight, &setup)
             };
             (0..).zip(&queue.classes).map(class).collect()
         };

@@ -8,7 +8,7 @@ use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
 /// What a router that lies writes.
@@ -35,9 +35,9 @@ crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
 
 parameters! {
     ForgedMarksConfig in "", "parameters of forged";
-    grant: Kind::Number { least: -1e12, most: 1e12 }, "bytes per second",
+    grant: ValueKind::Number { least: -1e12, most: 1e12 }, "bytes per second",
         "what every XCP packet is granted";
-    marks: Kind::Word(ForgedMarks::WORDS), "",
+    marks: ValueKind::Word(ForgedMarks::WORDS), "",
         "packets with ECN and XTCP marks: none, all that can carry one, or those of others";
 }
 

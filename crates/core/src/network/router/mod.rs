@@ -14,7 +14,7 @@ mod xtcp;
 
 pub use congestion_warning::{CongestionWarning, CongestionWarningConfig};
 pub use ecn_threshold::EcnThreshold;
-pub use estcp::{EstcpRouterConfig, Gamma, Phase, TrafficController};
+pub use estcp::{EstcpPhase, EstcpRouterConfig, Gamma, TrafficController};
 pub use forged::{ForgedMarks, ForgedMarksConfig, ForgingRouter};
 pub use none::NoRouter;
 pub use xcp::{XcpRouter, XcpRouterConfig};
@@ -35,7 +35,7 @@ axis! {
     state RouterState;
     @make RouterPart(&QueueSetup<'_>);
     @custom dyn MakeRouter => Box<dyn Router + Send + Sync> =
-        |maker: &dyn MakeRouter, place: &QueueSetup<'_>| maker.make(place);
+        |maker: &dyn MakeRouter, setup: &QueueSetup<'_>| maker.make(setup);
     None: NoRouter,
     Xcp: XcpRouter => Box,
     Xtcp: CongestionCounter,
@@ -158,7 +158,7 @@ behaviour! {
 /// A router as a part: how it is made, and what must be known of it before.
 pub trait RouterPart: Part + Router + Sized {
     /// The router before it has seen any traffic.
-    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
+    fn new(config: &Self::Config, setup: &QueueSetup<'_>) -> Self;
     /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
     const MARKS: bool = false;
     /// Does it act when packets leave, or on drops or timers? If not, and only then, a
@@ -175,7 +175,7 @@ pub trait RouterPart: Part + Router + Sized {
 /// What makes a router from another crate: [`RouterConfig::Custom`].
 pub trait MakeRouter: CustomPart {
     /// The router before it has seen any traffic.
-    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync>;
+    fn make(&self, setup: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync>;
     /// See [`RouterPart::MARKS`].
     fn marks(&self) -> bool {
         false

@@ -19,7 +19,7 @@ use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameters;
-use crate::part::{Advice, Form, Kind, Part, Words};
+use crate::part::{Advice, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Rate, Time};
 
 /// Control interval before the first estimate, and after one without traffic (ns-2: 50 ms).
@@ -90,21 +90,21 @@ const STABLE_ALPHA: f64 = std::f64::consts::PI / (4.0 * std::f64::consts::SQRT_2
 
 parameters! {
     XcpRouterConfig in "", "parameters of xcp";
-    alpha: Kind::Number { least: 0.0, most: 10.0 }, "", "share of the spare bandwidth given out",
+    alpha: ValueKind::Number { least: 0.0, most: 10.0 }, "", "share of the spare bandwidth given out",
         advice = Advice {
             least: 0.0,
             most: STABLE_ALPHA,
             why: "it may be unstable (Katabi 2002, theorem 1); lower it, with beta = alpha^2 sqrt 2",
         };
-    beta: Kind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
-    shuffle: Kind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
-    increase_limit: Kind::Bytes { most: 1e18 }, "",
+    beta: ValueKind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
+    shuffle: ValueKind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
+    increase_limit: ValueKind::Bytes { most: 1e18 }, "",
         "most bytes windows grow by in an interval, less the queue", absent = "none";
-    target_packets: Kind::Number { least: 0.0, most: 1e9 }, "packets", "the queue aimed at",
+    target_packets: ValueKind::Number { least: 0.0, most: 1e9 }, "packets", "the queue aimed at",
         when = |xcp| xcp.persistent;
-    packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes", "of a packet of the target",
+    packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes", "of a packet of the target",
         when = |xcp| xcp.persistent;
-    weight: Kind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
+    weight: ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
         when = |xcp| xcp.persistent;
 }
 
@@ -158,8 +158,8 @@ impl Router for XcpRouter {
 }
 
 impl RouterPart for XcpRouter {
-    fn new(config: &XcpRouterConfig, place: &QueueSetup<'_>) -> Self {
-        XcpRouter::with_rate(*config, place.share)
+    fn new(config: &XcpRouterConfig, setup: &QueueSetup<'_>) -> Self {
+        XcpRouter::with_rate(*config, setup.share)
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {

@@ -90,7 +90,7 @@ macro_rules! parameters_with_start_up {
                 $($key,)*
                 $crate::parameter!(
                     "start_up", kind, $($at.)* start_up.kind,
-                    $crate::part::Kind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
+                    $crate::part::ValueKind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
                     "until the first congestion"
                 ),
                 $crate::parameter!(
@@ -107,13 +107,13 @@ macro_rules! parameters_with_start_up {
                 ),
                 $crate::parameter!(
                     "start_up", css_growth_divisor, $($at.)* start_up.css_growth_divisor,
-                    $crate::part::Kind::Number { least: 1.0, most: 1000.0 }, "",
+                    $crate::part::ValueKind::Number { least: 1.0, most: 1000.0 }, "",
                     "hystart++: how much slower growth is in conservative slow start",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
                 $crate::parameter!(
                     "start_up", css_rounds, $($at.)* start_up.css_rounds,
-                    $crate::part::Kind::Integer { least: 1, most: 1000 }, "round trips",
+                    $crate::part::ValueKind::Integer { least: 1, most: 1000 }, "round trips",
                     "hystart++: how long conservative slow start lasts",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
@@ -127,15 +127,15 @@ macro_rules! parameters_with_start_up {
 pub(super) use parameters_with_start_up;
 
 /// What thresholds on RTTs may be.
-pub(super) const THRESH: crate::part::Kind =
-    crate::part::Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
+pub(super) const THRESH: crate::part::ValueKind =
+    crate::part::ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
 /// The start-up of one connection; empty once it is over, and where there is slow start alone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct StartUp(Option<Box<State>>);
+pub(super) struct StartUp(Option<Box<StartUpState>>);
 
 #[derive(Debug, Clone)]
-enum State {
+enum StartUpState {
     Hystart(Hystart),
     RapidStart(RapidStart),
 }
@@ -144,7 +144,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
     /// Nothing: the controller goes on as it does.
-    Law,
+    Continue,
     /// All there was to do.
     Done,
     /// It has come to its end with the window that the path holds, queue included, packets.
@@ -162,10 +162,10 @@ impl StartUp {
         StartUp(match config.kind {
             StartUpKind::SlowStart => None,
             StartUpKind::Hystart => {
-                Some(Box::new(State::Hystart(Hystart::new(config, endpoint.pacing))))
+                Some(Box::new(StartUpState::Hystart(Hystart::new(config, endpoint.pacing))))
             }
             StartUpKind::RapidStart => {
-                Some(Box::new(State::RapidStart(RapidStart::new(endpoint.initial_window))))
+                Some(Box::new(StartUpState::RapidStart(RapidStart::new(endpoint.initial_window))))
             }
         })
     }
@@ -173,15 +173,15 @@ impl StartUp {
     /// An acknowledgment arrived; before the controller itself grows on it.
     #[inline]
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: Opening<'_>) -> Step {
-        if self.0.is_none() { Step::Law } else { self.open(ack, window) }
+        if self.0.is_none() { Step::Continue } else { self.open(ack, window) }
     }
 
     #[inline(never)]
     fn open(&mut self, ack: &AckEvent, mut window: Opening<'_>) -> Step {
-        let Some(state) = &mut self.0 else { return Step::Law };
+        let Some(state) = &mut self.0 else { return Step::Continue };
         let (step, over) = match &mut **state {
-            State::Hystart(hystart) => hystart.on_ack(ack, &mut window),
-            State::RapidStart(rapid) => rapid.on_ack(ack, &mut window),
+            StartUpState::Hystart(hystart) => hystart.on_ack(ack, &mut window),
+            StartUpState::RapidStart(rapid) => rapid.on_ack(ack, &mut window),
         };
         if over {
             self.0 = None;
@@ -197,7 +197,7 @@ impl StartUp {
         beta: f64,
         cwnd: f64,
     ) -> Option<f64> {
-        if let Some(State::RapidStart(rapid)) = self.0.as_deref_mut()
+        if let Some(StartUpState::RapidStart(rapid)) = self.0.as_deref_mut()
             && let Some(cwnd) = rapid.on_congestion(event, beta, cwnd)
         {
             return Some(cwnd);
@@ -215,8 +215,8 @@ impl StartUp {
     #[inline]
     pub(super) fn pacing_rate(&self, cwnd: f64) -> Option<f64> {
         match self.0.as_deref()? {
-            State::Hystart(_) => None,
-            State::RapidStart(rapid) => rapid.pacing_rate(cwnd),
+            StartUpState::Hystart(_) => None,
+            StartUpState::RapidStart(rapid) => rapid.pacing_rate(cwnd),
         }
     }
 }

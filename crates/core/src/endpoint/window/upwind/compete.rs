@@ -1,7 +1,7 @@
 //! What is done about others in the queue: a shadow, and the competitive mode.
 
 use super::delay::Steps;
-use super::{LEAST, Mode, Upwind};
+use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
 use crate::units::{Duration, Time};
@@ -163,18 +163,18 @@ impl Upwind {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
         let is_known = self.overflows(now) || self.room.is_short(now);
         let others = &mut self.others;
-        if is_known || self.mode == Mode::Delay {
+        if is_known || self.mode == UpwindMode::Delay {
             others.shadow += self.config.growth * acked / others.shadow;
         } else {
             // A queue that never overflows is that of others who go by delay.
             others.shadow = (others.shadow - FADES * acked).max(LEAST);
         }
         match self.mode {
-            Mode::StartUp => {}
-            Mode::Delay => self.watch(now, is_over),
-            Mode::Competitive => self.keep_up(now, acked, is_over),
-            Mode::Yield => self.hold_back(now),
-            Mode::Guided => self.others.shadow = self.cwnd,
+            UpwindMode::StartUp => {}
+            UpwindMode::Delay => self.watch(now, is_over),
+            UpwindMode::Competitive => self.keep_up(now, acked, is_over),
+            UpwindMode::Yield => self.hold_back(now),
+            UpwindMode::Guided => self.others.shadow = self.cwnd,
         }
     }
 
@@ -196,7 +196,7 @@ impl Upwind {
 
     /// Begins the competitive mode.
     pub(super) fn enter(&mut self, now: Time) {
-        self.mode = Mode::Competitive;
+        self.mode = UpwindMode::Competitive;
         self.others.entered = self.rounds.count;
         self.others.has_risen = false;
         self.others.yielded = now;
@@ -241,7 +241,7 @@ impl Upwind {
         let due = after.0.max(after.1 * self.queue.srtt());
         if self.config.yields && has_risen && now.since(yielded).as_secs_f64() > due {
             // Without what is this one's of the queue: does it empty?
-            self.mode = Mode::Yield;
+            self.mode = UpwindMode::Yield;
             self.others.entered = count;
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
             self.cwnd = pipe.max(YIELDED.1 * self.others.shadow).min(self.cwnd);
@@ -261,8 +261,8 @@ impl Upwind {
 
     /// Back to the delay mode.
     pub(super) fn leave(&mut self, now: Time) {
-        let top = if self.mode == Mode::Yield { self.others.shadow } else { self.cwnd };
-        self.mode = Mode::Delay;
+        let top = if self.mode == UpwindMode::Yield { self.others.shadow } else { self.cwnd };
+        self.mode = UpwindMode::Delay;
         self.steps = Steps::new(self.cwnd, false);
         let others = &mut self.others;
         others.top = top.max(self.cwnd);
@@ -310,11 +310,11 @@ impl Upwind {
         self.others.shadow = (shadow * event.kept(BETA)).max(LEAST);
         self.others.cut = Some(self.rounds.count);
         match self.mode {
-            Mode::Competitive => {
+            UpwindMode::Competitive => {
                 self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
             }
-            Mode::Delay if is_likely => self.on_congested_loss(),
-            Mode::Guided => self.on_guided_congestion(event),
+            UpwindMode::Delay if is_likely => self.on_congested_loss(),
+            UpwindMode::Guided => self.on_guided_congestion(event),
             _ => {}
         }
     }

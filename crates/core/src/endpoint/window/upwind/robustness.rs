@@ -97,7 +97,7 @@ fn the_window_is_bounded_whatever_comes() {
                     let most = 2.0 * controller.rounds.bandwidth() * controller.queue.srtt() + 10.0;
                     // A sample of no time at all is none.
                     let bounded = rtt.is_zero()
-                        || controller.mode == Mode::StartUp
+                        || controller.mode == UpwindMode::StartUp
                         || controller.cwnd() <= most.max(LEAST);
                     assert!(bounded, "seed {seed}: {} of {most}", controller.cwnd());
                 }

@@ -6,7 +6,7 @@
 //! taken for a short one for a while, and the window is that of a NewReno to which each loss is congestion.
 
 use super::compete::BETA;
-use super::{LEAST, Mode, Upwind};
+use super::{LEAST, Upwind, UpwindMode};
 use crate::units::{Duration, Time};
 
 /// Own packets that a queue with room takes, how many are tried, and how long that is remembered, of so many round
@@ -66,7 +66,10 @@ impl Upwind {
             }
             let rounds = Duration::from_secs_f64(self.queue.srtt()).saturating_mul(REMEMBERED.1);
             self.room = Room { until: now + REMEMBERED.0.max(rounds), ..Room::unknown() };
-        } else if self.mode == Mode::Delay && now >= self.room.until && self.rounds.lost > LOSSY {
+        } else if self.mode == UpwindMode::Delay
+            && now >= self.room.until
+            && self.rounds.lost > LOSSY
+        {
             if self.rounds.rate > GROWTH * self.room.rate {
                 self.room.rate = self.rounds.rate;
                 self.room.asked = self.room.asked.max(1);

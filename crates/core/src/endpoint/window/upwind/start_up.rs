@@ -2,7 +2,7 @@
 
 use super::compete::Others;
 use super::delay::Steps;
-use super::{Mode, Upwind};
+use super::{Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 
 /// A round trip that brings less than that of the rate before brings nothing new; so many of them, and
@@ -54,7 +54,7 @@ impl Upwind {
         let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
             && delay > QUEUE.1 * self.queue.floor();
         if self.full.rounds >= FULL_ROUNDS || floods || queues || self.cwnd >= self.full.most {
-            self.mode = Mode::Delay;
+            self.mode = UpwindMode::Delay;
             self.queue.settle();
             let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
             self.cwnd = self.cwnd.min(pipe);

@@ -36,7 +36,7 @@ fn sample(now: u64, rtt: u64) -> RateSample {
 fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
     let mut controller = Upwind::of(UpwindConfig::DEFAULT, &config, &FeedbackConfig::Help(Plain));
-    controller.mode = Mode::Delay;
+    controller.mode = UpwindMode::Delay;
     controller.queue.on_sample(&sample(100, 90));
     for now in 100..400 {
         controller.queue.on_sample(&sample(now, 80));
@@ -85,7 +85,7 @@ fn the_delay_of_what_was_sent_before_start_up_ended_shrinks_nothing() {
 fn start_up_does_not_grow_while_a_fifth_is_lost() {
     let started = |lost: u64| {
         let mut controller = upwind();
-        controller.mode = Mode::StartUp;
+        controller.mode = UpwindMode::StartUp;
         // A round trip without a loss, and one in which 30 arrive so far.
         controller.rounds.on_sample(&sample(480, 80), 0.08);
         (0..lost).for_each(|_| controller.rounds.on_lost());
@@ -105,7 +105,7 @@ fn losses_change_nothing_in_delay_mode_but_the_shadow() {
     assert!(controller.is_above_shadow());
     // 80 x 1/2, and then by half of a half: 30.
     controller.on_congestion(&congestion(480, 0.5, false));
-    controller.mode = Mode::Competitive;
+    controller.mode = UpwindMode::Competitive;
     controller.cwnd = 30.0;
     assert!(controller.is_above_shadow());
     controller.cwnd = 29.9;
@@ -208,7 +208,7 @@ fn a_queue_that_takes_eight_packets_has_room() {
         controller.queue.on_sample(&sample(now, 80));
     }
     lossy(&mut controller, 800, 20);
-    assert_eq!((controller.aim(at(2400)), controller.mode), (2.0, Mode::Delay));
+    assert_eq!((controller.aim(at(2400)), controller.mode), (2.0, UpwindMode::Delay));
     lossy(&mut controller, 31_000, 1);
     assert_eq!(controller.aim(at(31_000)), 10.0);
 }
@@ -221,12 +221,12 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
         controller.rounds.rate *= 1.11;
         lossy(&mut controller, 400, 1);
     }
-    assert_eq!((controller.aim(at(400)), controller.mode), (10.0, Mode::Delay));
+    assert_eq!((controller.aim(at(400)), controller.mode), (10.0, UpwindMode::Delay));
     let mut controller = upwind();
     lossy(&mut controller, 400, 9);
-    assert_eq!((controller.cwnd(), controller.mode), (80.0, Mode::Delay));
+    assert_eq!((controller.cwnd(), controller.mode), (80.0, UpwindMode::Delay));
     lossy(&mut controller, 1120, 1);
-    assert_eq!((controller.cwnd(), controller.mode), (40.0, Mode::Competitive));
+    assert_eq!((controller.cwnd(), controller.mode), (40.0, UpwindMode::Competitive));
     // Corruption or not, and once in a window.
     let path = Path { now: at(1200), ..Path::default() };
     controller.on_error_loss(&path);
@@ -245,9 +245,9 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
     // After 20 s the queue is empty, and others are no more.
     controller.rounds.count += 5;
     controller.compete(&sample(21_100, 80), true);
-    assert_eq!(controller.mode, Mode::Competitive);
+    assert_eq!(controller.mode, UpwindMode::Competitive);
     controller.compete(&sample(21_200, 80), true);
-    assert_eq!(controller.mode, Mode::Delay);
+    assert_eq!(controller.mode, UpwindMode::Delay);
     // The next time it is 40 s, from the tenth of these round trips on.
     lossy(&mut controller, 21_200, 10);
     assert!(controller.is_in_short_queue(at(61_900)) && !controller.is_in_short_queue(at(61_920)));
@@ -296,7 +296,7 @@ fn what_xcp_grants_is_the_window_and_losses_are_none() {
     for round in 0..6 {
         controller.rounds.count += 1;
         controller.judge_guide(at(500 + 80 * round));
-        assert_eq!(controller.mode == Mode::Guided, round < 4, "{round}");
+        assert_eq!(controller.mode == UpwindMode::Guided, round < 4, "{round}");
     }
     assert_eq!(controller.cwnd(), 82.0);
 }
@@ -317,14 +317,14 @@ fn what_is_granted_without_end_is_bounded_by_what_arrives() {
         }
         controller.rounds.count += 1;
         controller.on_ack(&ack(680 + 180 * round, granted(1e12), Flags::NONE));
-        assert!(controller.mode == Mode::Guided || round >= 10, "{round}");
+        assert!(controller.mode == UpwindMode::Guided || round >= 10, "{round}");
         controller.judge_guide(at(680 + 180 * round));
     }
-    assert_eq!(controller.mode, Mode::Delay);
+    assert_eq!(controller.mode, UpwindMode::Delay);
     controller.on_ack(&ack(2700, granted(1e12), Flags::NONE));
-    assert_eq!(controller.mode, Mode::Delay, "for 20 s");
+    assert_eq!(controller.mode, UpwindMode::Delay, "for 20 s");
     controller.on_ack(&ack(23_000, granted(1e12), Flags::NONE));
-    assert_eq!(controller.mode, Mode::Guided);
+    assert_eq!(controller.mode, UpwindMode::Guided);
 }
 
 #[test]
@@ -345,9 +345,9 @@ fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_
         assert_eq!(controller.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
         // There was no queue when it told, so that any is longer: 20 s.
         controller.judge_guide(at(20_300));
-        assert_eq!(controller.mode, Mode::Guided);
+        assert_eq!(controller.mode, UpwindMode::Guided);
         controller.judge_guide(at(20_500));
-        assert_eq!(controller.mode, Mode::Delay);
+        assert_eq!(controller.mode, UpwindMode::Delay);
     }
 }
 
