@@ -32,7 +32,7 @@ pub use outage::{During, OutageConfig, Outages};
 pub use reorder::{Lateness, ReorderConfig};
 pub use steps::Steps;
 
-use super::channel::ChannelState;
+use super::channel::Losses;
 use crate::packet::{Label, Packet};
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
@@ -197,7 +197,7 @@ impl Way {
     /// Is a packet destroyed that is sent again from `start` to `end`?
     pub(super) fn destroys(
         &mut self,
-        channel: Option<&mut ChannelState>,
+        channel: Option<&mut Losses>,
         (start, end): (Time, Time),
         label: Label,
         packet: &Packet,

@@ -3,7 +3,7 @@
 use super::Departure;
 use super::clock::Clock;
 use crate::network::ChannelConfig;
-use crate::network::channel::ChannelState;
+use crate::network::channel::Losses;
 use crate::network::impairment::{During, Impairments, Way};
 use crate::network::notifier::Notifier;
 use crate::network::rate_trace::{LinkRate, TraceWire};
@@ -33,7 +33,7 @@ struct Special {
     trace: Option<TraceWire>,
     /// The rate, where it is scheduled or there are outages in which nothing is sent.
     clock: Option<Box<Clock>>,
-    channel: Option<ChannelState>,
+    channel: Option<Losses>,
     notifier: Option<Notifier>,
     /// The way to the far end, where it is more than a delay.
     way: Option<Box<Way>>,
@@ -86,7 +86,7 @@ impl Wire {
         }
         if *channel != ChannelConfig::Clean {
             let stream = Stream::new(seed, "channel", name);
-            wire.special().channel = Some(ChannelState::new(channel, stream));
+            wire.special().channel = Some(Losses::new(channel, stream));
         }
         wire
     }
@@ -293,7 +293,7 @@ impl Wire {
         }
         let special = self.special();
         let channel = special.channel.get_or_insert_with(|| {
-            ChannelState::new(&ChannelConfig::Clean, Stream::new(seed, "channel", name))
+            Losses::new(&ChannelConfig::Clean, Stream::new(seed, "channel", name))
         });
         channel.become_as(spec);
         if let Some(notifier) = &mut special.notifier {

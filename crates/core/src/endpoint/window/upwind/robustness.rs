@@ -77,7 +77,7 @@ fn the_window_is_bounded_whatever_comes() {
                 1 => controller.on_congestion(&CongestionEvent { marked: true, ..event }),
                 2 => controller.on_error_loss(&path),
                 3 if pick(&[0.0, 0.0, 1.0]) > 0.0 => {
-                    controller.on_reset(&ResetEvent::timeout(path))
+                    controller.on_reset(&ResetEvent::timeout(path));
                 }
                 _ => {
                     let acked = pick(&[1.0, 2.0, 100.0]) as u64;
