@@ -1,9 +1,9 @@
-//! THE TABLE: one row per named protocol. Everything that lists, explains, plots or tests
-//! protocols iterates over it.
+//! The table of protocols: one row per named protocol. Everything that lists, explains, plots or
+//! tests protocols iterates over it.
 //!
-//! A row composes parts of four axes, each with its own folder under [`crate::endpoint`],
-//! and says what the routers on its path must do. A new protocol is a new row and, where a
-//! part is new, one file.
+//! A row composes parts of four axes, each with its own folder under [`crate::endpoint`], and names
+//! the routers that it needs on its path. A new protocol is a new row and, if a part is new, one
+//! file.
 
 use crate::endpoint::discrimination::{
     DiscriminatorConfig, ErrorShareConfig, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
@@ -30,7 +30,7 @@ use crate::part::{Ability, AnyPart, ParameterTable, Parameters, Plain, Setting, 
 pub struct Protocol {
     /// The name used in scenario files, on the command line and in reports.
     pub name: &'static str,
-    /// Where the composition is described: a paper's key (`lr2008`) or an RFC.
+    /// The source of the composition: the key of a paper (`lr2008`) or an RFC.
     pub source: &'static str,
     /// One sentence.
     pub summary: &'static str,
@@ -40,9 +40,9 @@ pub struct Protocol {
     pub recovery: RecoveryConfig,
     /// Axis 3: does a loss mean congestion?
     pub discrimination: DiscriminatorConfig,
-    /// Axis 4: what packets carry and acknowledgments echo.
+    /// Axis 4: the feedback that packets carry and acknowledgments echo.
     pub feedback: FeedbackConfig,
-    /// What the routers on the path must do.
+    /// The routers that it needs on its path.
     pub router: RouterKind,
 }
 
@@ -402,7 +402,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     },
 ];
 
-/// What the plain TCPs share.
+/// The common values of the plain TCPs.
 const TCP: Protocol = Protocol {
     name: "",
     source: "",
@@ -414,7 +414,7 @@ const TCP: Protocol = Protocol {
     router: RouterKind::Any,
 };
 
-/// What the XCP variants share.
+/// The common values of the XCP variants.
 const XCP: Protocol = Protocol {
     window: ControllerConfig::Xcp(XcpConfig { heeds_duplicates: true }),
     discrimination: DiscriminatorConfig::Never(Plain),
@@ -423,7 +423,7 @@ const XCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What the XTCP variants share.
+/// The common values of the XTCP variants.
 const XTCP: Protocol = Protocol {
     window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: false }),
     discrimination: DiscriminatorConfig::Never(Plain),
@@ -432,7 +432,7 @@ const XTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
+/// The common values of both forms of ESTCP. The paper names no recovery; selective acknowledgments repair
 /// the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
     window: ControllerConfig::Estcp(Plain),
@@ -442,7 +442,7 @@ const ESTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What the variants of explicit transport error notification share.
+/// The common values of the variants of explicit transport error notification.
 const ETEN: Protocol = Protocol {
     recovery: RecoveryConfig::Sack(Plain),
     feedback: FeedbackConfig::Corruption(Notification {
@@ -465,20 +465,20 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.name == name)
 }
 
-/// What a composition begins with that names no row: plain TCP with selective acknowledgments.
+/// The base of a composition that names no row: plain TCP with selective acknowledgments.
 pub fn plain() -> &'static Protocol {
     const PLAIN: Protocol = Protocol { recovery: RecoveryConfig::Sack(Plain), ..TCP };
     &PLAIN
 }
 
-/// Why a composition cannot work.
+/// The reason why a composition cannot work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatible {
     /// The axis and the name of the part that lacks something.
     pub part: (&'static str, &'static str),
-    /// What it lacks and what follows, as a sentence without a capital or a full stop.
+    /// The missing ability and its consequence, as a sentence without a capital or a full stop.
     pub why: String,
-    /// What would do, as a sentence without a capital or a full stop.
+    /// The remedy, as a sentence without a capital or a full stop.
     pub remedy: String,
 }
 
@@ -536,9 +536,8 @@ impl Protocol {
         self.axes().map(|(axis, part)| (axis, part.words()))
     }
 
-    /// The protocol as Linux, version 6, has it: for Reno, CUBIC and DCTCP that recover as TCP does,
-    /// RACK-TLP in place of that recovery, and CUBIC without alpha = 1 beyond cwnd_prior. All
-    /// others stay as they are. See also [`EndpointConfig::linux`].
+    /// The protocol as in Linux, version 6: Reno, CUBIC and DCTCP with TCP's recovery get RACK-TLP
+    /// instead, and CUBIC goes without alpha = 1 beyond cwnd_prior. All others stay as they are. See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
         let feedback =
@@ -560,8 +559,8 @@ impl Protocol {
         self
     }
 
-    /// The consequence where no router on the path gives the feedback that it asks for; `None` if it
-    /// asks for none, or for marks, without which it is a plain TCP.
+    /// The consequence if no router on the path gives the feedback that it asks for; `None` if it
+    /// asks for no feedback, or for marks, without which it is a plain TCP.
     pub fn without_router(&self) -> Option<&'static str> {
         match (self.router, &self.discrimination) {
             (RouterKind::Any | RouterKind::EcnThreshold, _) => None,
@@ -574,7 +573,8 @@ impl Protocol {
         }
     }
 
-    /// The parameters of all its parts with their values. One that two parts share is there once.
+    /// The parameters of all its parts with their values. A parameter that two parts share appears
+    /// once.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();
         for setting in self.axes().into_iter().flat_map(|(_, part)| part.settings()) {
@@ -586,28 +586,28 @@ impl Protocol {
         all
     }
 
-    /// Sets a parameter in every part that has it; the value must have passed its check. Returns
-    /// whether one had.
+    /// Sets a parameter in every part that has it, and returns whether any has. The value must have
+    /// passed its check.
     pub fn set(&mut self, table: &str, key: &str, value: Value) -> bool {
         let taken = AXES.each_ref().map(|axis| (axis.part_mut)(self).set(table, key, value));
         taken.contains(&true)
     }
 
-    /// Are the parameters of its parts in their ranges, and do they go together?
+    /// Checks that the parameters of each part are in their ranges and go together.
     ///
     /// # Errors
-    /// The part, as axis and name, with the first thing that is wrong.
+    /// The first part with an error, as axis and name, and the error.
     pub fn validate(&self) -> Result<(), ((&'static str, &'static str), String)> {
         self.axes().into_iter().try_for_each(|(axis, part)| {
             part.validate().map_err(|wrong| ((axis, part.words().name), wrong))
         })
     }
 
-    /// Is it a composition that can work, with parameters in their ranges? Every row of the table
-    /// is.
+    /// Checks that the composition can work, with parameters in their ranges. Every row of the
+    /// table can.
     ///
     /// # Errors
-    /// The first part that lacks what no other gives, or whose parameters are wrong.
+    /// The first part that lacks an ability which no other part gives, or has wrong parameters.
     pub fn check(&self) -> Result<(), Incompatible> {
         if let Err((part, wrong)) = self.validate() {
             let why = format!("cannot be configured so: {wrong}");
@@ -638,8 +638,8 @@ impl Protocol {
         Ok(())
     }
 
-    /// Does the key of endpoints mean anything to it? `None` for what is no such key. Keys of tables
-    /// are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
+    /// Whether the key of endpoints has an effect on it; `None` if there is no such key. Keys of
+    /// tables are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
     pub fn applies(&self, key: &str) -> Option<bool> {
         let (table, name) = key.split_once('.').unwrap_or(("", key));
         let of = |s: &Setting| s.table == table && s.doc.key == name;
@@ -669,7 +669,7 @@ impl Protocol {
         })
     }
 
-    /// The keys of endpoints that one of its parts reads and not every protocol's do.
+    /// The keys of endpoints that have an effect on its parts and not on those of every protocol.
     fn reads(&self) -> Vec<&'static str> {
         self.axes().map(|(_, part)| part.reads()).concat()
     }
@@ -681,7 +681,7 @@ fn all_forms() -> impl Iterator<Item = (&'static str, Words, Box<dyn AnyPart>)> 
         .flat_map(|axis| (axis.forms)().into_iter().map(|(words, part)| (axis.name, words, part)))
 }
 
-/// Is it a key of endpoints that only some parts read?
+/// True if the key of endpoints has an effect on some parts only.
 fn is_selective(key: &str) -> bool {
     all_forms().any(|(_, _, part)| part.reads().contains(&key))
 }
@@ -702,7 +702,7 @@ pub fn tables() -> Vec<ParameterTable> {
     all
 }
 
-/// The parts that give one of these, as `axis name`.
+/// The parts that give one of these abilities, as `axis name`.
 fn givers(any_of: &[Ability]) -> Vec<String> {
     all_forms()
         .filter(|(_, _, part)| part.gives().iter().any(|ability| any_of.contains(ability)))

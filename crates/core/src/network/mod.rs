@@ -1,7 +1,7 @@
-//! What a packet meets on its way: queues, routers that give feedback, channels that lose.
+//! The network between two ends: queues, routers that give feedback, channels that lose packets.
 //!
-//! A directed link is a [`QueueConfig`] before a wire with a [`ChannelConfig`]. The types ending
-//! in `Spec` are plain descriptions; each builds the state machine that does the work.
+//! A directed link is a [`QueueConfig`] before a wire with a [`ChannelConfig`]. The types whose
+//! names end in `Config` are plain descriptions; each builds the state machine that does the work.
 
 pub mod aqm;
 pub mod channel;
@@ -29,18 +29,18 @@ pub use router::{
 /// The queue before a wire; by default DropTail with room for 50 packets.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QueueConfig {
-    /// How much may wait, the packet in transmission not counted.
+    /// Its capacity, without the packet in transmission.
     pub limit: QueueLimit,
-    /// Which packets are dropped or marked.
+    /// The AQM, which decides which packets are dropped or marked.
     pub aqm: AqmConfig,
-    /// The feedback the router writes into packets.
+    /// The router, which writes feedback into packets.
     pub router: RouterConfig,
-    /// A queue a class of protocols, served in turn; empty for one queue for all. With classes the
-    /// fields above describe nothing but the defaults of theirs.
+    /// One queue for each class of protocols, served in turn; empty for one queue for all. With
+    /// classes the fields above are only the defaults of theirs.
     pub classes: Vec<ClassConfig>,
 }
 
-/// Capacity of a queue; the packet in transmission is not part of it.
+/// The capacity of a queue, without the packet in transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueLimit {
     /// Whole packets of any size, at least one.
