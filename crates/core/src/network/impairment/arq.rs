@@ -1,4 +1,4 @@
-//! Link-layer retransmission: what the channel corrupts is sent again.
+//! Link-layer retransmission of packets that the channel corrupts.
 //!
 //! The far end asks for a frame again, and `delay` after it has left the sending end tries once more,
 //! up to so many times in all. With independent losses of probability p and n attempts p^n are lost for

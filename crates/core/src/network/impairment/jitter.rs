@@ -1,4 +1,4 @@
-//! Jitter: a delay at random for each packet, beyond that of the link.
+//! Jitter: a random delay for each packet, beyond that of the link.
 //!
 //! It only adds: the delay of the link is the least there is, as that of a real path is, whose jitter
 //! comes from waiting. (netem's goes to both sides: its `delay 20ms 5ms` is a delay of 15 ms and
