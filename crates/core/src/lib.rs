@@ -5,9 +5,9 @@
 //! namespaces and in real endpoints.
 //!
 //! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] has the packets and
-//! [`wire`] their bytes; [`network`] has the queues, routers and channels on their way; [`endpoint`]
-//! sends and receives them, along four axes; [`protocols`] composes these by name. [`part`] is the
-//! description that each part gives of itself.
+//! [`wire`] their bytes; [`network`] has the queues, routers and channels on their way;
+//! [`endpoint`] sends and receives them, along four axes; [`protocols`] composes these by name.
+//! [`part`] is the description that each part gives of itself.
 //!
 //! A caller asks a sender for packets and gives it the acknowledgments that arrive:
 //!

@@ -193,7 +193,8 @@ pub struct Packet {
     /// Packet sequence number: counts transmissions (lr2008 section 5.1). Echoed by the
     /// acknowledgment that the packet triggers.
     pub packet_seq: u64,
-    /// The time at which the data packet was sent (RFC 7323 TSval); echoed by the acknowledgment (TSecr).
+    /// The time at which the data packet was sent (RFC 7323 TSval); echoed by the acknowledgment
+    /// (TSecr).
     pub timestamp: Time,
     /// The congestion header.
     pub header: CongestionHeader,

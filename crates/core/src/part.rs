@@ -454,13 +454,14 @@ macro_rules! words {
 /// ```
 ///
 /// After the meaning may follow `absent = "..."`, the meaning of an absent value; `when = ...`, a
-/// function of the configuration that returns whether the parameter has an effect; and
-/// `advice = ...`, an [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the first
-/// line lists that table as well (`and "table", "its subject"`).
+/// function of the configuration that returns whether the parameter has an effect; and `advice =
+/// ...`, an [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the
+/// first line lists that table as well (`and "table", "its subject"`).
 #[macro_export]
 macro_rules! parameters {
     (
-        $config:ident in $table:literal, $about:literal $(and $other:literal, $other_about:literal)*;
+        $config:ident in $table:literal, $about:literal
+        $(and $other:literal, $other_about:literal)*;
         $($key:ident $(in $own:literal)? : $kind:expr, $unit:literal, $meaning:expr
             $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)? ;)*
         $(@check($it:ident) $check:block)?
@@ -686,7 +687,7 @@ macro_rules! axis {
         #[repr(u8)] // A tag in its own place: a dispatch is a load and a jump.
         pub enum $state {
             $(
-                #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]
+                #[doc = concat!("State of [`", stringify!($config), "::", stringify!($name), "`].")]
                 $name($crate::part::axis!(@held $part $(, $holder)?)),
             )+
             $(
@@ -699,7 +700,9 @@ macro_rules! axis {
             fn words(&self) -> $crate::part::Words {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::form(config).words,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::words(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::words(custom.0)
+                    })?
                 }
             }
             fn settings(&self) -> Vec<$crate::part::Setting> {
@@ -729,7 +732,9 @@ macro_rules! axis {
             fn needs(&self) -> &'static [$crate::part::Need] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::NEEDS,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::needs(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::needs(custom.0)
+                    })?
                 }
             }
             fn gives(&self) -> &'static [$crate::part::Ability] {
@@ -741,7 +746,9 @@ macro_rules! axis {
             fn failure(&self) -> Option<String> {
                 match self {
                     $($config::$name(_) => None,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::failure(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::failure(custom.0)
+                    })?
                 }
             }
         }
@@ -813,7 +820,9 @@ macro_rules! axis {
                         type $d kind = $part;
                         $d call
                     })+
-                    $($d ($config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,)?)?
+                    $($d (
+                        $config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,
+                    )?)?
                 }
             };
         }
@@ -953,7 +962,8 @@ mod tests {
             advice = Advice { least: 0.1, most: 1.0, why: "it oscillates" };
         limit: ValueKind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
         mode: ValueKind::Word(Mode::WORDS), "", "a choice";
-        pause: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "", "a wait";
+        pause: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "",
+            "a wait";
         @check(config) {
             if config.mode == Mode::Slow && config.limit.is_some() {
                 return Err("slow knows no limit".to_owned());
@@ -1063,7 +1073,9 @@ mod tests {
         let tables: Vec<_> = Kinds::tables().iter().map(|table| table.name).collect();
         assert_eq!(tables, ["test"], "the idler has no parameters");
 
-        let parameters = |kind: &Kinds| each_config!(kind, P(_) => <P as Part>::Config::KEYS.len(), custom(_) => 99);
+        let parameters = |kind: &Kinds| {
+            each_config!(kind, P(_) => <P as Part>::Config::KEYS.len(), custom(_) => 99)
+        };
         assert_eq!(parameters(&slow), 4);
         static OUTSIDE: Outside = Outside;
         let custom = Kinds::Custom(Custom(&OUTSIDE));

@@ -200,7 +200,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "sack-oracle",
         source: "eten2004 section 2.1",
-        summary: "sack that is told at once which packets were corrupted and does not reduce for them.",
+        summary: "sack that is told at once which packets were corrupted and does not reduce for \
+            them.",
         discrimination: DiscriminatorConfig::Oracle(Plain),
         feedback: FeedbackConfig::Corruption(Notification {
             granularity: Granularity::PerPacket,
@@ -236,7 +237,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
-        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
+        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample \
+            per RTT.",
         window: westwood(BandwidthKind::PerRtt),
         recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
@@ -244,7 +246,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "estcp",
         source: "estcp2010, ESTCP algorithm",
-        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at once.",
+        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at \
+            once.",
         ..ESTCP
     },
     Protocol {
@@ -257,7 +260,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "veno",
         source: "estcp2010 reference 4",
-        summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
+        summary: "Reno that takes losses with a short queue for random, and grows less with a long \
+            one.",
         window: ControllerConfig::Veno(BacklogConfig::DEFAULT),
         recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::Backlog(BacklogConfig::DEFAULT),
@@ -266,7 +270,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "jtcp",
         source: "estcp2010 reference 5",
-        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
+        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were \
+            sent.",
         recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::JitterRatio(JitterRatioConfig::DEFAULT),
         feedback: FeedbackConfig::Timestamps(Plain),
@@ -351,7 +356,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "abba",
         source: "draft-kazuho-ccwg-abba",
-        summary: "CUBIC that grows faster while the path carries its window with less queue than before.",
+        summary: "CUBIC that grows faster while the path carries its window with less queue than \
+            before.",
         window: ControllerConfig::Abba(AbbaConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -359,7 +365,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-hystart",
         source: "RFC 9406",
-        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue overflows.",
+        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue \
+            overflows.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -367,7 +374,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-rapid-start",
         source: "draft-kazuho-ccwg-rapid-start",
-        summary: "CUBIC that opens by three times a round trip and then lands on what the path holds.",
+        summary: "CUBIC that opens by three times a round trip and then lands on what the path \
+            holds.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -375,7 +383,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-full-queue",
         source: "h2o/quicly#687",
-        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full queue.",
+        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full \
+            queue.",
         window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         discrimination: DiscriminatorConfig::FullQueue(FullQueueConfig::DEFAULT),
@@ -393,7 +402,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "upwind",
         source: "Windward",
-        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no congestion.",
+        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no \
+            congestion.",
         window: ControllerConfig::Upwind(UpwindConfig::DEFAULT),
         recovery: RecoveryConfig::PacketNumber(Plain),
         discrimination: DiscriminatorConfig::QueueLevel(QueueLevelConfig::DEFAULT),
@@ -432,8 +442,8 @@ const XTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// The common values of both forms of ESTCP. The paper names no recovery; selective acknowledgments repair
-/// the many losses of an overflow, and of a lossy link, in one round trip.
+/// The common values of both forms of ESTCP. The paper names no recovery; selective acknowledgments
+/// repair the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
     window: ControllerConfig::Estcp(Plain),
     recovery: RecoveryConfig::Sack(Plain),
@@ -537,7 +547,8 @@ impl Protocol {
     }
 
     /// The protocol as in Linux, version 6: Reno, CUBIC and DCTCP with TCP's recovery get RACK-TLP
-    /// instead, and CUBIC goes without alpha = 1 beyond cwnd_prior. All others stay as they are. See also [`EndpointConfig::linux`].
+    /// instead, and CUBIC goes without alpha = 1 beyond cwnd_prior. All others stay as they are.
+    /// See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
         let feedback =

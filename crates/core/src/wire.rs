@@ -1,5 +1,5 @@
-//! A packet as bytes: the payload of a datagram between real endpoints, and the fields that a router
-//! between them may change.
+//! A packet as bytes: the payload of a datagram between real endpoints, and the fields that a
+//! router between them may change.
 //!
 //! docs/wire.md has the format byte by byte. Numbers are big-endian, real ones IEEE 754 of 64 bits:
 //! the bytes hold the values of the simulator bit for bit, so that a run over real sockets can be
@@ -19,9 +19,9 @@
 //!  .  acknowledgment: trigger_seq, 8 bytes, and 16 for each SACK block: start, end
 //! ```
 //!
-//! Nothing that is read is trusted: a number out of its range, a tag of another kind of packet, or a
-//! block that ends before it begins is an [`Error`]. Every other value is in the range that endpoints
-//! and routers can use. Nothing here allocates.
+//! Nothing that is read is trusted: a number out of its range, a tag of another kind of packet, or
+//! a block that ends before it begins is an [`Error`]. Every other value is in the range that
+//! endpoints and routers can use. Nothing here allocates.
 
 use core::fmt;
 
@@ -139,8 +139,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Packet, usize), Error> {
     Ok((packet, from.at))
 }
 
-/// Reads the fields that a router needs: the kind, the flags, the sequence numbers and the congestion
-/// header.
+/// Reads the fields that a router needs: the kind, the flags, the sequence numbers and the
+/// congestion header.
 ///
 /// # Errors
 ///

@@ -12,11 +12,12 @@
 //!   hole that lies more than a receiver window back.
 //! - **Division** (section 2.1): each data packet that arrives in order is acknowledged in `pieces`
 //!   pieces. Sequence numbers here count packets: all pieces but the last acknowledge a part of one
-//!   ([`Flags::PART`]). A sender whose growth counts acknowledgments (RFC 2581) takes each piece for
-//!   one; if growth counts the packets acknowledged (RFC 3465 and RFC 5681 section 3.1,
+//!   ([`Flags::PART`]). A sender whose growth counts acknowledgments (RFC 2581) takes each piece
+//!   for one; if growth counts the packets acknowledged (RFC 3465 and RFC 5681 section 3.1,
 //!   `byte_counting`; and controllers that always go by deliveries), pieces gain nothing.
-//! - **Duplicates** (section 2.2): each acknowledgment is followed by `copies` of it without blocks,
-//!   each of which a sender that goes by duplicates takes for a packet that has left the network.
+//! - **Duplicates** (section 2.2): each acknowledgment is followed by `copies` of it without
+//!   blocks, each of which a sender that goes by duplicates takes for a packet that has left the
+//!   network.
 //! - **Hidden marks**: CE, and XTCP's congestion flag, are not echoed.
 
 use crate::packet::{Flags, Packet};

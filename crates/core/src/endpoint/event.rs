@@ -114,8 +114,8 @@ pub struct CongestionEvent {
     pub probability: Probability,
     /// The first packet not acknowledged.
     pub una: u64,
-    /// One past the highest packet ever sent: all packets sent before belong to the window that this
-    /// congestion concerns.
+    /// One past the highest packet ever sent: all packets sent before belong to the window that
+    /// this congestion concerns.
     pub high: u64,
     /// The time at which the packet was sent whose acknowledgment reported it.
     pub sent: Time,
@@ -150,7 +150,8 @@ pub enum AfterTimeout {
     /// The restart window and a share of cwnd above it, in proportion to the probability of
     /// corruption.
     Share,
-    /// The window that any other loss leaves with Reno, [`ResetEvent::kept`] of one half: no restart.
+    /// The window that any other loss leaves with Reno, [`ResetEvent::kept`] of one half: no
+    /// restart.
     Decrease,
 }
 
@@ -161,9 +162,9 @@ pub struct ResetEvent {
     pub path: Path,
     /// The cause.
     pub cause: ResetCause,
-    /// True if ssthresh was already set for this silence: the timer had expired before without a new
-    /// acknowledgment in between, or the losses that amount to persistent congestion were reported
-    /// before.
+    /// True if ssthresh was already set for this silence: the timer had expired before without a
+    /// new acknowledgment in between, or the losses that amount to persistent congestion were
+    /// reported before.
     pub repeated: bool,
     /// The probability that the cause was congestion.
     pub probability: Probability,

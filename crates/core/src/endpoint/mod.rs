@@ -63,15 +63,15 @@ pub struct EndpointConfig {
     /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
     /// ns-2 calls it `overhead_`. Zero sends at once.
     pub overhead: Duration,
-    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose controller
-    /// answers marks; BBR's does not.
+    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose
+    /// controller answers marks; BBR's does not.
     pub ecn: bool,
     /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) if the protocol has no
     /// pacing of its own.
     pub pacing: bool,
-    /// Growth counts the packets that an acknowledgment acknowledges and not the acknowledgment (RFC
-    /// 3465 without a limit in slow start, as in Linux), so that delayed acknowledgments do not slow
-    /// it.
+    /// Growth counts the packets that an acknowledgment acknowledges and not the acknowledgment
+    /// (RFC 3465 without a limit in slow start, as in Linux), so that delayed acknowledgments do
+    /// not slow it.
     pub byte_counting: bool,
     /// How the receiver behaves.
     pub receiver: Conduct,
@@ -118,7 +118,7 @@ crate::parameters! {
     rto_floor: TIME, "", "least retransmission timeout";
     rto_initial: ValueKind::Time { least: Duration::from_ps(1), most: DAY }, "",
         "timeout before the first RTT sample";
-    rto_ceiling: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(100 * 86_400) }, "",
+    rto_ceiling: ValueKind::Time { least: Duration::from_ps(1), most: DAY.saturating_mul(100) }, "",
         "greatest timeout, not below rto_floor";
     timestamps: ValueKind::Bool, "",
         "an RTT sample per ACK; else one packet at a time, by Karn's rule";
@@ -169,8 +169,8 @@ impl EndpointConfig {
     pub const MAX_PACKET_SIZE: u32 = 1 << 20;
 }
 
-/// A count as a floating-point number, by way of a signed integer, which takes a single instruction;
-/// no count reaches 2^63.
+/// A count as a floating-point number, by way of a signed integer, which takes a single
+/// instruction; no count reaches 2^63.
 #[inline]
 fn real(count: u64) -> f64 {
     count as i64 as f64

@@ -7,22 +7,22 @@ use crate::units::{Duration, Time};
 /// section 7.7: N = 1.25), so that pacing does not keep them from filling cwnd.
 pub(super) const WINDOW_GAIN: f64 = 1.25;
 
-/// The longest lateness of a real clock's timer that is made good by sending at once: longer than the
-/// usual lateness of a loaded machine, and short enough to cause no large burst.
+/// The longest lateness of a real clock's timer that is made good by sending at once: longer than
+/// the usual lateness of a loaded machine, and short enough to cause no large burst.
 const CREDIT: Duration = Duration::from_millis(10);
 
 /// The time at which the next packet may leave.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
     next_send: Time,
-    /// The rate of the latest packet, and the gap to the next at that rate: most packets leave at the
-    /// rate of the one before.
+    /// The rate of the latest packet, and the gap to the next at that rate: most packets leave at
+    /// the rate of the one before.
     rate: f64,
     gap: Duration,
     /// True if a packet was asked for too early.
     waiting: bool,
-    /// True if a packet that waited left after its time and those after it have not caught up. Never
-    /// in virtual time, where no timer is late.
+    /// True if a packet that waited left after its time and those after it have not caught up.
+    /// Never in virtual time, where no timer is late.
     late: bool,
 }
 

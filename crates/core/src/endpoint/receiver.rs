@@ -1,9 +1,10 @@
 //! The receiving endpoint: reassembly, acknowledgments, the echo of feedback.
 //!
-//! SACK blocks (RFC 2018) report data that arrived out of order. The first block of an acknowledgment
-//! that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it lies below the
-//! cumulative acknowledgment or inside the block that follows it. Recovery from SACK and by packet
-//! number reads the blocks, the estimate of the loss rate the duplicates; nothing else does.
+//! SACK blocks (RFC 2018) report data that arrived out of order. The first block of an
+//! acknowledgment that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it
+//! lies below the cumulative acknowledgment or inside the block that follows it. Recovery from SACK
+//! and by packet number reads the blocks, the estimate of the loss rate the duplicates; nothing
+//! else does.
 
 use super::conduct::Misconduct;
 use super::feedback::{Echo, FeedbackConfig};

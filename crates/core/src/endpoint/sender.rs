@@ -1,7 +1,7 @@
 //! The sending endpoint: a connection's state machine over the four axes.
 //!
-//! Each event takes one way: estimators, recovery, discriminator, controller. Nothing here depends on
-//! which controller, recovery scheme or discriminator the sender has.
+//! Each event takes one way: estimators, recovery, discriminator, controller. Nothing here depends
+//! on which controller, recovery scheme or discriminator the sender has.
 
 use super::EndpointConfig;
 use super::discrimination::{self, Discriminator, DiscriminatorState};
@@ -211,8 +211,8 @@ impl Sender {
         }
     }
 
-    /// The application has `bytes` more to send, on the wire and in packets of the present size; the
-    /// last packet is smaller if they do not fill it. Replaces earlier offers.
+    /// The application has `bytes` more to send, on the wire and in packets of the present size;
+    /// the last packet is smaller if they do not fill it. Replaces earlier offers.
     pub fn offer_bytes(&mut self, bytes: u64) {
         let size = u64::from(self.packet_size);
         self.offer_until(self.seqs.high.saturating_add(bytes.div_ceil(size)));
@@ -315,8 +315,8 @@ impl Sender {
         self.window.on_ack(&event);
     }
 
-    /// An acknowledgment of a part of the first packet that is missing: not a duplicate, and nothing
-    /// for recovery. It counts if growth counts acknowledgments.
+    /// An acknowledgment of a part of the first packet that is missing: not a duplicate, and
+    /// nothing for recovery. It counts if growth counts acknowledgments.
     #[inline(never)]
     fn on_part(&mut self, now: Time, ack: &Packet, outstanding: u64) {
         if self.byte_counting {
@@ -362,8 +362,8 @@ impl Sender {
         self.estimators.path(now, outstanding, self.window.cwnd(), bandwidth)
     }
 
-    /// Tells the discriminator of an acknowledgment. Returns whether it takes losses for errors now,
-    /// if recovery must know.
+    /// Tells the discriminator of an acknowledgment. Returns whether it takes losses for errors
+    /// now, if recovery must know.
     #[inline(never)]
     fn discriminate(&mut self, event: &AckEvent) -> bool {
         self.discriminator.on_ack(event);
@@ -382,8 +382,8 @@ impl Sender {
         self.discriminator.opinion(&self.first_loss(path, sign)) == Probability::ZERO
     }
 
-    /// Recovery has found the first loss of a window; the packet whose acknowledgment reported it was
-    /// sent at `sent`.
+    /// Recovery has found the first loss of a window; the packet whose acknowledgment reported it
+    /// was sent at `sent`.
     #[inline(never)]
     fn on_loss(&mut self, path: Path, sent: Time) {
         let loss = self.first_loss(path, LossSign::Acknowledgments);
@@ -778,8 +778,8 @@ impl Sender {
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
     }
-    /// The number of invalid windows that a controller of another crate returned: not a number, below
-    /// one packet, or beyond 2^32.
+    /// The number of invalid windows that a controller of another crate returned: not a number,
+    /// below one packet, or beyond 2^32.
     pub fn refused_windows(&self) -> u64 {
         self.window.refused_windows()
     }
@@ -811,8 +811,8 @@ impl Sender {
     pub fn report(&self) -> &Report {
         &self.report
     }
-    /// Empties [`Sender::report`], for observers. The next acknowledgment or timer would do so anyway:
-    /// the sender does the same with it and without.
+    /// Empties [`Sender::report`], for observers. The next acknowledgment or timer would do so
+    /// anyway: the sender does the same with it and without.
     pub fn forget_report(&mut self) {
         self.report.clear();
         if self.report.numbers.is_some() {

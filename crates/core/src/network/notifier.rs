@@ -98,8 +98,8 @@ impl Notifier {
         Some(Notifier { rate })
     }
 
-    /// Sets the number of times that the link sends a packet before it gives it up, for a configured
-    /// notifier.
+    /// Sets the number of times that the link sends a packet before it gives it up, for a
+    /// configured notifier.
     pub(super) fn set_attempts(&mut self, new: u32) {
         if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
             *attempts = new;
@@ -267,7 +267,8 @@ mod tests {
         // standard error sqrt(0.98 / (2 x 1000 x 0.02)) = 15.7 %; of the mean of 400, 0.78 %.
         let (mean, deviation) = spread(1000, 50.0, 0.02, 10_000);
         assert!((mean / 0.019_048 - 1.0).abs() < 5.0 * 0.0078, "{mean}");
-        // The standard deviation of 400 values has a relative standard error of 1/sqrt(800) = 3.5 %.
+        // The standard deviation of 400 values has a relative standard error of 1/sqrt(800) = 3.5
+        // %.
         assert!((deviation / mean / 0.1565 - 1.0).abs() < 5.0 * 0.036, "{deviation}");
     }
 

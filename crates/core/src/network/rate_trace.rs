@@ -6,9 +6,9 @@
 //! opportunity may finish several small packets and begin another, whose remaining bytes wait for
 //! the next. An opportunity without a packet is lost.
 //!
-//! As in mahimahi, an opportunity serves packets that came before it: a packet that comes at the same
-//! instant waits for the next. Unlike there, packets may have more than 1500 bytes, and the packet
-//! that leaves next counts as in transmission and not as waiting, as on every link here.
+//! As in mahimahi, an opportunity serves packets that came before it: a packet that comes at the
+//! same instant waits for the next. Unlike there, packets may have more than 1500 bytes, and the
+//! packet that leaves next counts as in transmission and not as waiting, as on every link here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub enum LinkRate {
     Constant(Rate),
     /// By a trace.
     Trace(Arc<RateTrace>),
-    /// By a schedule. A packet is sent at the rate of each instant: a packet in transmission when the
-    /// rate changes goes on at the new rate.
+    /// By a schedule. A packet is sent at the rate of each instant: a packet in transmission when
+    /// the rate changes goes on at the new rate.
     Schedule(Arc<RateSteps>),
 }
 
@@ -47,8 +47,8 @@ impl LinkRate {
         }
     }
 
-    /// The rate that AQMs and routers are told in the beginning: the mean of a trace, which does not
-    /// change for them, or the first rate of a schedule, whose changes they are told.
+    /// The rate that AQMs and routers are told in the beginning: the mean of a trace, which does
+    /// not change for them, or the first rate of a schedule, whose changes they are told.
     pub fn told(&self) -> Rate {
         match self {
             LinkRate::Schedule(steps) => steps.first(),
@@ -84,7 +84,8 @@ impl LinkRate {
 }
 
 impl RateSteps {
-    /// The rate in the long run: the mean over a period, rounded down to bits per second, or the last.
+    /// The rate in the long run: the mean over a period, rounded down to bits per second, or the
+    /// last.
     pub fn mean(&self) -> Rate {
         let (mut sum, mut time) = (0, 0);
         for (rate, lasts) in self.lasting() {
@@ -125,8 +126,8 @@ pub struct RateTrace {
 /// The reason why something is not a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceError {
-    /// Index of the wrong opportunity, from zero; its line is one more. `None` if the trace as a whole
-    /// is wrong.
+    /// Index of the wrong opportunity, from zero; its line is one more. `None` if the trace as a
+    /// whole is wrong.
     pub index: Option<usize>,
     /// The error.
     pub reason: String,
@@ -313,8 +314,8 @@ impl TraceWire {
     }
 
     /// The time at which a packet of `size` bytes has left that came at `arrived` and has been the
-    /// next to leave since `start`: `arrived` if the wire was idle, or the instant at which the packet
-    /// before left.
+    /// next to leave since `start`: `arrived` if the wire was idle, or the instant at which the
+    /// packet before left.
     // Out of the way of wires without a trace.
     #[cold]
     pub(super) fn send(&mut self, start: Time, arrived: Time, size: u32) -> Time {
@@ -527,7 +528,10 @@ mod tests {
             let running = |sum: &mut u64, gap: u64| { *sum += gap; Some(*sum) };
             let at: Vec<u64> = gaps.into_iter().scan(0, running).collect();
             prop_assume!(at[at.len() - 1] > 0);
-            let later = |sum: &mut u64, (gap, size): (u64, u32)| { *sum += gap; Some((*sum, size)) };
+            let later = |sum: &mut u64, (gap, size): (u64, u32)| {
+                *sum += gap;
+                Some((*sum, size))
+            };
             let packets: Vec<(u64, u32)> = packets.into_iter().scan(0, later).collect();
             prop_assert_eq!(ends(&at, &packets), loop_over_opportunities(&at, &packets));
         }

@@ -1,11 +1,11 @@
 //! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): queues share a wire by bytes in
 //! proportion to their quanta, whatever the sizes of their packets.
 //!
-//! At each turn a queue may send as many bytes as its quantum and the rest that it left unused while
-//! it had packets. There are two forms. In a ring every queue keeps its place, and a packet must be
-//! paid for before it is sent. In lists (DRR++, MacGregor and Shi 2000, in the form of RFC 8290) a
-//! queue that has just begun to send goes before those that have sent for long, and a packet may be
-//! paid for afterwards, so that its size need not be known in advance.
+//! At each turn a queue may send as many bytes as its quantum and the rest that it left unused
+//! while it had packets. There are two forms. In a ring every queue keeps its place, and a packet
+//! must be paid for before it is sent. In lists (DRR++, MacGregor and Shi 2000, in the form of RFC
+//! 8290) a queue that has just begun to send goes before those that have sent for long, and a
+//! packet may be paid for afterwards, so that its size need not be known in advance.
 
 use std::collections::VecDeque;
 
@@ -49,8 +49,8 @@ impl RoundRobin {
         RoundRobin { shares: Vec::new(), order }
     }
 
-    /// A packet has joined queue `index`. An unknown queue is added; its number must be one more than
-    /// the last. In lists, a queue that is in neither list joins the new ones with a quantum.
+    /// A packet has joined queue `index`. An unknown queue is added; its number must be one more
+    /// than the last. In lists, a queue that is in neither list joins the new ones with a quantum.
     pub(super) fn join(&mut self, index: usize, quantum: u32) {
         let Order::Lists { new, .. } = &mut self.order else { return };
         let fresh = Share { quantum: i64::from(quantum), deficit: 0, listed: false };

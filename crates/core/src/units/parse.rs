@@ -251,8 +251,8 @@ impl Quantity {
         self.error(text, format!("unknown unit {unit:?}, did you mean {nearest:?}?"))
     }
 
-    /// The text completed to a whole unit, in the spelling of its writer and in ours, if `unit` is the
-    /// beginning of one: `10m` becomes `10mbit (or 10Mbit)`.
+    /// The text completed to a whole unit, in the spelling of its writer and in ours, if `unit` is
+    /// the beginning of one: `10m` becomes `10mbit (or 10Mbit)`.
     fn completion(&self, text: &str, unit: &str) -> Option<String> {
         let number = text.trim().strip_suffix(unit)?.trim();
         let begins = |name: &&str| {

@@ -1,5 +1,5 @@
-//! The RTT of a full queue (h2o/quicly#687, the design note of August 2026): a loss at a shorter RTT
-//! than a full queue has is no overflow.
+//! The RTT of a full queue (h2o/quicly#687, the design note of August 2026): a loss at a shorter
+//! RTT than a full queue has is no overflow.
 //!
 //! What the RTT is while the queue overflows is learned from congestion itself: one sample for each
 //! episode of losses, the least RTT with which they were found. A loss is congestion if
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! and otherwise random: it costs nothing. A sample is taken at the end of an episode if there was
-//! none before, or if more than one packet was lost. The 5 ms are for queues that drop early, such as
-//! CoDel's.
+//! none before, or if more than one packet was lost. The 5 ms are for queues that drop early, such
+//! as CoDel's.
 //!
 //! Readings:
 //! - sfqRTT and fqRTTvar are smoothed as srtt and rttvar (RFC 9002 section 5.3).

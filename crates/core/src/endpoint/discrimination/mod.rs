@@ -1,8 +1,8 @@
 //! Axis 3: does a loss mean congestion?
 //!
-//! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
-//! it, where others answer 0 or 1. A discriminator of this crate is a [`DiscriminatorPart`] in the list below, one of
-//! another crate comes in by a [`MakeDiscriminator`].
+//! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by it,
+//! where others answer 0 or 1. A discriminator of this crate is a [`DiscriminatorPart`] in the list
+//! below, one of another crate comes in by a [`MakeDiscriminator`].
 
 mod always;
 mod backlog;

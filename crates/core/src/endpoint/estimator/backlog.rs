@@ -9,8 +9,9 @@
 //! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
 //! from exact samples) is the default.
 //!
-//! BaseRTT is the smallest RTT of the connection, as in Linux, or since the last loss: `veno.base_rtt`
-//! chooses. That Fu and Liew reset it at every loss is said of their paper, which was not at hand.
+//! BaseRTT is the smallest RTT of the connection, as in Linux, or since the last loss:
+//! `veno.base_rtt` chooses. That Fu and Liew reset it at every loss is said of their paper, which
+//! was not at hand.
 
 use crate::endpoint::event::{AckEvent, Path};
 use crate::part::ValueKind;

@@ -1,8 +1,8 @@
 //! Estimators of the path, from acknowledgments.
 //!
 //! They stand apart from the axes. Each is updated once per acknowledgment, before anything is
-//! decided, and the axes read the result as a [`super::event::Path`] and never write it. A part that
-//! alone needs a quantity (a jitter ratio, a loss rate) keeps it itself.
+//! decided, and the axes read the result as a [`super::event::Path`] and never write it. A part
+//! that alone needs a quantity (a jitter ratio, a loss rate) keeps it itself.
 
 mod backlog;
 mod bandwidth;
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn each_packet_is_counted_once() {
         for counting in [Counting::AckedCount, Counting::Exact] {
-            // 0 arrives; 1 is lost; 2, 3 and 4 cause duplicates; 1 again acknowledges 1 to 4. Then a
-            // delayed acknowledgment covers two.
+            // 0 arrives; 1 is lost; 2, 3 and 4 cause duplicates; 1 again acknowledges 1 to 4. Then
+            // a delayed acknowledgment covers two.
             assert_eq!(counts(counting, &[1, 0, 0, 0, 4, 1, 2]), [1, 1, 1, 1, 1, 1, 2]);
         }
     }

@@ -58,13 +58,15 @@ impl Part for Corruption {
             Granularity::PerPacket,
             Direction::Backward,
             "corrupted-backward",
-            "hop-by-hop, per packet, out-of-band, backward: the link's end names corrupted packets at once",
+            "hop-by-hop, per packet, out-of-band, backward: the link's end names corrupted packets \
+             at once",
         ),
         form(
             Granularity::Cumulative,
             Direction::Forward,
             "survival-forward",
-            "hop-by-hop, cumulative, in-band, forward: a survival probability times (1 - r) per link; ACKs echo it",
+            "hop-by-hop, cumulative, in-band, forward: a survival probability times (1 - r) per \
+             link; ACKs echo it",
         ),
         form(
             Granularity::Cumulative,

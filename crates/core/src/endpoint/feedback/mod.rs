@@ -1,7 +1,7 @@
 //! Axis 4, the end-host half: the feedback that packets carry and acknowledgments echo.
 //!
-//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and the
-//! receiver's [`Echo`] carries it back on the next acknowledgment.
+//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and
+//! the receiver's [`Echo`] carries it back on the next acknowledgment.
 
 mod corruption;
 mod estcp;

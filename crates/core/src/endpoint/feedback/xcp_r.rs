@@ -59,7 +59,8 @@ crate::parameters! {
     formula: ValueKind::Word(Formula::WORDS), "",
         "packet by packet, or the paper's rejected first version";
     congestion_flag: ValueKind::Word(CongestionFlag::WORDS), "",
-        "count of window changes in every packet, or a bit, once: the paper's words, which lost ACKs undo";
+        "count of window changes in every packet, or a bit, once: the paper's words, which lost \
+         ACKs undo";
 }
 
 /// How the receiver of XCP-r computes the window from the feedback.

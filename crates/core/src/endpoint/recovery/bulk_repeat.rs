@@ -80,13 +80,15 @@ impl BulkRepeatConfig {
 }
 crate::words!(Repeat { Round = "round", Ack = "ack" });
 crate::words!(TimeoutWindow { Repeated = "repeated", Kept = "kept", One = "one" });
+const TIMEOUT: ValueKind =
+    ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) };
 crate::parameters! {
     BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
     maximum: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "bulk retransmissions of one window", absent = "no limit";
     repeat: ValueKind::Word(Repeat::WORDS), "",
         "next bulk: when the last one is answered (round), at any partial ACK (ack)";
-    fixed_timeout: ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) }, "",
+    fixed_timeout: TIMEOUT, "",
         "timeout while losses are errors", absent = "the RTO without back-off";
     timeout_window: ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
     partial_deflation in "": ValueKind::Bool, "", PARTIAL_DEFLATION;
@@ -136,7 +138,8 @@ impl Part for BulkRepeat {
     const FORMS: &'static [Form<BulkRepeatConfig>] = &[Form {
         words: Words {
             name: "bulk-repeat",
-            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not grow",
+            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not \
+                grow",
             source: "tcpwbr2003 section III",
         },
         config: BulkRepeatConfig::DEFAULT,

@@ -1,10 +1,11 @@
 //! Axis 2: what is lost, and what to send next.
 //!
 //! A scheme owns its timers. It receives every acknowledgment and every expired timer, reports what
-//! it learned in one [`Report`], and names the packet to send next. It knows nothing of rates: it is
-//! given cwnd and decides how much may be outstanding beside it. SACK and recovery by packet number
-//! count the packets in the network; the others do so with the send-out window of the papers:
-//! packets sent from `una` on may not exceed cwnd plus the packets known to have left the network.
+//! it learned in one [`Report`], and names the packet to send next. It knows nothing of rates: it
+//! is given cwnd and decides how much may be outstanding beside it. SACK and recovery by packet
+//! number count the packets in the network; the others do so with the send-out window of the
+//! papers: packets sent from `una` on may not exceed cwnd plus the packets known to have left the
+//! network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
 //! by packet number and RACK have timers of their own and are each a [`Recovery`].
@@ -183,8 +184,8 @@ pub struct Report {
     pub at_rest: bool,
     /// True if a recovery timer expired: a retransmission timeout, or a probe timeout.
     pub timed_out: bool,
-    /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out of
-    /// order. Other schemes count a duplicate as one.
+    /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out
+    /// of order. Other schemes count a duplicate as one.
     pub delivered: u64,
     /// Packets found lost.
     pub lost: u64,
@@ -293,14 +294,15 @@ behaviour! {
         @forward(inline)
         fn in_recovery(&self) -> bool = false;
         /// True if nothing is missing and the timers are set. Then the next packet is
-        /// [`Sequences::next_within`] the window, and recovery need not be asked for it nor told that
-        /// it leaves.
+        /// [`Sequences::next_within`] the window, and recovery need not be asked for it nor told
+        /// that it leaves.
         fn is_at_rest(&self) -> bool = false;
-        /// True if `seq`, which is sent again, is deemed lost. SACK also sends packets again that are
-        /// merely not acknowledged, if nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
+        /// True if `seq`, which is sent again, is deemed lost. SACK also sends packets again that
+        /// are merely not acknowledged, if nothing else may be sent (RFC 6675, NextSeg rules 3 and
+        /// 4).
         fn deems_lost(&self, seq: u64) -> bool = true;
-        /// True if [`Acked::error`] of an acknowledgment of `newly` packets must be known. Called if
-        /// [`RecoveryPart::ASKS_FOR_CAUSE`].
+        /// True if [`Acked::error`] of an acknowledgment of `newly` packets must be known. Called
+        /// if [`RecoveryPart::ASKS_FOR_CAUSE`].
         @forward(inline)
         fn asks_for_cause(&self, newly: u64) -> bool = false;
         /// True if [`Expired::error`] must be known. Called if [`RecoveryPart::ASKS_FOR_CAUSE`].

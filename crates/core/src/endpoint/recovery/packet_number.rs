@@ -85,7 +85,8 @@ impl Part for PacketNumber {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "packet-number",
-            what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is acknowledged; probes",
+            what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is \
+                acknowledged; probes",
             source: "RFC 9002 section 6",
         },
         config: Plain,
@@ -214,8 +215,8 @@ impl Recovery for PacketNumber {
 }
 
 impl PacketNumber {
-    /// Does an acknowledgment tell of the oldest transmission in flight and of its data, which is all
-    /// that was missing before the next, and of nothing else? Most do.
+    /// Does an acknowledgment tell of the oldest transmission in flight and of its data, which is
+    /// all that was missing before the next, and of nothing else? Most do.
     #[inline]
     fn is_as_expected(&self, seqs: &Sequences, acked: &Acked<'_>) -> bool {
         acked.packet_seq() == self.base

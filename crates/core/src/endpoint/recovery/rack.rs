@@ -17,9 +17,9 @@
 //! From Linux and not the RFCs: the retransmission timeout is SRTT + max(4 RTTVAR, `rto_floor`), so
 //! that it is never less than the floor above the round trip; it marks lost what was sent more than
 //! a round trip ago, and after a first one new data goes out before old, to tell a false one
-//! (F-RTO, RFC 5682 section 3.1, without the return to the window before). The state after a timeout
-//! ends in recovery if a retransmission is lost. Left out: every undo (Eifel, DSACK, F-RTO); the
-//! RTT's minimum is over the connection and not over five minutes.
+//! (F-RTO, RFC 5682 section 3.1, without the return to the window before). The state after a
+//! timeout ends in recovery if a retransmission is lost. Left out: every undo (Eifel, DSACK,
+//! F-RTO); the RTT's minimum is over the connection and not over five minutes.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -169,7 +169,8 @@ impl Part for Rack {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "rack",
-            what: "lost is what was sent a round trip and a reordering window before what arrived; tail probes; proportional rate reduction",
+            what: "lost is what was sent a round trip and a reordering window before what arrived; \
+                tail probes; proportional rate reduction",
             source: "RFC 8985, RFC 9937",
         },
         config: Plain,

@@ -68,7 +68,8 @@ crate::parameters! {
     retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
     partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
     old_duplicates: ValueKind::Word(OldDuplicates::WORDS), "",
-        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind (count)";
+        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind \
+         (count)";
 }
 
 /// The state of recovery over a send-out window.

@@ -89,8 +89,8 @@ impl ControllerPart for Estcp {
 }
 
 impl Estcp {
-    /// At work with that window, for a controller that is helped by traffic controllers: in slow start, or in
-    /// congestion avoidance.
+    /// At work with that window, for a controller that is helped by traffic controllers: in slow
+    /// start, or in congestion avoidance.
     pub(super) fn at(cwnd: f64, is_opening: bool) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         let ssthresh = if is_opening { f64::INFINITY } else { cwnd };

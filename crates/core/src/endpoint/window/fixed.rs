@@ -1,9 +1,9 @@
-//! A window that never moves: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn of,
-//! as a competitor for others.
+//! A window that never moves: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn
+//! of, as a competitor for others.
 //!
-//! Losses, marks and timeouts change nothing about the window; recovery sends again what is missing,
-//! so that the connection is reliable. It answers ECN only in that it may negotiate it: marks have
-//! no effect.
+//! Losses, marks and timeouts change nothing about the window; recovery sends again what is
+//! missing, so that the connection is reliable. It answers ECN only in that it may negotiate it:
+//! marks have no effect.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};

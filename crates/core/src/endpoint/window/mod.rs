@@ -1,8 +1,8 @@
 //! Axis 1: how the congestion window grows and shrinks.
 //!
 //! A controller owns `cwnd` and the state that it needs to move it. It receives everything that
-//! recovery, discrimination and feedback learn, each as one event. Recovery decides what is lost and
-//! what to send next. A controller is a [`Controller`] and, if it is one of this crate's, a
+//! recovery, discrimination and feedback learn, each as one event. Recovery decides what is lost
+//! and what to send next. A controller is a [`Controller`] and, if it is one of this crate's, a
 //! [`ControllerPart`] in the list below; one of another crate comes in by a [`MakeController`].
 
 mod abba;
@@ -67,8 +67,9 @@ behaviour! {
         /// The pacing rate, packets per second, of a controller that sets it itself.
         @forward(inline)
         fn pacing_rate(&self) -> Option<f64> = None;
-        /// The controller's phase in a word of its own text, in lower case, for logs. `None` where cwnd
-        /// compared with ssthresh says it: slow start below, congestion avoidance from there on.
+        /// The controller's phase in a word of its own text, in lower case, for logs. `None` where
+        /// cwnd compared with ssthresh says it: slow start below, congestion avoidance from there
+        /// on.
         fn phase(&self) -> Option<&'static str> = None;
         /// An acknowledgment arrived.
         @forward(inline) @boxed(inline(never))
@@ -86,18 +87,19 @@ behaviour! {
         /// All losses since the last reduction turned out to be spurious: what they changed may be
         /// undone.
         fn on_spurious_losses(&mut self) = ();
-        /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`].
-        /// Called where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns whether
-        /// packets sent from now on count as limited by the application, because the controller itself
-        /// holds them back.
+        /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`]. Called
+        /// where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns
+        /// whether packets sent from now on count as limited by the application, because the
+        /// controller itself holds them back.
         @boxed(inline(never))
         fn on_rate_sample(&mut self, sample: &RateSample) -> bool = false;
         /// A packet is about to leave after the application let the connection run empty. Called
         /// where delivery rates are sampled.
         fn on_restart_from_idle(&mut self, now: Time) = ();
-        /// A data packet is about to leave, its congestion header stamped: the controller writes what it
-        /// has to tell the receiver. `limited` says whether cwnd is what keeps the sender from
-        /// sending more. Called where [`ControllerPart::ANNOUNCES`], and for every controller of another crate.
+        /// A data packet is about to leave, its congestion header stamped: the controller writes
+        /// what it has to tell the receiver. `limited` says whether cwnd is what keeps the sender
+        /// from sending more. Called where [`ControllerPart::ANNOUNCES`], and for every controller
+        /// of another crate.
         fn announce(&mut self, packet: &mut Packet, limited: bool) = ();
         /// The shifts of phase that the controller heard of, in order; empty without ESTCP.
         fn phase_cuts(&self) -> &[PhaseCut] = &[];
@@ -122,7 +124,8 @@ pub struct ControllerSetup<'a> {
 pub trait ControllerPart: Part + Controller + Sized {
     /// True if it sets the pacing rate itself.
     const PACES: bool = false;
-    /// True if it uses delivery-rate samples. Then it also [needs](Part::NEEDS) transmission numbers.
+    /// True if it uses delivery-rate samples. Then it also [needs](Part::NEEDS) transmission
+    /// numbers.
     const SAMPLES_RATE: bool = false;
     /// True if it answers ECN marks as losses (RFC 3168), where ECN is negotiated.
     const ANSWERS_ECN: bool = true;
@@ -230,7 +233,9 @@ axis! {
     state ControllerState;
     @make ControllerPart(ControllerSetup<'_>);
     @custom dyn MakeController => Box<CheckedController> =
-        |maker: &dyn MakeController, setup: ControllerSetup<'_>| Box::new(CheckedController::new(maker.make(setup)));
+        |maker: &dyn MakeController, setup: ControllerSetup<'_>| {
+            Box::new(CheckedController::new(maker.make(setup)))
+        };
     Reno: reno::Reno,
     Cubic: cubic::Cubic => Box,
     Dctcp: dctcp::Dctcp => Box,
@@ -257,27 +262,39 @@ axis! {
 impl ControllerConfig {
     /// True if it sets the pacing rate itself.
     pub fn paces(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::PACES, custom(controller) => controller.paces())
+        each_config!(self, C(_) => <C as ControllerPart>::PACES, custom(maker) => maker.paces())
     }
     /// True if it uses delivery-rate samples.
     pub fn samples_rate(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::SAMPLES_RATE, custom(controller) => controller.samples_rate())
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::SAMPLES_RATE,
+            custom(maker) => maker.samples_rate()
+        )
     }
     /// True if it answers ECN marks as losses, where ECN is negotiated.
     pub fn answers_ecn(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::ANSWERS_ECN, custom(controller) => controller.answers_ecn())
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::ANSWERS_ECN,
+            custom(maker) => maker.answers_ecn()
+        )
     }
     /// True if it scales its decrease by the probability that a loss was congestion.
     pub fn heeds_verdicts(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::HEEDS_VERDICTS, custom(_law) => true)
+        each_config!(self, C(_) => <C as ControllerPart>::HEEDS_VERDICTS, custom(_maker) => true)
     }
     /// True if it has something to tell the receiver.
     pub fn announces(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::ANNOUNCES, custom(_law) => true)
+        each_config!(self, C(_) => <C as ControllerPart>::ANNOUNCES, custom(_maker) => true)
     }
     /// The bandwidth estimate that it, or the discriminator beside it, uses.
     pub fn bandwidth(&self) -> Option<(BandwidthKind, Counting)> {
-        each_config!(self, L(config) => <L as ControllerPart>::bandwidth(config), custom(_law) => None)
+        each_config!(
+            self,
+            C(config) => <C as ControllerPart>::bandwidth(config),
+            custom(_maker) => None
+        )
     }
 }
 
@@ -323,8 +340,9 @@ macro_rules! cached {
         each!(&mut $self.controller, controller => controller.announce($($argument),*))
     };
     (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
-        let (answer, cwnd) =
-            each!(&mut $self.controller, controller => (controller.$method($($argument),*), controller.cwnd()));
+        let (answer, cwnd) = each!(&mut $self.controller, controller => {
+            (controller.$method($($argument),*), controller.cwnd())
+        });
         $self.cwnd = cwnd;
         answer
     }};

@@ -18,9 +18,9 @@
 //! as said, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
 //! alone calls for rate control: `new_jersey.on_warning = true` does that, once per RTT.
 //!
-//! RTTmin is Westwood's, to which estcp2010 likens New Jersey. The module of TCP-Jersey for ns-3 takes
-//! the latest RTT instead, which keeps the queue: `new_jersey.rtt = "latest"`. The paper of 2005 was
-//! not at hand.
+//! RTTmin is Westwood's, to which estcp2010 likens New Jersey. The module of TCP-Jersey for ns-3
+//! takes the latest RTT instead, which keeps the queue: `new_jersey.rtt = "latest"`. The paper of
+//! 2005 was not at hand.
 //!
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.

@@ -81,7 +81,8 @@ impl Part for Prague {
     const FORMS: &'static [Form<PragueConfig>] = &[Form {
         words: Words {
             name: "prague",
-            what: "down by half of the average share of marks, up on every ACK without one; paced; for L4S",
+            what: "down by half of the average share of marks, up on every ACK without one; paced; \
+                for L4S",
             source: "draft-briscoe-iccrg-prague-congestion-control-04 section 2",
         },
         config: PragueConfig::DEFAULT,

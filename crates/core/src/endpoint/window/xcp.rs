@@ -78,7 +78,8 @@ impl ControllerPart for Xcp {
 }
 
 impl Xcp {
-    /// At work with that window, for a controller that is helped by XCP routers; packets have that size.
+    /// At work with that window, for a controller that is helped by XCP routers; packets have that
+    /// size.
     pub(super) fn at(cwnd: f64, packet_size: u32) -> Self {
         Xcp { cwnd, packet_size: packet_size.into(), heeds_duplicates: true }
     }

@@ -58,7 +58,8 @@ impl Part for Xtcp {
         Form {
             words: Words {
                 name: "xtcp+friend",
-                what: "xtcp, but down to one packet where TCP would time out, until that window is through",
+                what: "xtcp, but down to one packet where TCP would time out, until that window is \
+                    through",
                 source: "lr2008 section 8.1",
             },
             config: XtcpConfig { tcp_friendly: true },

@@ -193,7 +193,8 @@ impl Part for Codel {
     const FORMS: &'static [Form<CodelConfig>] = &[Form {
         words: Words {
             name: "codel",
-            what: "drops from the head while the least waiting time of an interval is above a target",
+            what: "drops from the head while the least waiting time of an interval is above a \
+                target",
             source: "RFC 8289",
         },
         config: CodelConfig::RFC8289,

@@ -98,7 +98,8 @@ parameters! {
     DualPi2Config in "", "parameters of dualpi2";
     target: TIMES, "", "waiting time of classic traffic aimed at";
     rtt_max: TIMES, "", "the largest RTT expected";
-    coupling: ValueKind::Number { least: 0.01, most: 100.0 }, "", "k, marks of L4S over those of the square root";
+    coupling: ValueKind::Number { least: 0.01, most: 100.0 }, "",
+        "k, marks of L4S over those of the square root";
     min_threshold: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "waiting time of L4S at which marks begin";
     range: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
@@ -107,9 +108,11 @@ parameters! {
         "L4S left behind that are too few to mark";
     scheduler: ValueKind::Word(DualScheduler::WORDS), "", "which lane sends next";
     classic_weight: ValueKind::Integer { least: 1, most: 1000 }, "",
-        "bytes of L4S for each byte of classic traffic", when = |dual| dual.scheduler == DualScheduler::Wrr;
+        "bytes of L4S for each byte of classic \
+         traffic", when = |dual| dual.scheduler == DualScheduler::Wrr;
     shift: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
-        "how much longer L4S counts as waiting", when = |dual| dual.scheduler == DualScheduler::TsFifo;
+        "how much longer L4S counts as \
+         waiting", when = |dual| dual.scheduler == DualScheduler::TsFifo;
 }
 
 /// The state of DualPI2.

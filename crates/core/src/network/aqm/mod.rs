@@ -92,8 +92,8 @@ pub struct Backlog<'a> {
     pub limit: QueueLimit,
     /// The time since when the wire is idle; `None` while it is busy.
     pub idle_since: Option<Time>,
-    /// The time since when this queue has had no packet, waiting or on the wire; `None` while it has
-    /// one. Differs from `idle_since` if classes share a wire.
+    /// The time since when this queue has had no packet, waiting or on the wire; `None` while it
+    /// has one. Differs from `idle_since` if classes share a wire.
     pub empty_since: Option<Time>,
     /// The lanes that have been used so far. Empty on a link that holds no packets.
     pub lanes: &'a [Lane],
@@ -145,8 +145,8 @@ behaviour! {
         /// fit.
         fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> QueueAction =
             QueueAction::Pass;
-        /// A packet would leave; `queue` is the queue without it. After a drop this is called for the
-        /// next packet at once.
+        /// A packet would leave; `queue` is the queue without it. After a drop this is called for
+        /// the next packet at once.
         fn on_dequeue(
             &mut self,
             now: Time,
@@ -158,17 +158,17 @@ behaviour! {
         fn next_timer(&self) -> Time = Time::NEVER;
         /// An interval ends.
         fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
-        /// The wire has another rate from now on, and the queue may count on `share` of it; all that
-        /// was due by `now` has been done.
+        /// The wire has another rate from now on, and the queue may count on `share` of it; all
+        /// that was due by `now` has been done.
         fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) = ();
         /// The lane that an arriving packet joins if it is let in, from 0; at most one more than
         /// there are.
         fn lane(&mut self, label: Label, packet: &Packet) -> usize = 0;
-        /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
-        /// that packet is dropped.
+        /// The lane whose first packet is to leave next; something waits in `queue`. Called again
+        /// if that packet is dropped.
         fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize = 0;
-        /// The packets to drop from `queue`, which exceeds its limit since the latest arrival joined.
-        /// Called only for AQMs that [make room](Aqm::makes_room).
+        /// The packets to drop from `queue`, which exceeds its limit since the latest arrival
+        /// joined. Called only for AQMs that [make room](Aqm::makes_room).
         fn evict(&mut self, queue: &Backlog<'_>) -> Eviction = Eviction { lane: 0, packets: 1 };
         /// True if an arrival that does not fit is let in at the cost of others.
         fn makes_room(&self) -> bool = false;

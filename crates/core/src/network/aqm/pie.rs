@@ -74,8 +74,10 @@ parameters! {
     t_update: TIMES, "", "time between updates of the probability";
     max_burst: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "how long a burst may last without a drop";
-    alpha: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz", "gain of the distance from the target";
-    beta: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz", "gain of the change of waiting time";
+    alpha: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
+        "gain of the distance from the target";
+    beta: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
+        "gain of the change of waiting time";
     mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "two packets of it may always wait";
     ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";

@@ -63,8 +63,10 @@ parameters! {
         "average queue from which red drops";
     max_threshold: ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
         "average queue of max_probability";
-    weight: ValueKind::Number { least: 1e-12, most: 1.0 }, "", "weight of a new sample in the average";
-    max_probability: ValueKind::Number { least: 1e-12, most: 1.0 }, "", "probability at max_threshold";
+    weight: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+        "weight of a new sample in the average";
+    max_probability: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+        "probability at max_threshold";
     gentle: ValueKind::Bool, "", "rise to 1 between max_threshold and twice that";
     ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
     mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",

@@ -1,15 +1,16 @@
 //! Link-layer retransmission of packets that the channel corrupts.
 //!
-//! The far end asks for a frame again, and `delay` after it has left the sending end tries once more,
-//! up to so many times in all. With independent losses of probability p and n attempts p^n are lost for
-//! good, and a frame needs k attempts with probability (1 - p) p^(k - 1): it comes (k - 1) times the
-//! delay and its transmission later.
+//! The far end asks for a frame again, and `delay` after it has left the sending end tries once
+//! more, up to so many times in all. With independent losses of probability p and n attempts p^n
+//! are lost for good, and a frame needs k attempts with probability (1 - p) p^(k - 1): it comes (k
+//! - 1) times the delay and its transmission later.
 //!
-//! With air time, a retransmission takes its place on the wire as soon as it is due, in the midst of
-//! what is being sent (as synchronous HARQ does, whose retransmissions have their slots); what is
-//! interrupted goes on after it. Retransmissions do not interrupt each other.
+//! With air time, a retransmission takes its place on the wire as soon as it is due, in the midst
+//! of what is being sent (as synchronous HARQ does, whose retransmissions have their slots); what
+//! is interrupted goes on after it. Retransmissions do not interrupt each other.
 //!
-//! In order, the far end keeps what comes after a missing frame until this has arrived or is given up.
+//! In order, the far end keeps what comes after a missing frame until this has arrived or is given
+//! up.
 
 use crate::rng::Stream;
 use crate::units::Duration;
@@ -46,8 +47,8 @@ impl ArqConfig {
     }
 }
 
-/// The retransmission of a link. Its draws are its own, so that the first attempts fare as all would
-/// without it.
+/// The retransmission of a link. Its draws are its own, so that the first attempts fare as all
+/// would without it.
 #[derive(Debug)]
 pub(in crate::network) struct Arq {
     pub(in crate::network) spec: ArqConfig,

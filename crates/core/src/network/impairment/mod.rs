@@ -1,5 +1,5 @@
-//! Impairments of a link besides losses: delays that change, jitter, reordering, outages, link-layer
-//! retransmission.
+//! Impairments of a link besides losses: delays that change, jitter, reordering, outages,
+//! link-layer retransmission.
 //!
 //! All of them are known when a packet leaves the wire, so that a link stays arithmetic: a packet
 //! reaches the far end at
@@ -9,11 +9,11 @@
 //! arrival = u + delays that may reorder
 //! ```
 //!
-//! after its last bit has left at `end`. The `in_order` of each element says which of the two it is. A
-//! delay in order holds a packet back until the one before has arrived, as a queue or a link layer
-//! that delivers in sequence does; the others let packets overtake, as paths of different lengths do.
-//! A delay that changes is read when the last bit leaves: a packet keeps the route on which it sets
-//! out.
+//! after its last bit has left at `end`. The `in_order` of each element says which of the two it
+//! is. A delay in order holds a packet back until the one before has arrived, as a queue or a link
+//! layer that delivers in sequence does; the others let packets overtake, as paths of different
+//! lengths do. A delay that changes is read when the last bit leaves: a packet keeps the route on
+//! which it sets out.
 
 mod arq;
 mod delay;
@@ -139,9 +139,9 @@ impl Way {
         self.deaf.as_ref().is_some_and(|outages| outages.overlap(start, end))
     }
 
-    /// The arrival at the far end of a packet that is on the wire from `start` to `end` and whose last
-    /// attempt ends at `heard`. Packets must be asked for in the order in which they leave. `usual` is
-    /// the delay of the link.
+    /// The arrival at the far end of a packet that is on the wire from `start` to `end` and whose
+    /// last attempt ends at `heard`. Packets must be asked for in the order in which they leave.
+    /// `usual` is the delay of the link.
     pub(super) fn arrival(&mut self, start: Time, end: Time, heard: Time, usual: Duration) -> Time {
         let (mut in_order, mut free) = (Duration::ZERO, Duration::ZERO);
         let mut add = |extra: Duration, keeps_order: bool| {

@@ -18,8 +18,8 @@ pub struct OutageConfig {
 /// What becomes of packets while a link has no signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum During {
-    /// The sending end knows: nothing is sent. Packets wait in the queue, and a packet that is being
-    /// sent goes on where it was interrupted.
+    /// The sending end knows: nothing is sent. Packets wait in the queue, and a packet that is
+    /// being sent goes on where it was interrupted.
     #[default]
     Hold,
     /// It does not know: what is on the wire at some time of the outage is destroyed.
@@ -34,8 +34,8 @@ impl Outages {
     /// Outages at these instants and of these lengths, and over again after `repeat`.
     ///
     /// # Errors
-    /// If there are none, one has no length, begins before the one before has ended or ends after 100
-    /// days, or all is repeated before the last has ended, after 100 days, or without any time
+    /// If there are none, one has no length, begins before the one before has ended or ends after
+    /// 100 days, or all is repeated before the last has ended, after 100 days, or without any time
     /// between.
     pub fn new(
         list: &[(Duration, Duration)],

@@ -1,9 +1,9 @@
 //! A wire whose rate changes, or that is silent at times.
 //!
-//! A packet is sent at the rate of each instant. With b bits to send from t on, and a rate of r until
-//! u, it has left at t + b / r if that is not after u; else r (u - t) bits have left, and the rest is
-//! sent from u on. In an outage nothing is sent: a packet in transmission waits for its end, as it
-//! waits for retransmissions, which have their slots.
+//! A packet is sent at the rate of each instant. With b bits to send from t on, and a rate of r
+//! until u, it has left at t + b / r if that is not after u; else r (u - t) bits have left, and the
+//! rest is sent from u on. In an outage nothing is sent: a packet in transmission waits for its
+//! end, as it waits for retransmissions, which have their slots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,7 +116,8 @@ impl Clock {
         (bps.into(), until.min(outage))
     }
 
-    /// Sends a packet that can start at `start`, not earlier than any before; returns when it has left.
+    /// Sends a packet that can start at `start`, not earlier than any before; returns when it has
+    /// left.
     pub(super) fn send(&mut self, start: Time, size: u32) -> Time {
         while let Some(first) = self.slots.first_entry()
             && *first.get() <= start
@@ -128,8 +129,8 @@ impl Clock {
         end
     }
 
-    /// Sends a packet again that is due at `due`, after the retransmissions that are due then already;
-    /// returns when it has left.
+    /// Sends a packet again that is due at `due`, after the retransmissions that are due then
+    /// already; returns when it has left.
     pub(super) fn send_again(&mut self, due: Time, size: u32) -> Time {
         let mut start = self.free(due);
         let end = loop {

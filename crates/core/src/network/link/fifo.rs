@@ -165,8 +165,8 @@ impl FifoLink {
         Duration::from_ps(self.wire.plain_byte_time.into()).saturating_mul(bytes)
     }
 
-    /// A packet of `size` bytes that will start at `start` joins the packets that wait at `now`, if it
-    /// fits.
+    /// A packet of `size` bytes that will start at `start` joins the packets that wait at `now`, if
+    /// it fits.
     #[inline(always)]
     fn join(&mut self, now: Time, start: Time, size: u32) -> bool {
         self.expire(now);

@@ -5,19 +5,19 @@
 //! routers whose feedback depends on the moment of departure and for classes. Both agree on every
 //! time if both apply; [`Link`] is the cheaper of the two that will do.
 //!
-//! The caller has the clock, virtual or real, and keeps the packets: the link knows them by handles of
-//! any type `T`, so that a simulator may keep them in a slab and an emulator beside their bytes.
+//! The caller has the clock, virtual or real, and keeps the packets: the link knows them by handles
+//! of any type `T`, so that a simulator may keep them in a slab and an emulator beside their bytes.
 //! There are three calls.
 //!
 //! 1. [`Link::offer`] when a packet reaches the queue.
 //! 2. [`Link::next_event`] returns the time at which [`Link::advance`] has something to do, if no
 //!    packet is offered before.
-//! 3. [`Link::advance`], until it returns nothing more. It may be called late: everything that it does
-//!    happens at the instant at which it was due. It must be called before an offer, and by
+//! 3. [`Link::advance`], until it returns nothing more. It may be called late: everything that it
+//!    does happens at the instant at which it was due. It must be called before an offer, and by
 //!    [`Link::latest_advance`], so that no packet reaches the far end before its fate is returned.
 //!
-//! `offer` and `advance` return the [`Fate`] of a packet: dropped, or sent, with the instant at which
-//! its last bit reaches the far end. That instant lies ahead; the caller waits for it.
+//! `offer` and `advance` return the [`Fate`] of a packet: dropped, or sent, with the instant at
+//! which its last bit reaches the far end. That instant lies ahead; the caller waits for it.
 //!
 //! ```
 //! use windward_core::network::{ChannelConfig, Fate, Link, QueueConfig};
@@ -138,9 +138,9 @@ impl<T> Link<T> {
         }
     }
 
-    /// A packet reaches the queue at `now`, which must not be earlier than at any call before, and up
-    /// to which the link must have been [advanced](Link::advance). Returns its fate if that is known at
-    /// once; else it waits, and [`Link::next_event`] has changed.
+    /// A packet reaches the queue at `now`, which must not be earlier than at any call before, and
+    /// up to which the link must have been [advanced](Link::advance). Returns its fate if that is
+    /// known at once; else it waits, and [`Link::next_event`] has changed.
     #[inline]
     pub fn offer(
         &mut self,
@@ -168,8 +168,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// The time until which [`Link::advance`] may be put off, if no packet is offered before: later,
-    /// the fate of a packet would be returned after it had reached the far end.
+    /// The time until which [`Link::advance`] may be put off, if no packet is offered before:
+    /// later, the fate of a packet would be returned after it had reached the far end.
     #[inline]
     pub fn latest_advance(&self) -> Time {
         match self {
@@ -178,8 +178,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Does everything that was due by `now`, each at its own instant, until the fate of a packet is
-    /// decided, and returns that. Call it until it returns `None`.
+    /// Does everything that was due by `now`, each at its own instant, until the fate of a packet
+    /// is decided, and returns that. Call it until it returns `None`.
     #[inline]
     pub fn advance(
         &mut self,
@@ -200,8 +200,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Bytes of packets whose departure is known that are not on the wire yet at `now`. If the rate is
-    /// that of a trace, a packet in transmission counts as sent.
+    /// Bytes of packets whose departure is known that are not on the wire yet at `now`. If the rate
+    /// is that of a trace, a packet in transmission counts as sent.
     pub fn unsent_bytes(&mut self, now: Time) -> u64 {
         match self {
             Link::Fifo(link) => link.unsent_bytes(now),
@@ -228,8 +228,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// True if packets reach the far end in the order in which they leave the wire. If not, the arrival
-    /// of a [`Departure`] may lie before one that was returned earlier.
+    /// True if packets reach the far end in the order in which they leave the wire. If not, the
+    /// arrival of a [`Departure`] may lie before one that was returned earlier.
     pub fn keeps_order(&self) -> bool {
         self.wire().keeps_order()
     }
@@ -269,8 +269,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Makes [`Link::changing_utilization`] cover the time after `from` and up to `until`, which is the
-    /// end of the run: later changes of a schedule are ignored.
+    /// Makes [`Link::changing_utilization`] cover the time after `from` and up to `until`, which is
+    /// the end of the run: later changes of a schedule are ignored.
     pub fn count_between(&mut self, from: Time, until: Time) {
         self.wire_mut().count_between(from, until);
     }
@@ -431,8 +431,8 @@ mod tests {
     }
 
     proptest! {
-        /// Arithmetic and a link that holds its packets agree, whatever happens on the way; the wire
-        /// does one thing at a time, nobody is there too early, and order is kept where it is
+        /// Arithmetic and a link that holds its packets agree, whatever happens on the way; the
+        /// wire does one thing at a time, nobody is there too early, and order is kept where it is
         /// promised.
         #[test]
         fn both_kinds_of_link_agree(
@@ -447,7 +447,8 @@ mod tests {
             } else {
                 AqmConfig::default()
             };
-            let queue = QueueConfig { limit: QueueLimit::Packets(8), aqm, ..QueueConfig::default() };
+            let limit = QueueLimit::Packets(8);
+            let queue = QueueConfig { limit, aqm, ..QueueConfig::default() };
             let channel = ChannelConfig::PacketLoss(Probability::new(loss).unwrap());
             let fifo = FifoLink::new(&rate, ms(10), &queue, &channel, 1, "test");
             let queued = QueuedLink::new(&rate, ms(10), &queue, &channel, 1, "test");

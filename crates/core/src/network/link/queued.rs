@@ -12,8 +12,8 @@ use crate::network::{ChannelConfig, QueueConfig, QueueLimit};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Rate, Time};
 
-/// A link that holds packets until they leave, for AQMs and routers that act at that moment, and for
-/// classes. `T` is the handle of a packet.
+/// A link that holds packets until they leave, for AQMs and routers that act at that moment, and
+/// for classes. `T` is the handle of a packet.
 ///
 /// It may keep a queue for each class of protocols, so that no class can crowd another out
 /// (estcp2010, "Implementation of ESTCP"), and serves them by deficit round robin.
@@ -44,8 +44,8 @@ pub struct QueuedLink<T> {
 /// The queue of a class of protocols on a link, and its share of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassConfig {
-    /// The protocols that ask for this router; datagrams and plain TCP ask for none. Packets without a
-    /// class join the first.
+    /// The protocols that ask for this router; datagrams and plain TCP ask for none. Packets
+    /// without a class join the first.
     pub kind: RouterKind,
     /// Its weight in the sharing of the wire while all classes have packets; positive.
     pub weight: f64,
@@ -249,8 +249,8 @@ impl<T> QueuedLink<T> {
     }
 
     /// Before anything happens at `now`: tells AQMs and routers of a rate that has changed by a
-    /// schedule, and an idle wire of an outage. To tell them only when there is something to do makes
-    /// no difference to them, and saves an event for each change.
+    /// schedule, and an idle wire of an outage. To tell them only when there is something to do
+    /// makes no difference to them, and saves an event for each change.
     #[inline]
     fn look(&mut self, now: Time) {
         if self.wire.has_clock() {
@@ -273,8 +273,8 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Gives the link another delay for packets that leave the wire from now on: another route, so that
-    /// packets may overtake those that are under way.
+    /// Gives the link another delay for packets that leave the wire from now on: another route, so
+    /// that packets may overtake those that are under way.
     pub fn set_delay(&mut self, delay: Duration) {
         self.wire.set_delay(delay);
     }
@@ -362,15 +362,15 @@ impl<T> QueuedLink<T> {
         self.next_service().min(self.timer)
     }
 
-    /// The time until which [`QueuedLink::advance`] may be put off: later, the fate of the first packet
-    /// would be returned after it had reached the far end.
+    /// The time until which [`QueuedLink::advance`] may be put off: later, the fate of the first
+    /// packet would be returned after it had reached the far end.
     #[inline]
     pub fn latest_advance(&self) -> Time {
         self.next_service() + self.wire.delay
     }
 
-    /// Does everything that was due by `now`, each at its own instant, until the fate of a packet is
-    /// decided, and returns that.
+    /// Does everything that was due by `now`, each at its own instant, until the fate of a packet
+    /// is decided, and returns that.
     pub fn advance(
         &mut self,
         now: Time,
@@ -394,8 +394,8 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// The time at which the wire can take the next waiting packet, or at which the fate of a packet
-    /// that made room is due.
+    /// The time at which the wire can take the next waiting packet, or at which the fate of a
+    /// packet that made room is due.
     #[inline]
     fn next_service(&self) -> Time {
         if !self.evicted.is_empty() {
@@ -419,8 +419,8 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Ends the intervals of routers and AQMs that are due. A part that does not move on then has no
-    /// further ones until a packet comes or goes.
+    /// Ends the intervals of routers and AQMs that are due. A part that does not move on then has
+    /// no further ones until a packet comes or goes.
     fn end_intervals(&mut self, now: Time) {
         self.look(now);
         let idle_since = self.idle_since(now);
@@ -440,8 +440,8 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Puts the next waiting packet on the wire, if one waits and the wire is free, or returns the fate
-    /// of one that is dropped.
+    /// Puts the next waiting packet on the wire, if one waits and the wire is free, or returns the
+    /// fate of one that is dropped.
     fn serve(&mut self, now: Time, packets: &mut (impl Packets<T> + ?Sized)) -> Option<Fate<T>> {
         if let Some((Waiting { handle, arrived, .. }, index)) = self.evicted.pop_front() {
             let (backlog, _, router) = self.queues[index].parts(now, None);
@@ -592,8 +592,8 @@ mod tests {
 
     #[test]
     fn what_is_in_transmission_keeps_its_rate() {
-        // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half and
-        // then a quarter of the rate the others take 4 ms each.
+        // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half
+        // and then a quarter of the rate the others take 4 ms each.
         let ms = |ms: f64| Time::ZERO + Duration::from_secs_f64(ms / 1e3);
         let bps = |bps| Rate::from_bps(bps).unwrap();
         for slow in [2_000_000, 1_999_999] {
@@ -658,8 +658,9 @@ mod tests {
 
     #[test]
     fn what_is_done_late_happens_when_it_was_due() {
-        // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when the
-        // one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms away.
+        // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when
+        // the one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms
+        // away.
         let rate = Rate::from_bps(8_000_000).unwrap().into();
         let (delay, clean) = (Duration::from_millis(5), ChannelConfig::Clean);
         let spec = queue(100, RouterConfig::Xcp(XcpRouterConfig::default()));
@@ -704,8 +705,8 @@ mod tests {
         ]
     }
 
-    /// What a router makes of honest packets beside as many forged ones: each as it was in the end, and
-    /// whether it was dropped. Thrice what the wire carries comes, so that the queue overflows.
+    /// What a router makes of honest packets beside as many forged ones: each as it was in the end,
+    /// and whether it was dropped. Thrice what the wire carries comes, so that the queue overflows.
     fn beside(
         kind: RouterKind,
         forged: &[CongestionHeader],

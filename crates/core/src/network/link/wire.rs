@@ -18,8 +18,8 @@ pub(super) struct Wire {
     pub(super) delay: Duration,
     /// `None` if byte time and delay describe the wire.
     special: Option<Box<Special>>,
-    /// Picoseconds of a byte, if that is a whole number of 32 bits, else 0: the product with the size
-    /// of any packet fits in 64 bits.
+    /// Picoseconds of a byte, if that is a whole number of 32 bits, else 0: the product with the
+    /// size of any packet fits in 64 bits.
     byte_time: u32,
     /// The same if nothing else affects the arrival of a packet, else 0.
     pub(super) plain_byte_time: u32,
@@ -120,8 +120,8 @@ impl Wire {
         self.special().clock.get_or_insert_with(|| Box::new(Clock::constant(bps)))
     }
 
-    /// Notes an outage that keeps the wire from sending at `now`, if it is idle then; returns whether
-    /// there is one.
+    /// Notes an outage that keeps the wire from sending at `now`, if it is idle then; returns
+    /// whether there is one.
     pub(super) fn look(&mut self, now: Time) -> bool {
         if self.busy_until <= now
             && let Some(Special { clock: Some(clock), .. }) = self.special.as_deref()
@@ -257,8 +257,8 @@ impl Wire {
         way.is_none_or(|way| way.keeps_order())
     }
 
-    /// Sets another rate for packets sent from `now` on. Returns false for a trace or a schedule, which
-    /// stays.
+    /// Sets another rate for packets sent from `now` on. Returns false for a trace or a schedule,
+    /// which stays.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
         if self.is_traced() {
             return false;

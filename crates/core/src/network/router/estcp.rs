@@ -51,8 +51,8 @@ const P_RANGE: (f64, f64) = (0.01, 0.99);
 /// g never falls below this, seconds: a thousand million packets a second.
 const LEAST_G: f64 = 1e-9;
 
-/// The latest phases that are remembered at least: those of a week, of 5 s each. Of twice as many the
-/// older half is forgotten, since a queue of a packet or two can end a phase with each packet.
+/// The latest phases that are remembered at least: those of a week, of 5 s each. Of twice as many
+/// the older half is forgotten, since a queue of a packet or two can end a phase with each packet.
 const REMEMBERED: usize = 1 << 17;
 
 /// f, the one-to-one mapping between g and the marking probability. The paper gives none; this one

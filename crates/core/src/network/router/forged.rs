@@ -1,8 +1,9 @@
-//! A router that lies (RFC 9743 section 7.6): whatever its queue is like, what it writes is the same.
+//! A router that lies (RFC 9743 section 7.6): whatever its queue is like, what it writes is the
+//! same.
 //!
 //! XCP's demand becomes the same grant in every packet; marks, ECN's and XTCP's congestion flag,
-//! are on every packet that can carry them, on none (those of routers before it are erased), or
-//! as others left them. A router behind it that is honest lowers grants and adds marks as it should.
+//! are on every packet that can carry them, on none (those of routers before it are erased), or as
+//! others left them. A router behind it that is honest lowers grants and adds marks as it should.
 
 use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};

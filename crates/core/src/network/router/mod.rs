@@ -60,7 +60,11 @@ impl RouterConfig {
     }
     /// True if it gives the feedback that protocols asking for `kind` need.
     pub fn serves(&self, kind: RouterKind) -> bool {
-        each_kind!(self, P(_) => <P as RouterPart>::serves(kind), custom(router) => router.serves(kind))
+        each_kind!(
+            self,
+            P(_) => <P as RouterPart>::serves(kind),
+            custom(router) => router.serves(kind)
+        )
     }
 }
 
@@ -164,8 +168,8 @@ pub trait RouterPart: Part + Router + Sized {
     /// [`super::FifoLink`] may use it, which only calls [`Router::on_enqueue`], and not for a
     /// packet that finds the wire free.
     const ACTS_ON_DEPARTURE: bool;
-    /// True if it gives the feedback that protocols asking for `kind` need. Those that ask for marks
-    /// or for nothing work with any router.
+    /// True if it gives the feedback that protocols asking for `kind` need. Those that ask for
+    /// marks or for nothing work with any router.
     fn serves(kind: RouterKind) -> bool {
         matches!(kind, RouterKind::Any | RouterKind::EcnThreshold)
     }

@@ -603,10 +603,10 @@ fn what_is_no_trace_says_where() {
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
     };
     for (test, bytes, expected) in [
-        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is no number of milliseconds"),
+        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is not a number of milliseconds"),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
-        ("empty", b"", "cell.trace: there is no opportunity at all"),
+        ("empty", b"", "cell.trace: the trace has no opportunity"),
         ("binary", b"\xff\xfe", "cell.trace is not a text"),
     ] {
         let message = of_file(test, bytes);
@@ -625,7 +625,7 @@ fn what_is_no_trace_says_where() {
     for (rate, expected) in [
         ("{ opportunities = [1, 5, 3] }", "opportunities[2] = 3: 3 ms is earlier than the 5 ms"),
         ("{ opportunities = [0] }", "opportunities[0] = 0: the last opportunity is at 0 ms"),
-        ("{ opportunities = [] }", "there is no opportunity at all"),
+        ("{ opportunities = [] }", "the trace has no opportunity"),
         ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: must be a whole number"),
         ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
         ("{ opportunities = 5 }", "expected an array, found a number"),
@@ -810,7 +810,7 @@ fn traces_of_delays_are_read_or_refused_with_the_line() {
     assert_eq!(link(&scenario, "bottleneck").delay, Duration::from_micros(40_250));
     for (test, bytes, expected) in [
         ("cut", b"0 20\n1000 30\n20" as &[u8], "path.txt:3: `20` is not a time and a delay"),
-        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is no number of milliseconds"),
+        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is not a number of milliseconds"),
         ("back", b"0 20\n1000 5\n999 5\n", "path.txt:3:"),
         ("none", b"", "path.txt: there must be two lines"),
         ("binary", b"\xff\xfe", "path.txt is not a text"),

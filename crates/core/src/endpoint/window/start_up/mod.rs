@@ -1,9 +1,9 @@
-//! How a window opens before anything is known of the path: the choice of controllers that begin with slow
-//! start (`start_up.kind`).
+//! How a window opens before anything is known of the path: the choice of controllers that begin
+//! with slow start (`start_up.kind`).
 //!
 //! A start-up ends with the first congestion, with the first timeout or by itself; from then on the
-//! controller goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no state:
-//! the controller does it.
+//! controller goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no
+//! state: the controller does it.
 
 mod hystart;
 mod rapid_start;
@@ -21,8 +21,8 @@ pub enum StartUpKind {
     SlowStart,
     /// HyStart++ (RFC 9406): slow start that is left when the RTT rises.
     Hystart,
-    /// Rapid Start (draft-kazuho-ccwg-rapid-start): three times the window while no queue builds, and
-    /// a first recovery that finds the path's own window.
+    /// Rapid Start (draft-kazuho-ccwg-rapid-start): three times the window while no queue builds,
+    /// and a first recovery that finds the path's own window.
     RapidStart,
 }
 
@@ -189,8 +189,8 @@ impl StartUp {
         step
     }
 
-    /// Congestion was noticed, of which the controller keeps `beta`: the window to go on with, where the
-    /// start-up answers in its place.
+    /// Congestion was noticed, of which the controller keeps `beta`: the window to go on with,
+    /// where the start-up answers in its place.
     pub(super) fn on_congestion(
         &mut self,
         event: &CongestionEvent,

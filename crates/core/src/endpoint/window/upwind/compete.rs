@@ -28,23 +28,24 @@ const LOOK: u64 = 3;
 /// A window that much larger than before is to have brought this share of it.
 const MORE: f64 = 1.2;
 const BROUGHT: f64 = 0.03;
-/// Yield: after so many seconds or round trips, where there was a congestion in the last one, and in
-/// any case; for so many round trips; with this share of the pipe, and of the shadow at least.
+/// Yield: after so many seconds or round trips, where there was a congestion in the last one, and
+/// in any case; for so many round trips; with this share of the pipe, and of the shadow at least.
 const AFTER_CUT: (f64, f64) = (10.0, 50.0);
 const AFTER: (f64, f64) = (20.0, 60.0);
 const YIELD_ROUNDS: u64 = 5;
 const YIELDED: (f64, f64) = (0.9, 0.4);
 
-/// A delay that falls to that share of its peak within so many round trips, while the window does not
-/// shrink, and has not come back to the second share after so many, is that of somebody who had a loss.
+/// A delay that falls to that share of its peak within so many round trips, while the window does
+/// not shrink, and has not come back to the second share after so many, is that of somebody who had
+/// a loss.
 const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
 /// A window that has not shrunk is that share of what it was at least.
 const NOT_SHRUNK: f64 = 0.9;
 /// A cut can be undone for so many round trips.
 const UNDONE: u64 = 4;
-/// So many round trips before its peak it was that share of it at least: a loss is what a queue comes to
-/// slowly, and not what another start-up comes to.
+/// So many round trips before its peak it was that share of it at least: a loss is what a queue
+/// comes to slowly, and not what another start-up comes to.
 const SLOWLY: (usize, f64) = (10, 0.5);
 /// A peak is a queue of that share of the least RTT at least, and that many deviations of noise.
 const PEAK: (f64, f64) = (0.1, 5.0);
@@ -85,7 +86,8 @@ pub(super) struct Others {
     /// The shadow before the last cut, and until when others were known.
     before_cut: Option<(f64, Time)>,
     peak: Peak,
-    /// The window of the last three round trips, the latest first: what the delay is now was made by them.
+    /// The window of the last three round trips, the latest first: what the delay is now was made
+    /// by them.
     windows: [f64; 3],
     /// The delays of the last round trips, in a ring.
     delays: [f64; SLOWLY.0],
@@ -128,7 +130,8 @@ impl Upwind {
         self.cwnd >= self.others.shadow
     }
 
-    /// Has somebody else given way to a loss? Then the queue overflows, though this window lost nothing.
+    /// Has somebody else given way to a loss? Then the queue overflows, though this window lost
+    /// nothing.
     pub(super) fn watch_falls(&mut self, now: Time) {
         let (delay, round) = (self.queue.delay(), self.rounds.count);
         let least = (PEAK.0 * self.queue.floor()).max(PEAK.1 * self.queue.deviation());

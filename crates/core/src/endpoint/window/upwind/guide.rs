@@ -8,11 +8,12 @@
 //! | an ECN mark (RFC 3168) | Reno | the same |
 //! | an echo of a mark of its own, where feedback is `l4s` (RFC 9332) | Prague | the same |
 //!
-//! A flag or a mark is congestion now, wherever it comes from, and ends what XCP or ESTCP grant. A router
-//! that grants is no use where another queue on the way is shorter of room: XCP and ESTCP are put aside if a round
-//! trip loses 10 points more than the least lossy one, by congestion as likely as not to be one, or if more than half
-//! of the window waits in queues for ten round trips; for 20 s at first, and twice as long each time. That bounds
-//! what a forged header does, together with the bound of every window, twice what was delivered.
+//! A flag or a mark is congestion now, wherever it comes from, and ends what XCP or ESTCP grant. A
+//! router that grants is no use where another queue on the way is shorter of room: XCP and ESTCP
+//! are put aside if a round trip loses 10 points more than the least lossy one, by congestion as
+//! likely as not to be one, or if more than half of the window waits in queues for ten round trips;
+//! for 20 s at first, and twice as long each time. That bounds what a forged header does, together
+//! with the bound of every window, twice what was delivered.
 
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
@@ -26,8 +27,8 @@ use crate::units::{Duration, Time};
 
 /// Round trips without a word after which a router that writes into every packet has gone.
 const SILENT: u64 = 4;
-/// Packets and share of the window, and round trips: so much in queues for so long, and what is granted
-/// is not what limits.
+/// Packets and share of the window, and round trips: so much in queues for so long, and what is
+/// granted is not what limits.
 const WAITS: (f64, f64, u32) = (20.0, 0.5, 10);
 /// Without a further flag or mark for so long, and with that many times the queue, it has gone.
 const PATIENCE: (Duration, f64) = (Duration::from_secs(20), 1.5);
@@ -219,7 +220,8 @@ impl Upwind {
             }
             limits_nothing || self.rounds.count > heard_in + SILENT
         } else {
-            // A queue that tells at some length does so at one half as long again, if it still does.
+            // A queue that tells at some length does so at one half as long again, if it still
+            // does.
             let waits_longer = self.queue.delay() >= PATIENCE.1 * self.guide.waited;
             waits_longer && now.since(heard_at) >= PATIENCE.0
         };

@@ -1,8 +1,9 @@
 //! Upwind: a window for paths that lose packets and routers that do not help.
 //!
-//! Alone it goes by delay, as Copa (Arun and Balakrishnan, NSDI 2018), with two packets in the queue,
-//! and losses change nothing. Where others fill the queue, a shadow window is the least that it has:
-//! that of a NewReno in its place, which a loss cuts as far as it is congestion, says discrimination.
+//! Alone it goes by delay, as Copa (Arun and Balakrishnan, NSDI 2018), with two packets in the
+//! queue, and losses change nothing. Where others fill the queue, a shadow window is the least that
+//! it has: that of a NewReno in its place, which a loss cuts as far as it is congestion, says
+//! discrimination.
 //!
 //! ```text
 //! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences but for outliers
@@ -42,10 +43,12 @@
 //! guided       by routers that help: the controller of what they say is the window (`guide.rs`)
 //! ```
 //!
-//! - Losses that were none give back what the last cut took of S, and others are known no longer than before.
-//! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is halved, by P.
-//! - Two flows that compete with each other and nobody else would never know: so S needs overflows to
-//!   grow by, which flows that go by delay do not make.
+//! - Losses that were none give back what the last cut took of S, and others are known no longer
+//!   than before.
+//! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is
+//!   halved, by P.
+//! - Two flows that compete with each other and nobody else would never know: so S needs overflows
+//!   to grow by, which flows that go by delay do not make.
 
 mod compete;
 mod delay;
@@ -84,7 +87,8 @@ pub struct UpwindConfig {
     pub competitive: bool,
     /// Is a window given back that brought nothing but losses?
     pub gain_test: bool,
-    /// By how many standard deviations of noise is a mean too long before it is a queue? 0 to 10; 2.
+    /// By how many standard deviations of noise is a mean too long before it is a queue? 0 to 10;
+    /// 2.
     pub noise: f64,
     /// Is a delay that stays as the window shrinks a longer path?
     pub longer_path: bool,
@@ -118,16 +122,21 @@ impl UpwindConfig {
 
 crate::parameters! {
     UpwindConfig in "upwind", "parameters of upwind";
-    delta: ValueKind::Positive { most: 10.0 }, "per packet", "1 / delta packets wait in the queue on average";
+    delta: ValueKind::Positive { most: 10.0 }, "per packet",
+        "1 / delta packets wait in the queue on average";
     competitive: ValueKind::Bool, "", "keep a share beside flows that fill the queue";
     gain_test: ValueKind::Bool, "", "give back a window that brought nothing but losses";
-    noise: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a delay may be noise";
-    longer_path: ValueKind::Bool, "", "take a delay that stays as the window shrinks for a longer path";
-    flood: ValueKind::Bool, "", "halve in delay mode where ten points more are lost than the path loses";
+    noise: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations",
+        "what of a delay may be noise";
+    longer_path: ValueKind::Bool, "",
+        "take a delay that stays as the window shrinks for a longer path";
+    flood: ValueKind::Bool, "",
+        "halve in delay mode where ten points more are lost than the path loses";
     falls: ValueKind::Bool, "", "take a delay that falls without its doing for somebody's loss";
     yields: ValueKind::Bool, "", "hold back now and then, to see whether others are there";
     room: ValueKind::Bool, "", "try out whether the queue has room, where packets are lost";
-    growth: ValueKind::Positive { most: 100.0 }, "packets per round trip", "what the shadow grows by";
+    growth: ValueKind::Positive { most: 100.0 }, "packets per round trip",
+        "what the shadow grows by";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +244,8 @@ impl Controller for Upwind {
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.queue.srtt();
         let gain = if self.mode == UpwindMode::StartUp { 1.5 } else { 1.25 };
-        // An RTT that was no queue's, of a link that was dead or a clock that stepped, holds nothing up.
+        // An RTT that was no queue's, of a link that was dead or a clock that stepped, holds
+        // nothing up.
         (srtt > 0.0).then(|| (gain * self.cwnd / srtt).max(self.rounds.bandwidth()))
     }
     fn phase(&self) -> Option<&'static str> {

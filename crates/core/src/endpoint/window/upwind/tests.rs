@@ -57,7 +57,8 @@ fn the_window_moves_towards_two_packets_in_the_queue() {
     let mut controller = upwind();
     controller.step(&sample(400, 80), false);
     assert!((controller.cwnd() - 80.025).abs() < 1e-9, "{}", controller.cwnd());
-    // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round trip.
+    // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round
+    // trip.
     let mut controller = upwind();
     for now in 400..2400 {
         controller.queue.on_sample(&sample(now, 100));
@@ -93,7 +94,8 @@ fn start_up_does_not_grow_while_a_fifth_is_lost() {
         controller.cwnd()
     };
     assert_eq!(started(0), 81.0);
-    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25 %.
+    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25
+    // %.
     assert_eq!((started(7), started(9), started(10)), (81.0, 81.0, 80.0));
 }
 
@@ -355,8 +357,8 @@ fn composed() -> Protocol {
     *protocols::find("upwind").expect("a row of the table")
 }
 
-/// A path of 1000 packets a second and 80 ms that loses that share: packets delivered in 20 s from the
-/// 20th on, the mean and the greatest queue.
+/// A path of 1000 packets a second and 80 ms that loses that share: packets delivered in 20 s from
+/// the 20th on, the mean and the greatest queue.
 fn alone(loss: f64) -> (u64, f64, usize) {
     let mut path = TestPath::of(&composed(), 2.0, 1000, Duration::from_millis(80));
     path.loss = Probability::new(loss).unwrap();
