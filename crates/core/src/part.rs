@@ -1073,9 +1073,7 @@ mod tests {
         let tables: Vec<_> = Kinds::tables().iter().map(|table| table.name).collect();
         assert_eq!(tables, ["test"], "the idler has no parameters");
 
-        let parameters = |kind: &Kinds| {
-            each_config!(kind, P(_) => <P as Part>::Config::KEYS.len(), custom(_) => 99)
-        };
+        let parameters = |kind: &Kinds| each_config!(kind, P(_) => <P as Part>::Config::KEYS.len(), custom(_) => 99);
         assert_eq!(parameters(&slow), 4);
         static OUTSIDE: Outside = Outside;
         let custom = Kinds::Custom(Custom(&OUTSIDE));
