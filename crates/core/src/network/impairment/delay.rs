@@ -85,7 +85,7 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = text.parse::<f64>().ok().filter(|ms| plain && ms.is_finite());
     let shown = || text.chars().take(40).map(printable).collect::<String>();
-    let ms = number.ok_or_else(|| format!("`{}` is no number of milliseconds", shown()))?;
+    let ms = number.ok_or_else(|| format!("`{}` is not a number of milliseconds", shown()))?;
     let longest = Steps::<Duration>::LONGEST.as_secs_f64() * 1e3;
     if ms > longest {
         return Err(format!("{} ms is more than 100 days", shown()));

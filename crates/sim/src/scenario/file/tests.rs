@@ -603,7 +603,11 @@ fn what_is_no_trace_says_where() {
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
     };
     for (test, bytes, expected) in [
-        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is not a number of milliseconds"),
+        (
+            "word",
+            b"1\n2\nthree\n" as &[u8],
+            "cell.trace:3: `three` is not a number of milliseconds",
+        ),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
         ("empty", b"", "cell.trace: the trace has no opportunity"),
