@@ -1064,7 +1064,15 @@ fn parameters_of_protocols_are_read_and_refused() {
     file.set("flows.*.new_jersey", r#"{ on_warning = true, rtt = "latest" }"#).unwrap();
     file.set("flows.*.estcp.prior", "10").unwrap();
     for (protocol, expected) in [
-        ("veno", vec!["veno.threshold = 5", "veno.rtt = latest", "veno.base_rtt = connection"]),
+        (
+            "veno",
+            vec![
+                "veno.threshold = 5",
+                "veno.rtt = latest",
+                "veno.base_rtt = connection",
+                ".partial_deflation = true",
+            ],
+        ),
         (
             "jtcp",
             vec![
@@ -1074,13 +1082,21 @@ fn parameters_of_protocols_are_read_and_refused() {
                 "start_up.max_rtt_thresh = 16ms",
                 "start_up.css_growth_divisor = 4",
                 "start_up.css_rounds = 5",
+                ".partial_deflation = true",
                 "jtcp.threshold = 1",
                 "jtcp.jitter = signed",
                 "jtcp.span = window",
                 "jtcp.timeouts = standard",
             ],
         ),
-        ("new-jersey", vec!["new_jersey.on_warning = true", "new_jersey.rtt = latest"]),
+        (
+            "new-jersey",
+            vec![
+                "new_jersey.on_warning = true",
+                "new_jersey.rtt = latest",
+                ".partial_deflation = true",
+            ],
+        ),
         ("estcp-ecn", vec!["estcp.prior = 10"]),
         ("vegas", vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1"]),
     ] {
@@ -1386,8 +1402,10 @@ fn parameters_of_westwood_reach_the_endpoints() {
             ("endpoint.westwood.estimator", "ere"),
             ("flows.lossy.westwood.counting", "acked-count"),
             ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
+            ("endpoint.partial_deflation", "false"),
             ("flows.lossy.bulk_repeat.repeat", "ack"),
             ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
+            ("flows.lossy.partial_deflation", "true"),
         ],
     );
     let (clean, lossy) = (&flow(&s, "clean-1").kind.traffic, &flow(&s, "lossy-1").kind.traffic);
@@ -1400,6 +1418,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
             "bulk_repeat.repeat = round",
             "bulk_repeat.fixed_timeout = 1s",
             "bulk_repeat.timeout_window = repeated",
+            ".partial_deflation = false",
             "spike.a = 0.4",
             "spike.b = 0.05",
             "spike.tick = 0s",
@@ -1413,6 +1432,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
         "westwood.counting = acked-count",
         "bulk_repeat.maximum = 3",
         "bulk_repeat.repeat = ack",
+        ".partial_deflation = true",
         "rate_gap.threshold = 0.5",
         "rate_gap.reading = printed",
     ] {
