@@ -305,7 +305,7 @@ fn folder() -> PathBuf {
 /// The part of a page that is generated.
 fn frame(Words { name, what, source }: Words, spec: &AqmConfig) -> String {
     let mut page = format!(
-        "{BEGIN}\n# {name}\n\nQueue management that {what}.\n\nSource: {source}. In a link table: \
+        "{BEGIN}\n# {name}\n\nAn AQM that {what}.\n\nSource: {source}. In a link table: \
          `aqm = \"{name}\"`"
     );
     let settings = spec.settings();
