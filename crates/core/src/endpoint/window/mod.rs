@@ -176,9 +176,9 @@ pub struct CheckedController {
 
 impl CheckedController {
     fn new(controller: Box<dyn Controller>) -> Self {
-        let mut outsider = CheckedController { controller, cwnd: 1.0, refused: 0 };
-        outsider.look();
-        outsider
+        let mut checked = CheckedController { controller, cwnd: 1.0, refused: 0 };
+        checked.look();
+        checked
     }
 
     /// Reads the window after an event.
@@ -321,7 +321,7 @@ impl Window {
     /// The number of invalid windows that a controller of another crate returned.
     pub fn refused_windows(&self) -> u64 {
         match &self.controller {
-            ControllerState::Custom(outsider) => outsider.refused,
+            ControllerState::Custom(checked) => checked.refused,
             _ => 0,
         }
     }

@@ -1,12 +1,12 @@
-//! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
+//! AQMs: which packets a queue drops or marks, and in which order it sends the rest.
 //!
-//! An AQM is one file here: a state machine that implements [`Aqm`], its
-//! parameters, and how it describes itself ([`Part`]). It is asked when a packet
-//! arrives and again when it would leave, and answers with a [`QueueAction`]; it may have timers. A
-//! line in the list below makes it a choice of scenario files.
+//! An AQM is one file here: a state machine that implements [`Aqm`], its parameters, and its
+//! description ([`Part`]). It is called when a packet arrives and again when it would leave, and
+//! returns a [`QueueAction`]; it may have timers. A line in the list below makes it available to
+//! scenario files.
 //!
-//! The queue may be split into lanes, FIFO queues of their own, if the AQM says so: it names
-//! the lane of each arrival, and which lane is served next.
+//! An AQM may split its queue into lanes, FIFO queues of their own: it names the lane of each
+//! arrival, and the lane that is served next.
 
 mod codel;
 mod drop_tail;

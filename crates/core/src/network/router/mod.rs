@@ -1,8 +1,7 @@
 //! Router halves of explicit feedback: a router counts packets and writes into them.
 //!
-//! A router is one file here: a state machine that implements [`Router`], its parameters, and how
-//! it describes itself ([`Part`]). A line in the list below makes it a choice of
-//! scenario files.
+//! A router is one file here: a state machine that implements [`Router`], its parameters, and its
+//! description ([`Part`]). A line in the list below makes it available to scenario files.
 
 mod congestion_warning;
 mod ecn_threshold;
