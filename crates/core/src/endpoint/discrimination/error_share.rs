@@ -47,7 +47,7 @@ pub struct ErrorShareConfig {
     pub n: f64,
     /// k of equation (1), more than 0: above 1 more cautious, below 1 more aggressive.
     pub k: f64,
-    /// What a retransmission timeout does.
+    /// The response to a retransmission timeout.
     pub timeouts: TimeoutResponse,
     /// CETEN_P flips for each lost segment, and not once for each window with losses.
     pub per_segment: bool,
@@ -84,7 +84,7 @@ crate::parameters! {
 /// Readings of what CETEN does about a retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutResponse {
-    /// What TCP does (RFC 5681): ssthresh half of what is in flight, cwnd one packet.
+    /// That of TCP (RFC 5681): ssthresh is half of the packets in flight, cwnd one packet.
     Standard,
     /// cwnd one packet; ssthresh by the verdict, so that slow start leads back to where cwnd was.
     Threshold,
@@ -104,7 +104,7 @@ pub struct ErrorShare {
     stream: Stream,
     /// As the last acknowledgment echoed it.
     survival: f64,
-    /// What links told out of band.
+    /// The news that links sent out of band.
     links: Vec<Link>,
     unjudged_from: Option<u64>,
     /// Was any corruption known of at the latest timeout?

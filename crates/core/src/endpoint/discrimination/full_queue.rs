@@ -45,7 +45,7 @@ crate::parameters! {
         "this much above the least RTT a loss is congestion, whatever a full queue has";
 }
 
-/// What is known of the RTT of a full queue.
+/// An estimate of the RTT of a full queue.
 #[derive(Debug, Clone)]
 pub struct FullQueue {
     config: FullQueueConfig,

@@ -30,7 +30,7 @@ const FACTOR: f64 = 1.0 / 16.0;
 /// picoquic: PICOQUIC_SMOOTHED_LOSS_SCOPE, packets.
 const SCOPE: u64 = 32;
 
-/// What makes losses congestion.
+/// The rule by which losses are congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolatedRule {
     /// Several in one episode (h2o/quicly#445).

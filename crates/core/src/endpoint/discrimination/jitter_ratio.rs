@@ -49,7 +49,7 @@ pub enum Jitter {
     Signed,
 }
 
-/// What the jitter ratio is taken over.
+/// The span over which the jitter ratio is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JitterSpan {
     /// One to two RTTs.
@@ -58,10 +58,10 @@ pub enum JitterSpan {
     Window,
 }
 
-/// What JTCP does about a timeout.
+/// The response of JTCP to a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JitterTimeouts {
-    /// What TCP does.
+    /// That of TCP.
     Standard,
     /// With a low jitter ratio it halves cwnd; else what TCP does.
     Judged,

@@ -92,14 +92,14 @@ crate::parameters! {
         "what of a loss rate may be chance";
 }
 
-/// What was seen at one delay.
+/// The packets counted at one delay.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     packets: f64,
     lost: f64,
 }
 
-/// What is known of losses by the level of the queue.
+/// Losses by the level of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueLevel {
     config: QueueLevelConfig,
@@ -108,7 +108,7 @@ pub struct QueueLevel {
     greatest: Greatest<Duration>,
     /// RTTmin as the bins have it, seconds; zero before the first RTT.
     base: f64,
-    /// What a packet counts now: more and more, so that what was counted before counts less.
+    /// The weight of a packet now: it grows, so that earlier packets count less.
     weight: f64,
     /// The RTTs of the last three packets, the latest first.
     rtts: [Duration; 3],
@@ -235,7 +235,7 @@ impl QueueLevel {
         if p > e { 1.0 - e / p } else { 0.0 }
     }
 
-    /// What a loss adds to those of its window.
+    /// The part that a loss adds to those of its window.
     fn verdict(&mut self, loss: &LossEvent) -> Probability {
         let congestion = self.congestion(self.bin_of_loss(&loss.path));
         let kept = |spared: f64| 1.0 - (1.0 - spared) / 2.0;

@@ -63,7 +63,7 @@ crate::parameters! {
         "BaseRTT is the least RTT of the connection (Linux), or since the last loss";
 }
 
-/// What Veno's decrease and its increase know of the backlog.
+/// Veno's estimate of the backlog, for its decrease and its increase.
 #[derive(Debug, Clone)]
 pub struct BacklogMeter {
     config: BacklogConfig,

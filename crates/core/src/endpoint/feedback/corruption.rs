@@ -23,7 +23,7 @@ impl Parameters for Notification {
     )];
 }
 
-/// What the receiver has learned of corruption.
+/// The state of a receiver that learns of corruption.
 #[derive(Debug)]
 pub struct Corruption {
     notification: Notification,

@@ -86,7 +86,7 @@ impl Feedback for Help {
             _ => {}
         }
     }
-    /// What XCP's routers granted comes first: it is a sum of which nothing may be missing.
+    /// The changes that XCP's routers granted come first: they are a sum that must be complete.
     #[inline]
     fn write(&mut self, ack: &mut Packet) {
         self.flag.write(ack);
@@ -148,7 +148,7 @@ mod tests {
             ack.header
         };
         assert_eq!(write(), CongestionHeader::XcpReverse { feedback: 400.0 });
-        // What is latest of the others follows on the next ones, each once.
+        // The latest of the others follow on the next acknowledgments, each once.
         assert_eq!(write(), estcp::UNWRITTEN);
         assert_eq!(write(), CongestionHeader::Survival { probability: 1.0 });
         assert_eq!(write(), CongestionHeader::None);

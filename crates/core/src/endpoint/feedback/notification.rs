@@ -23,7 +23,7 @@ use crate::units::{Duration, Probability, Time};
 /// time scale open; a tenth of a second is about an RTT of its links.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What notifiers tell a sender, and which way.
+/// The news of notifiers to a sender, and their way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notification {
     /// Of single packets or of rates.
@@ -56,7 +56,7 @@ pub enum Direction {
 pub struct Notice {
     /// When it reaches the sender.
     pub at: Time,
-    /// What it says.
+    /// Its content.
     pub what: News,
 }
 
@@ -67,14 +67,14 @@ pub enum News {
     Corrupted(u64),
     /// Packets survive this link with this probability.
     Survival {
-        /// What tells the notifiers of a path apart.
+        /// A number that identifies the notifier on its path.
         link: u32,
         /// Its estimate of 1 - r.
         probability: Probability,
     },
 }
 
-/// What a receiver has learned of corruption and owes the sender.
+/// The corruption that a receiver has learned of and reports to the sender.
 #[derive(Debug, Clone)]
 pub(super) struct CorruptionLog {
     /// The survival probability of the path, from the latest packet.

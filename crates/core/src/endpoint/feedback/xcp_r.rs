@@ -43,7 +43,7 @@ use crate::units::{Duration, Time};
 pub struct XcpRConfig {
     /// How the receiver computes the window.
     pub formula: Formula,
-    /// What the congestion flag looks like.
+    /// The form of the congestion flag.
     pub congestion_flag: CongestionFlag,
 }
 
@@ -73,7 +73,7 @@ pub enum Formula {
     PerWindow,
 }
 
-/// What the congestion flag of XCP-r looks like. The paper has "an additional special congestion
+/// The form of the congestion flag of XCP-r. The paper has "an additional special congestion
 /// flag field" that is set "whenever the cwnd is reset", and does not say for how long, nor what
 /// happens to packets and acknowledgments that were on their way at that moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

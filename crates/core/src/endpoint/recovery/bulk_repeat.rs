@@ -58,7 +58,7 @@ const LARGEST_FACTOR: u64 = 64;
 pub struct BulkRepeatConfig {
     /// Bulk retransmissions of one window, at least 1; `None` is the paper's choice, no limit.
     pub maximum: Option<u32>,
-    /// What brings the next bulk.
+    /// The trigger of the next bulk.
     pub repeat: Repeat,
     /// The fixed timeout, longer than zero; `None` is the RTO of RFC 6298 without back-off.
     pub fixed_timeout: Option<Duration>,
@@ -94,7 +94,7 @@ crate::parameters! {
     partial_deflation in "": ValueKind::Bool, "", PARTIAL_DEFLATION;
 }
 
-/// What brings the next bulk retransmission of a window.
+/// The trigger of the next bulk retransmission of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// A partial acknowledgment that a packet of the latest bulk caused.
@@ -118,8 +118,8 @@ pub enum TimeoutWindow {
 #[derive(Debug)]
 pub struct BulkRepeat {
     config: BulkRepeatConfig,
-    /// What it is while discrimination says congestion. The recovery point is that of the loss, or
-    /// of the latest bulk.
+    /// The recovery while discrimination says congestion. The recovery point is that of the loss,
+    /// or of the latest bulk.
     newreno: FastRecovery,
     /// Did a timeout begin the recovery?
     after_timeout: bool,

@@ -31,7 +31,7 @@ use crate::packet::SackBlock;
 use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
-/// What Linux adds to timers against the tick of its clock: TCP_TIMEOUT_MIN.
+/// The time that Linux adds to timers against the tick of its clock: TCP_TIMEOUT_MIN.
 const TICKS: Duration = Duration::from_millis(2);
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2, step 4).
 const PERSISTENCE: u32 = 16;
@@ -95,7 +95,7 @@ impl Reduction {
         self.news = Some((before + delivered, safe));
     }
 
-    /// What may be in flight, of `flight` now.
+    /// The packets that may be in flight, with `flight` now.
     fn window(&mut self, flight: u64, ssthresh: u64) -> u64 {
         if let Some((delivered, safe)) = self.news.take()
             && delivered > 0
@@ -123,7 +123,7 @@ pub struct Rack {
     sent: VecDeque<Transmission>,
     base: u64,
     in_flight: u64,
-    /// What is not cumulatively acknowledged, from `data_base` on.
+    /// Data not cumulatively acknowledged, from `data_base` on.
     data: VecDeque<Datum>,
     data_base: u64,
     arrived: RangeSet,
@@ -155,7 +155,7 @@ pub struct Rack {
     timeouts_in_a_row: u32,
 }
 
-/// What an acknowledgment delivered, beside what the report says.
+/// The deliveries of an acknowledgment, beside those in the report.
 #[derive(Debug, Default)]
 struct Delivery {
     /// Did it tell of data that arrived out of order?
@@ -641,7 +641,7 @@ impl Rack {
             self.probe_due = Time::NEVER;
             return;
         }
-        // What was sent before the first that is missing, and arrives, postpones the timeout too.
+        // The arrival of a packet sent before the first that is missing postpones the timeout too.
         let earlier = delivery.earliest.zip(self.oldest_sent(seqs));
         if acked.newly() > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
             self.timeout_due = now + self.timeout(acked.rtt).max(TICKS);

@@ -26,7 +26,7 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
     /// The packet to send now with a window of `cwnd` packets, if any may be sent.
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// What was named leaves.
+    /// The named packet leaves.
     fn on_sent(&mut self, _seqs: &Sequences, _sent: &Sent<'_>) {}
     /// The recovery timer expired. Returns whether the connection goes on without a reset, because
     /// an `error` caused it. Else `next` goes back.

@@ -1,4 +1,4 @@
-//! What holds for parts in any company.
+//! Properties of parts in any composition.
 
 use super::super::recovery::RecoveryConfig;
 use super::super::window::{Controller, ControllerConfig};

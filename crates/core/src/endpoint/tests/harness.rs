@@ -153,7 +153,7 @@ fn any_composition(stream: &mut Stream) -> Protocol {
     }
 }
 
-/// What an outside observer of sender and receiver knows.
+/// The knowledge of an outside observer of sender and receiver.
 #[derive(Default)]
 struct Mirror {
     /// Every packet ever sent with its transmissions, and every packet that has ever arrived.
@@ -163,7 +163,7 @@ struct Mirror {
     arrivals: u64,
     /// The highest cumulative acknowledgment that reached the sender.
     una: u64,
-    /// What the sender was told had arrived, by SACK blocks or by the triggering packet.
+    /// Packets reported to the sender as arrived, by SACK blocks or by the triggering packet.
     reported: BTreeSet<u64>,
 }
 

@@ -157,7 +157,7 @@ macro_rules! base {
 struct Model {
     /// When the event was noticed.
     at: Time,
-    /// What it left of the window.
+    /// The share of the window that it left.
     beta: f64,
     /// Was it a loss? Then the RTT of the high point is the least until recovery ends.
     by_loss: bool,
@@ -268,7 +268,7 @@ impl Abba {
         }
     }
 
-    /// What acceleration makes of a window of `cwnd` packets.
+    /// The window that acceleration makes of `cwnd` packets.
     fn accelerated(&mut self, ack: &AckEvent, cwnd: f64) -> f64 {
         let floor = self.floor.get();
         let Some(model) = &mut self.model else { return cwnd };

@@ -114,7 +114,7 @@ pub struct Bbr1 {
     probe_rtt_round_done: bool,
     idle_restart: bool,
 
-    /// What had been sent when the first loss of a recovery was found: its end.
+    /// The packets sent when the first loss of a recovery was found: its end.
     recovery_end: Option<u64>,
     packet_conservation: bool,
     /// One past the highest packet sent, as far as it was told.

@@ -50,7 +50,7 @@ pub struct Cuback {
     start_up: StartUp,
 }
 
-/// What is fixed from one congestion event to the next.
+/// The values that are fixed from one congestion event to the next.
 #[derive(Debug, Clone, Copy)]
 struct Curves {
     w_max: f64,

@@ -171,7 +171,7 @@ impl Controller for Estcp {
     }
 }
 
-/// What a flow has heard from traffic controllers.
+/// The signals that a flow has received from traffic controllers.
 #[derive(Debug, Clone)]
 struct PhaseSignal {
     config: EstcpConfig,

@@ -146,7 +146,7 @@ impl Highspeed {
         (1.44 * libm::exp(self.power * l) * 2.0 * b / (2.0 - b)).max(1.0)
     }
 
-    /// What a decrease leaves of a window of `w` packets.
+    /// The share of a window of `w` packets that a decrease leaves.
     fn beta(&self, w: f64) -> f64 {
         1.0 - self.b(libm::log(w.max(self.low_window) / self.low_window))
     }

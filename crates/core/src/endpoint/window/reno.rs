@@ -11,7 +11,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// What a congestion leaves of the window.
+/// The share of the window that a congestion event leaves.
 const BETA: f64 = 0.5;
 
 /// Parameters of Reno's window.
@@ -50,7 +50,7 @@ parameters_with_start_up!(
 pub struct Reno {
     pub(super) cwnd: f64,
     ssthresh: f64,
-    /// What few have.
+    /// State that few connections need.
     extras: Option<Box<Extras>>,
 }
 

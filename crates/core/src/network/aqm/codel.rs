@@ -59,7 +59,7 @@ impl Default for CodelConfig {
     }
 }
 
-/// What is asked of `interval`, for all that are built on CoDel.
+/// The range of `interval`, for all AQMs that build on CoDel.
 pub(super) const INTERVAL_ADVICE: Advice = Advice {
     least: 0.001,
     most: 10.0,
@@ -78,7 +78,7 @@ parameters! {
     @check(codel) { codel.check_times() }
 }
 
-/// What follows from the drop before, once the next packet is known.
+/// The consequence of the drop before, once the next packet is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Nothing,
@@ -309,7 +309,7 @@ mod tests {
         // As above: 1100, 1200, 1270.7 ms.
         assert_eq!(marked, [100, 200, 271]);
         assert!(!fates.contains(&QueueAction::Drop));
-        // What does not speak ECN is dropped.
+        // Packets without ECN are dropped.
         let mut codel = Codel::with(CodelConfig { ecn: true, ..CodelConfig::RFC8289 });
         assert!((1000..1101).any(|at| leave(&mut codel, at, 20) == QueueAction::Drop));
     }

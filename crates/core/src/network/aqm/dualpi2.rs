@@ -37,7 +37,7 @@ const C: usize = 0;
 const L: usize = 1;
 /// A.1: p_Lmax.
 const P_L_MAX: f64 = 1.0;
-/// What a turn of C is long: section 4.2.2 leaves it open; a packet of usual size.
+/// The length of a turn of C, which section 4.2.2 leaves open: a packet of usual size.
 const C_QUANTUM: u64 = 1500;
 
 /// Which lane sends next.
@@ -123,7 +123,7 @@ pub struct DualPi2 {
     base: f64,
     /// prevq.
     previous: Duration,
-    /// What [`DualPi2::recurs`] has added up, for each lane.
+    /// The sums of [`DualPi2::recurs`], for each lane.
     counts: [f64; 2],
     turns: RoundRobin,
     update_due: Time,

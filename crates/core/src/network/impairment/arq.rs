@@ -18,13 +18,13 @@ use crate::units::Duration;
 /// Link-layer retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArqConfig {
-    /// How often a frame is sent at most, the first time counted; at least 1.
+    /// The most transmissions of a frame, the first one included; at least 1.
     pub attempts: u32,
     /// Time from the end of an attempt that failed until the next is due.
     pub delay: Duration,
-    /// Does the far end hold back what comes after a missing frame?
+    /// True if the far end holds back the frames after a missing one.
     pub in_order: bool,
-    /// Do retransmissions take time on the wire?
+    /// True if retransmissions take time on the wire.
     pub air_time: bool,
 }
 

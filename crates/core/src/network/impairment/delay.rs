@@ -1,4 +1,4 @@
-//! Propagation delays that change: a schedule, or a trace of what was measured.
+//! Propagation delays that change: a schedule, or a measured trace.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub type DelaySteps = Steps<Duration>;
 /// A propagation delay that changes, as where satellites pass the connection on to each other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChangingDelay {
-    /// The delay of what leaves the wire from an instant on.
+    /// The delay of packets that leave the wire from an instant on.
     pub steps: Arc<DelaySteps>,
     /// Does what takes a route that has got shorter wait for what is still on the longer one? A
     /// real change of routes lets it overtake.
@@ -20,7 +20,7 @@ pub struct ChangingDelay {
 }
 
 impl ChangingDelay {
-    /// Do packets arrive in the order in which they leave?
+    /// True if packets arrive in the order in which they leave.
     pub(super) fn keeps_order(&self) -> bool {
         self.in_order || self.steps.never_falls()
     }

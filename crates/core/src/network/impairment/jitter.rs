@@ -146,7 +146,8 @@ fn normal_share(z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// What a share u of all draws is below; 0 to less than 1. Not for a normal one.
+    /// The value below which a share u of all draws lies; u is 0 to less than 1. Not for a normal
+    /// distribution.
     fn quantile(self, u: f64) -> Duration {
         match self {
             Distribution::Uniform { most } => most.mul_f64(u),

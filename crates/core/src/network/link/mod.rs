@@ -399,7 +399,7 @@ mod tests {
         ]
     }
 
-    /// What becomes of packets of these sizes, each so many microseconds after the one before.
+    /// The fates of packets of these sizes, each that many microseconds after the one before.
     fn fates(
         mut link: Link<usize>,
         impairments: &Impairments,

@@ -157,7 +157,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What the AQM and the router see, beside both.
+    /// The queue as the AQM and the router see it, beside both.
     fn parts(
         &mut self,
         now: Time,
@@ -171,7 +171,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What of the wire a class of this weight may count on, where the weights add up to `sum`.
+/// The share of the wire that a class of this weight may count on; the weights add up to `sum`.
 fn share(wire: Rate, weight: f64, sum: f64) -> Rate {
     Rate::from_bps((wire.as_bps() as f64 * weight / sum) as u64).unwrap_or(wire)
 }
@@ -686,7 +686,7 @@ mod tests {
         assert_eq!(starts, [(0, ms(0)), (1, ms(1)), (2, ms(2)), (3, ms(3)), (4, ms(10))]);
     }
 
-    /// What a sender of forged headers may write.
+    /// A header that a forger may write.
     fn forged() -> impl Strategy<Value = CongestionHeader> {
         let any = proptest::num::f64::ANY;
         prop_oneof![
@@ -772,7 +772,7 @@ mod tests {
         assert_eq!(fill(&mut link, RouterKind::Any), 100);
         assert_eq!(fill(&mut link, RouterKind::Estcp), 100);
         assert_eq!(link.traffic_controller().unwrap().phases().len(), 0);
-        // What has no class of its own joins the first.
+        // Packets without a class of their own join the first.
         assert_eq!(fill(&mut link, RouterKind::Xtcp), 0);
     }
 

@@ -151,7 +151,7 @@ impl Part for TrafficController {
 impl Router for TrafficController {
     #[inline]
     fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        // What finds the wire free does not queue.
+        // A packet that finds the wire free does not queue.
         if queue.idle_since.is_none() {
             self.note(queue.packets + 1, queue.bytes + u64::from(packet.size));
         }
@@ -347,7 +347,7 @@ impl TrafficController {
                     *age = own;
                     *filled = longest;
                 }
-                // What a header from outside brings may be anything.
+                // A header from outside may have any value.
                 *phase = phase.saturating_add(self.phase);
             }
             CongestionHeader::EstcpBits { bits } if self.congested => {

@@ -12,7 +12,7 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
-/// What a router that lies writes.
+/// The forgery that a router writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForgedMarksConfig {
     /// Delta_Throughput of every XCP packet, bytes per second; below zero takes away.

@@ -194,7 +194,7 @@ pub struct XcpRouter {
     sum_inter_packet: f64,
     sum_rtt_inter_packet: f64,
 
-    // What the last control interval decided.
+    // Decisions of the last control interval.
     mean_rtt: f64,
     positive_scale: f64,
     negative_scale: f64,
@@ -592,7 +592,7 @@ mod tests {
             };
             let next = now + pause;
             let departs = queue > 0 && stream.uniform() < 0.5;
-            // What is due at the same instant comes after a departure and before an arrival.
+            // Timers at the same instant come after a departure and before an arrival.
             let due = |router: &XcpRouter| {
                 let timer = router.next_end();
                 (timer < next || (timer == next && !departs)).then_some(timer)

@@ -126,7 +126,7 @@ macro_rules! parameters_with_start_up {
 }
 pub(super) use parameters_with_start_up;
 
-/// What thresholds on RTTs may be.
+/// The range of thresholds on RTTs.
 pub(super) const THRESH: crate::part::ValueKind =
     crate::part::ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
@@ -140,12 +140,12 @@ enum StartUpState {
     RapidStart(RapidStart),
 }
 
-/// What a start-up made of an acknowledgment.
+/// The step of a start-up on an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// Nothing: the controller goes on as it does.
+    /// No step: the controller goes on as usual.
     Continue,
-    /// All there was to do.
+    /// The whole response: the controller does nothing.
     Done,
     /// It has come to its end with the window that the path holds, queue included, packets.
     Found { full_bdp: f64 },

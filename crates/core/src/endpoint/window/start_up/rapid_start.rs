@@ -53,7 +53,7 @@ impl RapidStart {
         RapidStart { initial_window, phase }
     }
 
-    /// What became of it, and whether it is over.
+    /// Takes in an acknowledgment; returns the step, and whether the start-up is over.
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: &mut Opening<'_>) -> (Step, bool) {
         match &mut self.phase {
             RapidStartPhase::Probing { floor, srtt } => {

@@ -1,4 +1,4 @@
-//! What is done about others in the queue: a shadow, and the competitive mode.
+//! The response to other flows in the queue: a shadow window, and the competitive mode.
 
 use super::delay::Steps;
 use super::{LEAST, Upwind, UpwindMode};
@@ -6,7 +6,7 @@ use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
 use crate::units::{Duration, Time};
 
-/// What a congestion leaves of the shadow, as of Reno's window.
+/// The share of the shadow that a congestion event leaves, as of Reno's window.
 pub(super) const BETA: f64 = 0.5;
 /// From this probability on a congestion is one.
 const LIKELY: f64 = 0.25;
@@ -60,7 +60,7 @@ struct Peak {
     round: u64,
 }
 
-/// What is known of others in the queue.
+/// The evidence of other flows in the queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Others {
     /// The window of a NewReno in this one's place.

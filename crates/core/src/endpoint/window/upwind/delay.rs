@@ -8,7 +8,7 @@ use crate::units::Time;
 const STEADY_ROUNDS: u32 = 3;
 /// A window that much larger than the one that growth is measured from is to bring something.
 const MORE: f64 = 1.15;
-/// What it is to bring at least of the rate.
+/// The least share of the rate that it must bring.
 const BROUGHT: f64 = 1.05;
 /// Losses of a round trip below that are nothing to give a window back for.
 const FEW_LOST: f64 = 0.02;
@@ -18,7 +18,7 @@ const HOLD: (u64, u64) = (8, 64);
 const JUMP: f64 = 5.0;
 /// A delay within that share of what it was has stayed as it is.
 const SAME: f64 = 0.2;
-/// What is left of the window when that has to show.
+/// The share of the window that is left when that must show.
 const SHRUNK: f64 = 0.7;
 
 /// How the window moves.
@@ -52,7 +52,7 @@ impl Steps {
     }
 }
 
-/// What more in flight brought.
+/// The gain from more packets in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gain {
     /// The window a round trip ago: the rate of now is of that.

@@ -35,7 +35,7 @@ const PATIENCE: (Duration, f64) = (Duration::from_secs(20), 1.5);
 /// For how long a router's word is not taken, the first time and at most.
 const ASIDE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(600));
 
-/// What was heard.
+/// The kind of help that was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Help {
     Xcp,
@@ -89,7 +89,7 @@ impl HelpedController {
     }
 }
 
-/// What routers told, and the controller that goes by it.
+/// The help of routers, and the controller that uses it.
 #[derive(Debug, Clone)]
 pub(super) struct Guide {
     packet_size: u32,
@@ -123,7 +123,7 @@ impl Guide {
         }
     }
 
-    /// What an acknowledgment says that routers wrote.
+    /// The help that an acknowledgment reports.
     fn heard_in(&self, ack: &AckEvent) -> Option<Help> {
         if ack.flags.contains(Flags::CONGESTION) {
             return Some(Help::Flag);
@@ -132,7 +132,7 @@ impl Guide {
             return Some(Help::EachMark);
         }
         match ack.header {
-            // What nobody cut down comes back as it was demanded.
+            // A demand that no router reduced comes back as it was.
             CongestionHeader::XcpReverse { feedback } if feedback < f64::MAX / 2.0 => {
                 Some(Help::Xcp)
             }
@@ -173,7 +173,7 @@ impl Upwind {
         if let Some(controller) = &mut self.guide.controller {
             each!(controller, controller => {
                 controller.on_ack(ack);
-                // What the bound of every window takes is given back.
+                // The upper bound of every window applies to it too.
                 controller.cwnd = controller.cwnd.min(most);
                 self.cwnd = controller.cwnd.max(LEAST);
             });
@@ -263,7 +263,7 @@ impl Upwind {
         self.on_guided_congestion(event);
     }
 
-    /// What a packet asks of routers.
+    /// Writes the request of a packet to routers.
     pub(super) fn ask(&self, packet: &mut Packet, limited: bool) {
         if !self.guide.asks {
             return;

@@ -100,7 +100,7 @@ pub struct UpwindConfig {
     pub yields: bool,
     /// Does it try out whether the queue has room, where packets are lost?
     pub room: bool,
-    /// What the shadow grows by in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
+    /// The growth of the shadow in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
     pub growth: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What round-trip times say of the queue.
+//! The queue, as round-trip times show it.
 
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
@@ -74,7 +74,7 @@ impl Queue {
             // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times
             // that.
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
-            // What bends much more than noise did so far is none.
+            // A bend much larger than the noise so far is not noise.
             let most = OUTLIER * (self.deviation + self.floor() / 16.0);
             self.deviation += (bend.min(most) - self.deviation) / 16.0;
             let means = [mean, first, second, third];

@@ -24,7 +24,7 @@ const GROWTH: f64 = 1.1;
 /// How long a queue is a short one: the first time, and at most, doubled each time.
 const SHORT: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(80));
 
-/// What is known of the room in the queue.
+/// An estimate of the room in the queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     /// Until then it has room.

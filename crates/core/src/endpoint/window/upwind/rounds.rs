@@ -3,7 +3,7 @@
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
-/// What was delivered and lost, round trip by round trip.
+/// Packets delivered and lost, round trip by round trip.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
     /// How many are over.
