@@ -16,7 +16,7 @@ use windward_sim::scenario::{FlowKind, Traffic};
 use windward_sim::{Outcome, Scenario};
 
 use crate::guard::{Trouble, Watch};
-use crate::{Criterion, Verdict};
+use crate::verdict::{Criterion, Verdict};
 
 /// What an honest sender may ask for, in calls per packet that the link carries: a few for each packet
 /// and each ACK, and again where most are lost.
