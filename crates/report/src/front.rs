@@ -36,7 +36,7 @@ impl Lead for Reproduction {
 fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing: Standing) {
     let sections = || groups.iter().flat_map(|g| &g.sections);
     let claims = || groups.iter().flat_map(|g| &g.claims);
-    let runs: usize = sections().map(|s| s.runs).sum();
+    let runs: usize = sections().map(|s| s.origin.runs).sum();
     let judged = || claims().filter(|c| c.is_judged());
     let count = |verdict| judged().filter(|c| c.verdict == verdict).count();
     html.push_str("<header>\n<h1>Reproduced figures and claims</h1>\n");

@@ -6,7 +6,7 @@ use windward_experiments::experiment::{Deviation, Effort, Experiment};
 use crate::figure;
 use crate::group::{Group, groups};
 use crate::page::{Provenance, Standing, foot, head};
-use crate::section::Section;
+use crate::section::ExperimentSection;
 
 /// The first page of a report, the commands and scenarios on its other pages, and files of its own.
 pub trait Lead {
@@ -79,7 +79,7 @@ pub(crate) struct Written {
 /// Writes all pages.
 pub(crate) fn write(
     lead: &dyn Lead,
-    sections: &[Section],
+    sections: &[ExperimentSection],
     gave_up: &[GaveUp],
     about: &Provenance,
     standing: Standing,
@@ -93,7 +93,7 @@ pub(crate) fn write(
         foot(&mut html, about);
         pages.push((group.page(), html));
     }
-    let claims = sections.iter().flat_map(|s| &s.claims).collect();
+    let claims = sections.iter().flat_map(|s| &s.found.claims).collect();
     let found = Found { groups: &groups, claims, gave_up, about, standing };
     let mut html = head(lead.title(), standing);
     let files = lead.front(&mut html, &found);

@@ -22,7 +22,7 @@ use crate::lead::{self, GaveUp, Lead};
 use crate::matrix;
 use crate::page::{Provenance, Standing};
 use crate::plot;
-use crate::section::{Section, manifest, reported};
+use crate::section::{ExperimentSection, manifest, reported};
 
 /// What came out of a reproduction.
 #[derive(Debug, Clone)]
@@ -213,7 +213,7 @@ struct Writer<'a> {
     report: &'a ReportOptions,
     folder: Folder,
     /// Of earlier runs, and of this one as far as it is.
-    sections: Vec<Section>,
+    sections: Vec<ExperimentSection>,
     /// What is measured, without what only tables and charts need.
     results: Vec<Option<Results>>,
     /// The verdicts so far, by experiment and claim.
@@ -283,22 +283,22 @@ impl Writer<'_> {
         dir.commit()?;
         let others = tables_of(&id).into_iter().filter(|name| !written.contains(name));
         self.folder.remove_stale(&others.collect::<Vec<String>>())?;
-        let mut section = Section::new(&results, charts);
-        section.manifest = manifest_entry(&results).to_string();
-        section.command = self.lead.command(&results.plan.experiment, &results.plan.effort);
+        let mut section = ExperimentSection::new(&results, charts);
+        section.origin.manifest = manifest_entry(&results).to_string();
+        section.origin.command = self.lead.command(&results.plan.experiment, &results.plan.effort);
         if let Some(text) = self.lead.scenario_text(&results.plan.experiment) {
             let mut dir = self.folder.output()?;
             let name = format!("{id}.toml");
             dir.write(&name, |out| out.write_all(text.as_bytes()))?;
             dir.commit()?;
-            section.scenario = Some(name);
+            section.origin.scenario = Some(name);
         }
         match self.sections.iter_mut().find(|s| s.id == id) {
             Some(earlier) => *earlier = section,
             None => self.sections.push(section),
         }
         // They come in any order, and those of earlier runs in that of their names.
-        self.sections.sort_by(|a, b| (a.place, &a.id).cmp(&(b.place, &b.id)));
+        self.sections.sort_by(|a, b| (a.place.number, &a.id).cmp(&(b.place.number, &b.id)));
         // The metrics of every run stay; their series would fill the memory.
         for run in &mut results.runs {
             run.outcome.samples = None;
@@ -323,18 +323,18 @@ impl Writer<'_> {
             let Some(section) = self.sections.iter_mut().find(|s| s.id == experiment.id) else {
                 continue;
             };
-            for (shown, judged) in section.claims.iter_mut().zip(&self.judged[index]) {
+            for (shown, judged) in section.found.claims.iter_mut().zip(&self.judged[index]) {
                 if let Some(judged) = judged {
                     shown.clone_from(judged);
                 }
             }
-            section.reported = reported(experiment, &measured);
+            section.found.reported = reported(experiment, &measured);
             self.folder.keep(&section.id, section)?;
         }
         self.stale.retain(|index| self.results[*index].is_none());
         let to_come = self.results.iter().filter(|r| r.is_none()).count();
         let standing = Standing { to_come, running };
-        let own: Vec<Section>;
+        let own: Vec<ExperimentSection>;
         let sections = match self.lead.keeps_earlier() {
             true => &self.sections[..],
             false => {
@@ -344,7 +344,7 @@ impl Writer<'_> {
         };
         let gave_up = self.gave_up();
         let written = lead::write(self.lead, sections, &gave_up, &self.report.about, standing);
-        let claims = sections.iter().flat_map(|s| &s.claims).map(ClaimResult::to_json);
+        let claims = sections.iter().flat_map(|s| &s.found.claims).map(ClaimResult::to_json);
         let claims = claims.collect();
         let manifest = manifest(sections);
         let mut dir = self.folder.output()?;
@@ -353,7 +353,8 @@ impl Writer<'_> {
         }
         dir.write("claims.json", |out| write_json(out, &claims))?;
         dir.write("manifest.json", |out| write_json(out, &manifest))?;
-        if let Some(properties) = matrix::numbers(sections.iter().flat_map(|s| &s.properties)) {
+        if let Some(properties) = matrix::numbers(sections.iter().flat_map(|s| &s.found.properties))
+        {
             dir.write("matrix.csv", |out| properties.write_csv(out))?;
         }
         dir.commit()?;
@@ -392,7 +393,7 @@ impl Writer<'_> {
     }
 
     /// The sections of this run, without those of earlier ones.
-    fn own_sections(&self) -> Vec<Section> {
+    fn own_sections(&self) -> Vec<ExperimentSection> {
         let find = |p: &Plan| self.sections.iter().find(|s| s.id == p.experiment.id);
         self.plans.iter().filter_map(find).cloned().collect()
     }
