@@ -8,7 +8,7 @@
 
 An arrow goes from a file to the file that defines a name that it imports (`use crate::..`,
 `use super::..`, `use child::..`); re-exports are followed to the definition. `mod` and `pub use`
-draw no arrow, and neither do tests.
+draw no arrow; neither do tests, nor a module that is put together from its own children.
 """
 
 import argparse
@@ -129,7 +129,8 @@ class Crate:
             for parts in uses:
                 path = self.absolute(module, parts)
                 target = self.definition(path) if path is not None else None
-                if target is not None and target != module:
+                # A module that is put together from its own children takes nothing from beside it.
+                if target is not None and target != module and target[:-1] != module:
                     arrows[module].add(target)
         return arrows
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use toml_edit::{Document, Value};
 use windward_core::endpoint::EndpointConfig;
 use windward_core::part::Parameters;
+use windward_core::protocols;
 use windward_core::units::{Duration, Rate, Time};
 use windward_experiments::LabError;
 use windward_experiments::error::nearest;
@@ -120,11 +121,17 @@ fn route(file: &Section<'_>) -> Result<Route, LabError> {
 /// The keys are those of scenario files, which know what values they take.
 fn endpoint(source: Source<'_>, file: &Section<'_>) -> Result<Vec<(At<String>, String)>, LabError> {
     let Some(section) = file.section("endpoint")? else { return Ok(Vec::new()) };
+    let of_parts = protocols::tables().into_iter().filter(|table| table.name.is_empty());
+    let known: Vec<&str> = EndpointConfig::KEYS
+        .iter()
+        .map(|parameter| parameter.doc.key)
+        .chain(of_parts.flat_map(|table| table.settings).map(|setting| setting.doc.key))
+        .chain(["preset"])
+        .collect();
     let mut keys = Vec::new();
     for (key, item) in section.free_keys() {
-        if key.value != "preset" && !EndpointConfig::has_key(&key.value) {
-            let known = EndpointConfig::KEYS.iter().map(|parameter| parameter.doc.key);
-            let hint = nearest(&key.value, known.chain(["preset"]));
+        if !known.contains(&key.value.as_str()) {
+            let hint = nearest(&key.value, known.iter().copied());
             let message = format!("`endpoint` has no key `{}`{hint}", key.value);
             return Err(source.error(key.line, message));
         }

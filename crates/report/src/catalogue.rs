@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use windward_core::network::{AqmConfig, RouterConfig};
-use windward_core::part::Setting;
+use windward_core::part::{AnyPart, Setting};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_experiments::builtin;
 use windward_experiments::experiment::Experiment;

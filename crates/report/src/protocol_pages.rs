@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use windward_core::network::RouterKind;
-use windward_core::part::{Parameters, Setting};
+use windward_core::part::{AnyPart, Parameters, Setting};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_experiments::LabError;
 use windward_experiments::builtin::{self, MATRIX};

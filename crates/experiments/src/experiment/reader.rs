@@ -2,7 +2,7 @@
 
 use toml_edit::{Document, InlineTable, Item, Value};
 use windward_core::network::AqmConfig;
-use windward_core::part::Words;
+use windward_core::part::{AnyPart, Words};
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::is_formula;
