@@ -27,18 +27,21 @@
 //! evaluate(|| Halving { window: 15_000, threshold: u64::MAX }).only(["high-loss"]).assert();
 //! ```
 //!
-//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They stand as data
-//! in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`. Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
-//! harm in the sense of Ware et al. (HotNets 2019). The runs are a packet simulator's, in virtual time: the same
-//! controller gives the same numbers, to the bit, on any machine. They are small, some ten seconds of
-//! slow links, and say whether something is badly wrong. `windward evaluate` asks the whole RFC, and so
-//! does [`Builder::report`], in minutes, with a page to attach to a draft.
+//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They
+//! stand as data in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`.
+//! Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that
+//! nothing is arbitrary: harm in the sense of Ware et al. (HotNets 2019). The runs are a packet
+//! simulator's, in virtual time: the same controller gives the same numbers, to the bit, on any
+//! machine. They are small, some ten seconds of slow links, and say whether something is badly
+//! wrong. `windward evaluate` asks the whole RFC, and so does [`Builder::report`], in minutes, with
+//! a page to attach to a draft.
 //!
-//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where panics
-//! unwind) and told with its message, windows of zero or beyond a million packets are refused
-//! and told, a controller that floods the path is cut short, and one that keeps state from one connection to
-//! another, or asks a clock, is found out by running the same again. What cannot be bounded from here
-//! is what it does between two calls: memory without end, and a call that never returns.
+//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where
+//! panics unwind) and told with its message, windows of zero or beyond a million packets are
+//! refused and told, a controller that floods the path is cut short, and one that keeps state from
+//! one connection to another, or asks a clock, is found out by running the same again. What cannot
+//! be bounded from here is what it does between two calls: memory without end, and a call that
+//! never returns.
 
 mod controller;
 mod guard;
@@ -60,7 +63,7 @@ use windward_experiments::experiment::{Experiment, Subject};
 pub use controller::{Ack, Cause, Congestion, Controller, Sent};
 pub use guard::Trouble;
 pub use suite::{Answer, Report};
-pub use verdict::{Criterion, Error, Evaluation, Verdict};
+pub use verdict::{Criterion, CriterionResult, Error, Evaluation};
 
 use guard::{Maker, Watch};
 use smoke::Smoke;
@@ -82,7 +85,7 @@ pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 's
     }
 }
 
-/// What is to be evaluated, and how.
+/// An evaluation to run: the controller and the options.
 #[must_use = "it runs by `run` or `assert`"]
 pub struct Builder {
     name: String,
@@ -115,12 +118,12 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Who bounds are taken from if nothing is said.
+    /// Default standards for bounds.
     fn standards() -> Vec<String> {
         ["newreno", "cubic"].map(String::from).to_vec()
     }
 
-    /// What reports call the controller; `controller` if nothing is said.
+    /// Sets the name of the controller in reports; the default is `controller`.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
@@ -132,8 +135,8 @@ impl Builder {
         self
     }
 
-    /// Every scenario once: the default, for tests that run at each change. Well below five seconds in a
-    /// debug build.
+    /// Every scenario once: the default, for tests that run at each change. Well below five seconds
+    /// in a debug build.
     pub fn smoke(mut self) -> Self {
         self.effort = Effort::Smoke;
         self
@@ -203,8 +206,8 @@ impl Builder {
         Ok(Evaluation { name, troubles, verdicts })
     }
 
-    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing else is
-    /// wrong.
+    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing
+    /// else is wrong.
     ///
     /// # Panics
     /// Then, and where [`Builder::run`] gives an error.

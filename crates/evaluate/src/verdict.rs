@@ -1,4 +1,4 @@
-//! What comes out of an evaluation: a verdict for each criterion, and what went wrong besides.
+//! Result of an evaluation: a verdict for each criterion, and troubles.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What came out.
+/// Result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Evaluation {
-    /// What the controller is called.
+    /// Name of the controller.
     pub name: String,
-    /// What it did that no controller may do, once of each kind.
+    /// Troubles of the controller, one of each kind.
     pub troubles: Vec<Trouble>,
     /// One per criterion, in the order of the RFC.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<CriterionResult>,
 }
 
 /// One thing that RFC 9743 asks, as a test can measure it.
@@ -36,38 +36,38 @@ pub struct Criterion {
     pub id: String,
     /// The section of RFC 9743.
     pub section: String,
-    /// What a controller does that meets it, a sentence.
+    /// Behaviour that meets it, one sentence.
     pub asks: String,
-    /// What is measured, and the bound in words.
+    /// Measured quantity and bound, in words.
     pub expected: String,
-    /// Must the value be at least the bound, and not at most?
+    /// True if the value must be at least the bound, and not at most.
     pub at_least: bool,
 }
 
 /// How a controller answers a criterion.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct CriterionResult {
     /// The criterion.
     pub criterion: Criterion,
-    /// Is it met?
+    /// True if it is met.
     pub met: bool,
-    /// What was measured of the controller, in the unit of the criterion.
+    /// Measured value, in the unit of the criterion.
     pub value: f64,
-    /// What it may be: at most, or at least, as the criterion says.
+    /// Bound: an upper or a lower one, as the criterion says.
     pub bound: f64,
-    /// What each standard did in the same place.
+    /// Value of each standard in the same scenario.
     pub standards: Vec<(String, f64)>,
 }
 
 impl Evaluation {
-    /// Is every criterion met, and nothing else wrong?
+    /// True if every criterion is met and there are no troubles.
     pub fn passes(&self) -> bool {
         self.troubles.is_empty() && self.verdicts.iter().all(|verdict| verdict.met)
     }
 
     /// The verdict on a criterion, by [`Criterion::id`].
-    pub fn verdict(&self, criterion: &str) -> Option<&Verdict> {
+    pub fn verdict(&self, criterion: &str) -> Option<&CriterionResult> {
         self.verdicts.iter().find(|verdict| verdict.criterion.id == criterion)
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Evaluation {
         for trouble in &self.troubles {
             writeln!(f, "  WRONG     it {trouble}")?;
         }
-        for Verdict { criterion, met, value, bound, standards } in &self.verdicts {
+        for CriterionResult { criterion, met, value, bound, standards } in &self.verdicts {
             let answer = if *met { "meets" } else { "DOES NOT" };
             let sign = if criterion.at_least { ">=" } else { "<=" };
             write!(

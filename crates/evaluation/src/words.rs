@@ -11,7 +11,7 @@ use windward_report::lead::GaveUp;
 
 use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
 
-/// What connections that gave up mean for the numbers.
+/// Remark on connections that gave up.
 pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections in \
                                   the middle of a run, and they sent nothing from there on: the numbers \
                                   of these runs say little of a congestion controller.";
@@ -42,7 +42,7 @@ pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option
 }
 
 impl Evaluation {
-    /// What came out, in sentences made from the verdicts: one of each subject.
+    /// Summary of the answers, one sentence for each subject.
     pub fn summary(&self) -> Vec<String> {
         (0..self.subjects.len()).map(|column| self.summary_of(column)).collect()
     }
@@ -103,7 +103,7 @@ impl Evaluation {
         }
     }
 
-    /// Are there so many subjects that a table says more than a sentence for each?
+    /// True if there are so many subjects that a table replaces the sentences.
     pub(crate) fn has_many_subjects(&self) -> bool {
         self.subjects.len() > 6
     }
@@ -301,7 +301,7 @@ impl Evaluation {
         }
     }
 
-    /// What no measurement answers, and what was known before.
+    /// Criteria for discussion, and known results.
     fn rest_in_markdown(&self, text: &mut String) {
         let discuss: Vec<_> =
             self.criteria.iter().filter(|c| c.criterion.discuss.is_some()).collect();
@@ -382,7 +382,7 @@ impl CriterionAnswers {
 }
 
 impl KnownAnswer {
-    /// What was known, who says so, and whether it came out.
+    /// Sentence with the known result, its source, and whether it was measured again.
     pub(crate) fn sentence(&self) -> String {
         let here = match self.agrees() {
             Some(true) => "So it is here",

@@ -1,11 +1,11 @@
 //! A campaign: all runs that some experiments need, and the verdicts they lead to.
 //!
 //! First comes what charts and tables show, experiment after experiment. A claim is judged as soon
-//! as its cells are there. As long as one of its checks is open and none has failed, their cells are
-//! repeated up to the next look ([`Looks`]); then the same under each other reading, and under pairs
-//! of those that matter where the effort is full. What comes next depends on the numbers alone,
-//! never on the order in which runs end, so that any number of threads, and an interruption in
-//! between, give the same.
+//! as its cells are there. As long as one of its checks is open and none has failed, their cells
+//! are repeated up to the next look ([`Looks`]); then the same under each other reading, and under
+//! pairs of those that matter where the effort is full. What comes next depends on the numbers
+//! alone, never on the order in which runs end, so that any number of threads, and an interruption
+//! in between, give the same.
 //!
 //! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
 
@@ -36,7 +36,7 @@ const FIRST_LOOK: u32 = 4;
 
 /// A run that is done, as journals keep it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     /// Index of the experiment.
     pub experiment: usize,
     /// How it was read.
@@ -47,7 +47,8 @@ pub struct Record {
     pub repetition: u32,
     /// One value per metric.
     pub metrics: Vec<f64>,
-    /// Everything that was measured, if charts or tables show this run or a connection in it gave up.
+    /// Everything that was measured, if charts or tables show this run or a connection in it gave
+    /// up.
     pub outcome: Option<Outcome>,
 }
 
@@ -68,7 +69,7 @@ pub trait Observer {
         Ok(())
     }
     /// A run is done, or was `known` to be and is used now.
-    fn record(&mut self, _run: &Record, _known: bool) -> Result<(), LabError> {
+    fn record(&mut self, _run: &RunRecord, _known: bool) -> Result<(), LabError> {
         Ok(())
     }
 }
@@ -113,7 +114,7 @@ impl Plan {
 pub fn run(
     plans: &[Plan],
     options: &RunOptions<'_>,
-    known: Vec<Record>,
+    known: Vec<RunRecord>,
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
@@ -276,11 +277,12 @@ impl<'a> Campaign<'a> {
         plans: &'a [Plan],
         options: &'a RunOptions<'a>,
         queue: &'a Queue,
-        known: Vec<Record>,
+        known: Vec<RunRecord>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let key =
-            |r: Record| ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome));
+        let key = |r: RunRecord| {
+            ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome))
+        };
         Campaign {
             plans,
             options,
@@ -360,7 +362,7 @@ impl<'a> Campaign<'a> {
     /// Tells of a run that ended, or was known to, and puts it where it is handled.
     fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
         let cell = &self.cells[run.cell];
-        let record = Record {
+        let record = RunRecord {
             experiment: cell.experiment,
             reading: cell.reading.clone(),
             cell: cell.cell,
@@ -369,7 +371,7 @@ impl<'a> Campaign<'a> {
             outcome: run.outcome,
         };
         self.observer.record(&record, known)?;
-        let Record { metrics, outcome, .. } = record;
+        let RunRecord { metrics, outcome, .. } = record;
         self.runs.finished.push_back(Finished { metrics, outcome, ..run });
         Ok(())
     }
@@ -687,7 +689,7 @@ impl<'a> Campaign<'a> {
             let reading = self.reading_in(e, index, &question.reading);
             let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
             let rows = cell.rows.iter().take(look.runs as usize);
-            Ok(claims::Column {
+            Ok(claims::CellSamples {
                 samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
                 has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
             })
@@ -817,7 +819,8 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Which of the readings with so much work the budget allows for: the cheapest, and one in any case.
+/// Which of the readings with so much work the budget allows for: the cheapest, and one in any
+/// case.
 fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
     let mut cheapest: Vec<usize> = (0..work.len()).collect();
     cheapest.sort_by(|a, b| work[*a].total_cmp(&work[*b]));

@@ -45,7 +45,7 @@ pub(crate) fn tallies(sections: &[ExperimentSection]) -> Vec<Tally> {
     groups.iter().filter(|g| !g.claims.is_empty()).map(Group::tally).collect()
 }
 
-/// What has no paper and no collection.
+/// Key of experiments without a paper or collection.
 const OWN: &str = "experiments";
 
 /// The sections by collection: papers first, then what the user brought, then the others.
@@ -137,7 +137,7 @@ impl Group<'_> {
         }
     }
 
-    /// `C. De Vleeschouwer, P. Frossard. Computer Networks, 2008`; empty for what is no paper.
+    /// `C. De Vleeschouwer, P. Frossard. Computer Networks, 2008`; empty without a paper.
     pub(super) fn byline(&self) -> String {
         let paper = self.collection.filter(|c| c.is_paper());
         paper.map_or_else(String::new, |c| format!("{}. {}", c.authors, c.published))

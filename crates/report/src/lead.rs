@@ -1,4 +1,4 @@
-//! What leads a report: its first page and what follows from it for the others.
+//! First pages of reports, and what follows from them for the others.
 
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
@@ -13,7 +13,7 @@ pub trait Lead {
     /// The title of the first page.
     fn title(&self) -> &str;
 
-    /// What the other pages call the first.
+    /// Name of the first page on the others.
     fn name(&self) -> &str;
 
     /// Writes the first page, and names the files of its own with their text.
@@ -38,7 +38,7 @@ pub trait Lead {
     }
 }
 
-/// What is known when the first page is written.
+/// Facts for the first page.
 #[derive(Debug)]
 pub struct Found<'a> {
     /// The other pages.
@@ -47,7 +47,7 @@ pub struct Found<'a> {
     pub claims: Vec<&'a ClaimResult>,
     /// Runs in which connections gave up.
     pub gave_up: &'a [GaveUp],
-    /// When, where and of what the report is made.
+    /// Date, machine, revision and command.
     pub about: &'a Provenance,
     /// How far it is.
     pub standing: Standing,

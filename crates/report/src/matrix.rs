@@ -142,7 +142,7 @@ pub(crate) struct PropertyColumn {
     property: usize,
     /// As the experiment writes it; empty if it has no such axis.
     loss: String,
-    /// What the link is and how long it was watched.
+    /// Link and length of the runs.
     setting: String,
     /// By protocol.
     cells: Vec<(String, Cell)>,
@@ -331,7 +331,7 @@ pub(super) fn numbers<'a>(columns: impl Iterator<Item = &'a PropertyColumn>) -> 
     (!columns.is_empty()).then_some(table)
 }
 
-/// What the link is and how long it was watched.
+/// Link and length of the runs.
 fn setting(results: &Results) -> String {
     let plan = &results.plan;
     let Some((scenario, link)) = plan.scenarios.first().and_then(|s| Some((s, bottleneck(s)?)))

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use windward_core::units::Duration;
 use windward_experiments::builtin;
-use windward_experiments::claims::{ClaimResult, Column, Columns, interval, number};
+use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, interval, number};
 use windward_experiments::experiment::{Effort, Experiment, PlotKind, Reported};
 use windward_experiments::expression::Cell;
 use windward_experiments::statistics::estimate;
@@ -15,7 +15,7 @@ use windward_sim::Scenario;
 use crate::matrix::{self, PropertyColumn};
 use crate::plot::Chart;
 
-/// What the pages show of one experiment.
+/// All that pages show of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExperimentSection {
     pub(crate) id: String,
@@ -36,7 +36,7 @@ pub(crate) struct Place {
     pub(crate) title: String,
 }
 
-/// What was simulated.
+/// Simulation behind the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Method {
     pub(crate) setting: String,
@@ -50,7 +50,7 @@ pub(crate) struct Method {
     pub(crate) readings: Vec<Choice>,
 }
 
-/// What was measured. Claims and reported numbers come later than the rest.
+/// Measurements. Claims and reported numbers come later than the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Findings {
     pub(crate) charts: Vec<Chart>,
@@ -59,7 +59,7 @@ pub(crate) struct Findings {
     pub(crate) properties: Vec<PropertyColumn>,
 }
 
-/// What is needed to get the same results again.
+/// Command and facts that give the same results again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// The command that makes this section again.
@@ -93,7 +93,7 @@ pub(crate) struct ReportedRow {
 }
 
 impl ExperimentSection {
-    /// Of an experiment that is measured; its claims and the command come later.
+    /// Section of an experiment that is measured; its claims and the command come later.
     pub(crate) fn new(results: &Results, charts: Vec<Chart>) -> Self {
         let plan = &results.plan;
         let experiment = &plan.experiment;
@@ -140,7 +140,7 @@ pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
     chapter.or_else(collection).or(experiment.paper.as_deref())
 }
 
-/// What is needed to get the same results again.
+/// Command and facts that give the same results again.
 pub(crate) fn manifest(sections: &[ExperimentSection]) -> serde_json::Value {
     let entry =
         |s: &ExperimentSection| serde_json::from_str(&s.origin.manifest).unwrap_or_default();
@@ -179,18 +179,18 @@ pub(crate) fn reported(experiment: &Experiment, all: &[&Results]) -> Vec<Reporte
 }
 
 fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
-    let column = |cell: &Cell| -> Option<Column> {
+    let column = |cell: &Cell| -> Option<CellSamples> {
         let id = cell.experiment.as_ref().unwrap_or(&own.id);
         let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
         let (metric, index) = results.plan.experiment.find(cell).ok()?;
         let has_unit = results.plan.experiment.metrics[metric].has_unit();
-        Some(Column { samples: results.samples(metric, index), has_unit })
+        Some(CellSamples { samples: results.samples(metric, index), has_unit })
     };
     let cells = reported.value.leaves();
-    let columns: Option<Vec<(&Cell, Column)>> =
+    let columns: Option<Vec<(&Cell, CellSamples)>> =
         cells.into_iter().map(|cell| Some((cell, column(cell)?))).collect();
     let ours = columns.and_then(|columns| {
-        let columns = Columns(columns);
+        let columns = SampledCells(columns);
         let values = (0..columns.rows()).map(|row| columns.evaluate(&reported.value, row));
         estimate(&values.collect::<Vec<f64>>())
     });
