@@ -2,6 +2,7 @@
 //! `smoke`, judged by the means of few runs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -93,9 +94,8 @@ impl<'a> Smoke<'a> {
             let mut value = |expression: &Expression<Cell>| -> Result<f64, LabError> {
                 for cell in expression.leaves() {
                     let (_, index) = place(experiment, cell)?;
-                    if !means.contains_key(&(&experiment.id, index)) {
-                        let mean = self.means(experiment, index, runs(experiment))?;
-                        means.insert((&experiment.id, index), mean);
+                    if let Entry::Vacant(unknown) = means.entry((&experiment.id, index)) {
+                        unknown.insert(self.means(experiment, index, runs(experiment))?);
                     }
                 }
                 let mean = |cell: &Cell| {
