@@ -1,10 +1,8 @@
 //! Window laws of another crate in stacks, among them such as do what no law should.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::PATH;
+use crate::common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use windward_core::endpoint::window::{self, CongestionControl, CustomLaw, FixedConfig, WindowLaw};
 use windward_core::part::{Custom, CustomPart, Words};
