@@ -96,7 +96,7 @@ step_prose() {
 }
 
 step_clippy() {
-    check clippy lint --workspace --features windward-evaluate/suites
+    check clippy lint --workspace
     check "clippy: sim without parquet" lint -p windward-sim --no-default-features
     # Beside windward-stacks, so that dependencies have the features that they have for the workspace.
     check "clippy: windward without stacks" lint -p windward -p windward-stacks --no-default-features
@@ -129,7 +129,7 @@ step_portability() {
 
 # The tests are compiled from the dependencies of the release, in its directory, but with overflow checks and debug
 # assertions on (the profile `bench` of Cargo.toml). Programs that they start lie apart from those of the release.
-test_flags=(--workspace --features windward-evaluate/suites --profile bench --locked --no-fail-fast)
+test_flags=(--workspace --profile bench --locked --no-fail-fast)
 
 # run_tests WORD...: cargo test with these words, each test counted.
 run_tests() {
@@ -211,7 +211,7 @@ step_browser() {
         echo "skipped: there is no chromium"
     else
         check "browser: every page can be read, narrow and wide" \
-            python3 crates/lab/tests/browser/check.py report
+            python3 crates/report/tests/browser/check.py report
     fi
 }
 

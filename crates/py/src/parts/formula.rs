@@ -1,4 +1,4 @@
-//! A window law of two expressions: compiled once, and no Python at an acknowledgment.
+//! A congestion controller of two expressions: compiled once, and no Python at an acknowledgment.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -7,10 +7,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{CongestionControl, CustomLaw, Setup};
+use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 use windward_core::units::Time;
-use windward_lab::expression::{Cursor, Expression, Leaf};
+use windward_experiments::expression::{Cursor, Expression, Leaf};
 
 use super::{Trouble, report};
 use crate::error;
@@ -93,7 +93,7 @@ impl Leaf for Term {
         let words = words.chain(Function::ALL.iter().map(|(word, ..)| *word));
         let near = windward_sim::suggest::near(name, words);
         let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-        Err(format!("`{name}` is nothing that a law knows{near}"))
+        Err(format!("`{name}` is nothing that a controller knows{near}"))
     }
 }
 
@@ -148,11 +148,11 @@ impl Inputs<'_> {
     }
 }
 
-/// What all connections of a law share.
+/// What all connections of a controller share.
 #[derive(Debug)]
 struct Formula(Arc<Compiled>);
 
-/// The expressions of a law, as text and compiled.
+/// The expressions of a controller, as text and compiled.
 #[derive(Debug)]
 struct Compiled {
     name: &'static str,
@@ -162,10 +162,10 @@ struct Compiled {
     on_loss: Expression<Term>,
 }
 
-/// Name, expressions and whether there is slow start: all that tells laws apart.
+/// Name, expressions and whether there is slow start: all that tells controllers apart.
 type Key = (String, [String; 2], bool);
 
-/// Laws stay as long as the program, once each.
+/// Controllers stay as long as the program, once each.
 static FORMULAS: LazyLock<Mutex<HashMap<Key, &'static Formula>>> = LazyLock::new(Mutex::default);
 
 impl Formula {
@@ -201,8 +201,8 @@ impl CustomPart for Formula {
     }
 }
 
-impl CustomLaw for Formula {
-    fn make(&self, setup: Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Formula {
+    fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(State {
             compiled: Arc::clone(&self.0),
             cwnd: setup.endpoint.initial_window,
@@ -258,7 +258,7 @@ impl State {
     }
 }
 
-impl CongestionControl for State {
+impl Controller for State {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
@@ -302,13 +302,13 @@ impl CongestionControl for State {
     }
 }
 
-/// A window law of expressions, for ``Scenario.with_parts``: see ``windward.law``.
+/// A congestion controller of expressions, for ``Scenario.with_parts``: see ``windward.controller``.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
-pub(crate) struct Law(&'static Formula);
+pub(crate) struct ExpressionController(&'static Formula);
 
-impl Law {
-    pub(crate) fn maker(&self) -> &'static dyn CustomLaw {
+impl ExpressionController {
+    pub(crate) fn maker(&self) -> &'static dyn MakeController {
         self.0
     }
 
@@ -318,7 +318,7 @@ impl Law {
 }
 
 #[pymethods]
-impl Law {
+impl ExpressionController {
     /// What results call it.
     #[getter(name)]
     fn py_name(&self) -> &'static str {
@@ -343,7 +343,7 @@ impl Law {
         slow_start: bool,
         name: String,
     ) -> PyResult<Self> {
-        law(on_ack, on_loss, slow_start, name)
+        controller(on_ack, on_loss, slow_start, name)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -358,16 +358,16 @@ impl Law {
         let Compiled { name, texts: [on_ack, on_loss], slow_start, .. } = &*self.0.0;
         let slow_start = if *slow_start { "True" } else { "False" };
         format!(
-            "windward.law(on_ack={on_ack:?}, on_loss={on_loss:?}, slow_start={slow_start}, \
+            "windward.controller(on_ack={on_ack:?}, on_loss={on_loss:?}, slow_start={slow_start}, \
              name={name:?})"
         )
     }
 }
 
-/// A window law of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
+/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
 /// threads go side by side::
 ///
-///     reno = law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+///     reno = controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
 ///     scenario.with_parts(window={"lossy": reno})
 ///
 /// Expressions have numbers, ``+ - * /``, parentheses, ``abs``, ``min``, ``max``, ``mean``, ``sqrt``,
@@ -394,17 +394,17 @@ impl Law {
 ///     ValueError: If an expression is none. A value that is not a number ends the run with one.
 #[pyfunction]
 #[pyo3(
-    signature = (on_ack, on_loss, *, slow_start=true, name="law".to_owned()),
-    text_signature = "(on_ack, on_loss, *, slow_start=True, name='law')",
+    signature = (on_ack, on_loss, *, slow_start=true, name="controller".to_owned()),
+    text_signature = "(on_ack, on_loss, *, slow_start=True, name='controller')",
 )]
-pub(crate) fn law(
+pub(crate) fn controller(
     on_ack: String,
     on_loss: String,
     slow_start: bool,
     name: String,
-) -> PyResult<Law> {
+) -> PyResult<ExpressionController> {
     if name.is_empty() {
-        return Err(PyTypeError::new_err("a law needs a name"));
+        return Err(PyTypeError::new_err("a controller needs a name"));
     }
-    Ok(Law(Formula::of((name, [on_ack, on_loss], slow_start))?))
+    Ok(ExpressionController(Formula::of((name, [on_ack, on_loss], slow_start))?))
 }

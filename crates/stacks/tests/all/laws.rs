@@ -1,14 +1,16 @@
-//! Window laws of another crate in stacks, among them such as do what no law should.
+//! Congestion controllers of another crate in stacks, among them such as do what no controller should.
 
 use std::sync::Arc;
 
 use crate::common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use windward_core::endpoint::window::{self, CongestionControl, CustomLaw, FixedConfig, WindowLaw};
+use windward_core::endpoint::window::{
+    self, Controller, ControllerConfig, FixedConfig, MakeController,
+};
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_sim::Outcome;
 use windward_sim::stack::{Stack, Stacks};
-use windward_stacks::{Host, with_law};
+use windward_stacks::{Host, with_controller};
 
 /// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at
 /// least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
@@ -21,7 +23,7 @@ struct Says {
     acks: usize,
 }
 
-impl CongestionControl for Says {
+impl Controller for Says {
     fn cwnd(&self) -> f64 {
         self.windows[self.acks % self.windows.len()].expect("no window at all")
     }
@@ -40,8 +42,8 @@ impl CustomPart for Maker {
     }
 }
 
-impl CustomLaw for Maker {
-    fn make(&self, _: window::Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Maker {
+    fn make(&self, _: window::ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(Says { windows: self.0, acks: 0 })
     }
 }
@@ -49,8 +51,8 @@ impl CustomLaw for Maker {
 const HOSTS: [(Host, &str); 2] = [(Host::Quinn, "quinn:says"), (Host::Noq, "noq:says")];
 
 fn run(host: Host, name: &str, law: &'static Maker, changes: &[(&str, &str)]) -> Outcome {
-    let law = WindowLaw::Custom(Custom(law));
-    let stack: Arc<dyn Stack> = with_law(host, "says", law).unwrap();
+    let law = ControllerConfig::Custom(Custom(law));
+    let stack: Arc<dyn Stack> = with_controller(host, "says", law).unwrap();
     let changes = [&[("flows.bulk.protocol", name), ("duration", "5s")], changes].concat();
     common::run(PATH, &Stacks::from_iter([stack]), &changes)
 }
@@ -105,7 +107,8 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'newreno'\npacket_size = 1500\n");
     for (host, name) in HOSTS {
         for law in [&AT_ONCE, &LATER] {
-            let stack = with_law(host, "says", WindowLaw::Custom(Custom(law))).unwrap();
+            let stack =
+                with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
             let outcome = common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();
@@ -123,13 +126,13 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
 
 #[test]
 fn laws_that_cannot_be_are_refused_with_the_reason() {
-    let error = |name, law| with_law(Host::Quinn, name, law).unwrap_err();
-    let fixed = WindowLaw::Fixed(FixedConfig { window: 20.0 });
+    let error = |name, law| with_controller(Host::Quinn, name, law).unwrap_err();
+    let fixed = ControllerConfig::Fixed(FixedConfig { window: 20.0 });
     assert!(error("cubic", fixed).contains("already a stack quinn:cubic"));
     assert!(error("", fixed).contains("cannot be called"));
     assert!(error("a:b", fixed).contains("cannot be called"));
     let row = |name: &str| windward_core::protocols::find(name).unwrap().window;
     assert!(error("mine", row("bbr")).contains("delivery-rate samples"));
     assert!(error("mine", row("copa")).contains("paces as it likes"));
-    assert!(with_law(Host::Noq, "mine", row("copa")).is_ok());
+    assert!(with_controller(Host::Noq, "mine", row("copa")).is_ok());
 }

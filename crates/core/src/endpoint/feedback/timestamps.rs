@@ -2,7 +2,7 @@
 //! congestion warning of TCP New Jersey (Xu, Tian and Ansari 2005): the mark of a packet on its
 //! own acknowledgment.
 
-use super::Signal;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Flags, Packet};
@@ -63,11 +63,14 @@ impl Part for CongestionWarning {
     }
 }
 
-impl Signal for Timestamps {
+impl FeedbackPart for Timestamps {
     const STAMPS: bool = false;
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Timestamps::default()
     }
+}
+
+impl Feedback for Timestamps {
     #[inline]
     fn on_data(&mut self, now: Time, _: &Packet) {
         self.note(now);
@@ -78,7 +81,7 @@ impl Signal for Timestamps {
     }
 }
 
-impl Signal for CongestionWarning {
+impl FeedbackPart for CongestionWarning {
     /// A mark each, not RFC 3168's echo until the sender answers.
     const ECHOES_MARKS: bool = true;
     fn router(_: &Plain) -> RouterKind {
@@ -91,6 +94,9 @@ impl Signal for CongestionWarning {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         CongestionWarning::default()
     }
+}
+
+impl Feedback for CongestionWarning {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.times.note(now);

@@ -31,7 +31,7 @@
 //!   it is a timeout that set it.
 //! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
 
-use super::{Signal, xcp};
+use super::{Feedback, FeedbackPart, xcp};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -160,7 +160,7 @@ impl ReceiverWindow {
     }
 }
 
-impl Signal for ReceiverWindow {
+impl FeedbackPart for ReceiverWindow {
     fn router(_: &XcpRConfig) -> RouterKind {
         RouterKind::Xcp
     }
@@ -171,6 +171,9 @@ impl Signal for ReceiverWindow {
     fn new(config: &XcpRConfig, endpoint: &EndpointConfig) -> Self {
         ReceiverWindow::of(*config, endpoint)
     }
+}
+
+impl Feedback for ReceiverWindow {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.take_in(packet);

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::discrimination::Discrimination;
-use crate::endpoint::feedback::{Direction, Feedback, Granularity, News, Notice};
-use crate::endpoint::recovery::RecoveryKind;
-use crate::endpoint::window::WindowLaw;
-use crate::part::{Ability, Kind, Setting, Value, Words};
+use crate::endpoint::discrimination::DiscriminatorConfig;
+use crate::endpoint::feedback::{Direction, FeedbackConfig, Granularity, News, Notice};
+use crate::endpoint::recovery::RecoveryConfig;
+use crate::endpoint::window::ControllerConfig;
+use crate::part::{Ability, AnyPart, Kind, Setting, Value, Words};
 use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;
 use crate::units::Probability;
@@ -46,34 +46,28 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![2 => 1u64..8, 3 => 8u64..80],
         1u32..5,
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
-        1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 8]>(),
+        any::<[bool; 5]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
     );
-    let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
-            let [ecn, deflation, guard, pacing, timestamps, byte_counting, quick, blind] = flags;
-            EndpointConfig {
-                initial_window: f64::from(iw),
-                rwnd,
-                dupack_threshold,
-                clock_granularity: tick,
-                rto_floor: floor,
-                rto_ceiling: RTO_CEILING,
-                retransmission_timeout_factor: factor,
-                delayed_acks: delay.map(Duration::from_millis),
-                ecn,
-                pacing,
-                partial_deflation: deflation,
-                old_duplicates: if blind { OldDuplicates::Count } else { OldDuplicates::Ignore },
-                loss_monitor_guard: guard,
-                timestamps,
-                byte_counting,
-                quick_acks: if quick { 16 } else { 0 },
-                ..EndpointConfig::default()
-            }
-        });
+    let config = config.prop_map(|(iw, rwnd, dupack_threshold, tick, delay, flags, floor)| {
+        let [ecn, pacing, timestamps, byte_counting, quick] = flags;
+        EndpointConfig {
+            initial_window: f64::from(iw),
+            rwnd,
+            dupack_threshold,
+            clock_granularity: tick,
+            rto_floor: floor,
+            rto_ceiling: RTO_CEILING,
+            delayed_acks: delay.map(Duration::from_millis),
+            ecn,
+            pacing,
+            timestamps,
+            byte_counting,
+            quick_acks: if quick { 16 } else { 0 },
+            ..EndpointConfig::default()
+        }
+    });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
     let rates = (rate(), rate(), rate(), rate(), rate(), 0.0..1e6f64);
     (any::<u64>(), 1u64..300, config, rates).prop_map(|(seed, packets, config, r)| Chaos {
@@ -140,12 +134,12 @@ fn any_composition(stream: &mut Stream) -> Protocol {
         forms[(stream.uniform() * forms.len() as f64) as usize].1
     }
     loop {
-        let feedback = pick(&Feedback::forms(), stream);
+        let feedback = pick(&FeedbackConfig::forms(), stream);
         let composed = Protocol {
             name: "composed",
-            window: pick(&WindowLaw::forms(), stream),
-            recovery: pick(&RecoveryKind::forms(), stream),
-            discrimination: pick(&Discrimination::forms(), stream),
+            window: pick(&ControllerConfig::forms(), stream),
+            recovery: pick(&RecoveryConfig::forms(), stream),
+            discrimination: pick(&DiscriminatorConfig::forms(), stream),
             feedback,
             router: feedback.router(),
             ..*protocols::plain()
@@ -359,7 +353,7 @@ impl<'a> Run<'a> {
                     let blocks = ack.sack_blocks().iter();
                     self.mirror.reported.extend(blocks.flat_map(|b| b.start..b.end));
                 }
-                RecoveryKind::LossMonitor(_) => {
+                RecoveryConfig::LossMonitor(_) => {
                     self.mirror.reported.insert(ack.trigger_seq);
                 }
                 _ => {}
@@ -422,7 +416,7 @@ impl<'a> Run<'a> {
             // RFC 9002: each transmission by itself.
             kind if kind.gives().contains(&Ability::TransmissionNumbers) => u64::MAX,
             // RFC 6675, SetPipe: what was retransmitted and is not lost counts twice.
-            RecoveryKind::Sack(_) => 2,
+            RecoveryConfig::Sack(_) => 2,
             _ => return seqs.outstanding(),
         };
         let Mirror { sent, reported, .. } = &self.mirror;
@@ -432,8 +426,8 @@ impl<'a> Run<'a> {
 }
 
 /// Does the sender learn from SACK blocks what has arrived?
-fn reads_sack(kind: RecoveryKind) -> bool {
-    matches!(kind, RecoveryKind::Sack(_)) || kind.gives().contains(&Ability::TransmissionNumbers)
+fn reads_sack(kind: RecoveryConfig) -> bool {
+    matches!(kind, RecoveryConfig::Sack(_)) || kind.gives().contains(&Ability::TransmissionNumbers)
 }
 
 fn passes(protocol: &Protocol, chaos: &Chaos) -> Checked {

@@ -1,11 +1,11 @@
 //! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
 //!
-//! A discipline is one file here: a state machine that implements [`QueueManagement`], its
+//! An AQM is one file here: a state machine that implements [`Aqm`], its
 //! parameters, and how it describes itself ([`Part`]). It is asked when a packet
 //! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
 //! line in the list below makes it a choice of scenario files.
 //!
-//! The queue may be split into lanes, FIFO queues of their own, if the discipline says so: it names
+//! The queue may be split into lanes, FIFO queues of their own, if the AQM says so: it names
 //! the lane of each arrival, and which lane is served next.
 
 mod codel;
@@ -20,34 +20,34 @@ pub use drop_tail::DropTail;
 pub use dualpi2::{DualPi2, DualPi2Config, DualScheduler};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use pie::{Pie, PieConfig};
-pub use red::{Red, RedSpec};
+pub use red::{Red, RedConfig};
 
-use std::fmt;
+use std::fmt::Debug;
 
 use super::QueueLimit;
 use crate::packet::{Label, Packet};
-use crate::part::{CustomPart, Part, Plain, axis};
+use crate::part::{CustomPart, Part, Plain, axis, behaviour};
 use crate::rng::Stream;
 use crate::units::{Rate, Time};
 
 axis! {
     $ each each_kind;
-    /// The queue management of a link, with its parameters.
-    config AqmSpec;
+    /// The AQM of a link, with its parameters.
+    config AqmConfig;
     /// The state of a queue's management.
-    state Aqm;
-    @make Placed(&Place<'_>);
-    @custom dyn MakeAqm => Box<dyn QueueManagement + Send + Sync> =
-        |maker: &dyn MakeAqm, place: &Place<'_>| maker.make(place);
+    state AqmState;
+    @make AqmPart(&QueueSetup<'_>);
+    @custom dyn MakeAqm => Box<dyn Aqm + Send + Sync> =
+        |maker: &dyn MakeAqm, place: &QueueSetup<'_>| maker.make(place);
     DropTail: DropTail,
-    Red: Box<Red>,
-    Codel: Box<Codel>,
-    FqCodel: Box<FqCodel>,
-    Pie: Box<Pie>,
-    DualPi2: Box<DualPi2>,
+    Red: Red => Box,
+    Codel: Codel => Box,
+    FqCodel: FqCodel => Box,
+    Pie: Pie => Box,
+    DualPi2: DualPi2 => Box,
 }
 
-impl AqmSpec {
+impl AqmConfig {
     /// Does it mark packets?
     pub fn marks(&self) -> bool {
         each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
@@ -62,21 +62,10 @@ impl AqmSpec {
     }
 }
 
-/// A part that is made at a place.
-trait Placed: Part {
-    fn new(config: &Self::Config, place: &Place<'_>) -> Self;
-}
-
-impl<P: AqmPart> Placed for P {
-    fn new(config: &P::Config, place: &Place<'_>) -> Self {
-        <P as AqmPart>::new(*config, place)
-    }
-}
-
-impl Default for AqmSpec {
+impl Default for AqmConfig {
     /// Drop what does not fit.
     fn default() -> Self {
-        AqmSpec::DropTail(Plain)
+        AqmConfig::DropTail(Plain)
     }
 }
 
@@ -149,79 +138,50 @@ pub struct Leaving {
     pub lane: usize,
 }
 
-/// The state machine of a discipline. By default it does nothing: DropTail.
-pub trait QueueManagement: fmt::Debug {
-    /// A packet arrives and finds `queue`. What passes here is still dropped if it does not fit.
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        let _ = (now, queue, packet);
-        Verdict::Pass
+behaviour! {
+    /// An AQM at work. By default it does nothing: DropTail.
+    pub trait Aqm: Debug {
+        /// A packet arrives and finds `queue`. What passes here is still dropped if it does not
+        /// fit.
+        fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict =
+            Verdict::Pass;
+        /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
+        /// asked about at once.
+        fn on_dequeue(
+            &mut self,
+            now: Time,
+            leaving: Leaving,
+            queue: &Backlog<'_>,
+            packet: &Packet,
+        ) -> Verdict = Verdict::Pass;
+        /// When [`Aqm::on_timer`] must be called next.
+        fn next_timer(&self) -> Time = Time::NEVER;
+        /// An interval ends.
+        fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
+        /// The wire has another rate from now on, and the queue may count on `share` of it; all that
+        /// was due by `now` has been done.
+        fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) = ();
+        /// The lane that an arriving packet joins if it is let in, from 0; at most one more than
+        /// there are.
+        fn lane(&mut self, label: Label, packet: &Packet) -> usize = 0;
+        /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
+        /// that packet is dropped.
+        fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize = 0;
+        /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked
+        /// only of AQMs that [make room](Aqm::makes_room).
+        fn evict(&mut self, queue: &Backlog<'_>) -> Eviction = Eviction { lane: 0, packets: 1 };
+        /// Is an arrival that does not fit let in at the cost of others?
+        fn makes_room(&self) -> bool = false;
+        /// The most bytes that may wait, beside the limit of the queue.
+        fn memory_limit(&self) -> u64 = u64::MAX;
     }
-
-    /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
-    /// asked about at once.
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        let _ = (now, leaving, queue, packet);
-        Verdict::Pass
-    }
-
-    /// When [`QueueManagement::on_timer`] must be called next.
-    fn next_timer(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// An interval ends.
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        let _ = (now, queue);
-    }
-
-    /// The wire has another rate from now on, and the queue may count on `share` of it; all that was
-    /// due by `now` has been done.
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        let _ = (now, wire, share);
-    }
-
-    /// The lane that an arriving packet joins if it is let in, from 0; at most one more than there
-    /// are.
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        let _ = (label, packet);
-        0
-    }
-
-    /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
-    /// that packet is dropped.
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        let _ = (now, queue);
-        0
-    }
-
-    /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked only
-    /// of disciplines that [make room](QueueManagement::makes_room).
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        let _ = queue;
-        Eviction { lane: 0, packets: 1 }
-    }
-
-    /// Is an arrival that does not fit let in at the cost of others?
-    fn makes_room(&self) -> bool {
-        false
-    }
-
-    /// The most bytes that may wait, beside the limit of the queue.
-    fn memory_limit(&self) -> u64 {
-        u64::MAX
-    }
+    impl for AqmState, by each;
 }
 
-/// A discipline as a part: how it is made, and what must be known of it before.
-pub trait AqmPart: Part + QueueManagement {
-    /// The discipline of an empty queue.
-    fn new(config: Self::Config, place: &Place<'_>) -> Self;
+/// An AQM as a part: how it is made, and what must be known of it before.
+pub trait AqmPart: Part + Aqm + Sized {
+    /// The AQM of an empty queue.
+    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
 
     /// Does it mark packets, with these parameters?
     fn marks(_config: &Self::Config) -> bool {
@@ -229,63 +189,14 @@ pub trait AqmPart: Part + QueueManagement {
     }
 
     /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
-    /// [`super::FifoLink`] may ask it, which only calls [`QueueManagement::on_enqueue`].
+    /// [`super::FifoLink`] may ask it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
 }
 
-impl<P: AqmPart> AqmPart for Box<P> {
-    fn new(config: P::Config, place: &Place<'_>) -> Self {
-        Box::new(P::new(config, place))
-    }
-    fn marks(config: &P::Config) -> bool {
-        P::marks(config)
-    }
-    const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
-}
-
-impl<M: QueueManagement + ?Sized> QueueManagement for Box<M> {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        (**self).on_enqueue(now, queue, packet)
-    }
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        (**self).on_dequeue(now, leaving, queue, packet)
-    }
-    fn next_timer(&self) -> Time {
-        (**self).next_timer()
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        (**self).on_timer(now, queue);
-    }
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        (**self).on_rate(now, wire, share);
-    }
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        (**self).lane(label, packet)
-    }
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        (**self).next_lane(now, queue)
-    }
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        (**self).evict(queue)
-    }
-    fn makes_room(&self) -> bool {
-        (**self).makes_room()
-    }
-    fn memory_limit(&self) -> u64 {
-        (**self).memory_limit()
-    }
-}
-
-/// What makes a discipline from another crate: [`AqmSpec::Custom`].
+/// What makes an AQM from another crate: [`AqmConfig::Custom`].
 pub trait MakeAqm: CustomPart {
-    /// The discipline of an empty queue.
-    fn make(&self, place: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync>;
+    /// The AQM of an empty queue.
+    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
     /// See [`AqmPart::marks`].
     fn marks(&self) -> bool {
         false
@@ -298,7 +209,7 @@ pub trait MakeAqm: CustomPart {
 
 /// Where a queue is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct QueueSetup<'a> {
     /// The rate of the wire, or its mean.
     pub wire: Rate,
     /// What of it the queue may count on beside other classes.
@@ -311,49 +222,9 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
-impl Place<'_> {
+impl QueueSetup<'_> {
     /// The random numbers of what is called `kind` here.
     pub fn stream(&self, kind: &str) -> Stream {
         Stream::new(self.seed, kind, self.name)
-    }
-}
-
-/// Asks whichever discipline it is.
-impl QueueManagement for Aqm {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        each!(self, aqm => aqm.on_enqueue(now, queue, packet))
-    }
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        each!(self, aqm => aqm.on_dequeue(now, leaving, queue, packet))
-    }
-    fn next_timer(&self) -> Time {
-        each!(self, aqm => aqm.next_timer())
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each!(self, aqm => aqm.on_timer(now, queue));
-    }
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        each!(self, aqm => aqm.on_rate(now, wire, share));
-    }
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        each!(self, aqm => aqm.lane(label, packet))
-    }
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        each!(self, aqm => aqm.next_lane(now, queue))
-    }
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        each!(self, aqm => aqm.evict(queue))
-    }
-    fn makes_room(&self) -> bool {
-        each!(self, aqm => aqm.makes_room())
-    }
-    fn memory_limit(&self) -> u64 {
-        each!(self, aqm => aqm.memory_limit())
     }
 }

@@ -1,0 +1,19 @@
+//! Every protocol of the table on one link, whose properties the report puts into one table, and
+//! every AQM under one load.
+
+use super::{Collection, file};
+
+pub(super) static COLLECTION: Collection = Collection {
+    key: "matrix",
+    title: "Every protocol and every queue on one link: the experiments",
+    authors: "",
+    published: "",
+    files: &[
+        file!("matrix/goodput"),
+        file!("matrix/beside-newreno"),
+        file!("matrix/beside-itself"),
+        file!("matrix/queues"),
+    ],
+    beside: &[],
+    terms: &[],
+};
