@@ -5,8 +5,8 @@
 #   ./ci.sh format clippy   these steps
 #   ./ci.sh quick           after a change in the core: format, lints and tests of the core, golden runs
 #
-# Steps that keep one core busy run side by side, and their output is printed when they end. All others
-# run alone. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package registries of Debian
+# Steps that keep one core busy run side by side, and those by the clock beside all others: their output is
+# printed when they end. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package registries of Debian
 # and of Rust. The last line is `N passed, N failed`: each test of each test runner counts one, and so
 # does each command of README.md and each other step.
 
@@ -131,10 +131,15 @@ step_portability() {
 # assertions on (the profile `bench` of Cargo.toml). Programs that they start lie apart from those of the release.
 test_flags=(--workspace --profile bench --locked --no-fail-fast)
 
-# run_tests WORD...: cargo test with these words, each test counted.
+# What cargo test says with these words.
+cargo_test() {
+    CARGO_TARGET_DIR=$PWD/target/tests CARGO_BUILD_BUILD_DIR=$PWD/target cargo test "${test_flags[@]}" "$@" 2>&1
+}
+
+# run_tests WORD...: the same, each test counted.
 run_tests() {
     local log=$scratch/tests-$BASHPID-$RANDOM.log status tests broken
-    CARGO_TARGET_DIR=$PWD/target/tests CARGO_BUILD_BUILD_DIR=$PWD/target cargo test "${test_flags[@]}" "$@" 2>&1 | tee "$log"
+    cargo_test "$@" | tee "$log"
     status=${PIPESTATUS[0]}
     tests=$(sum_of passed "$log")
     broken=$(sum_of failed "$log")
@@ -151,11 +156,17 @@ sum_of() {
     sed -n "s/^test result: .* \([0-9][0-9]*\) $1;.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# Tests by the clock on the wall: they wait more than they compute. Of the tests of the command line these modules.
+# Counts only if it fails.
+step_compile() {
+    cargo_test --lib --bins --test '*' --no-run || fail "compile: the tests"
+}
+
+# Tests by the clock on the wall, which wait more than they compute: these programs, and these modules of the tests of
+# the command line.
 clocked=(router namespaces)
 clocked_modules=(compare:: emulate:: perf::)
 
-# All tests but those. What is compiled for them is compiled here.
+# All tests but those.
 step_tests() {
     local path name others=()
     for path in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
@@ -342,14 +353,14 @@ step_quick() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format house prose clippy docs portability build reproduce tests python site readme fuzz
-    clocked types instructions validation browser)
-# These keep one core busy, or wait.
-narrow=" format house prose clocked types instructions validation browser "
+all=(setup format house prose clippy docs portability build compile clocked reproduce tests python site readme
+    fuzz types instructions validation browser)
+# These keep one core busy.
+narrow=" format house prose types instructions validation browser "
 # What a step needs of others, if they run too.
 declare -A after=(
-    [docs]=clippy [reproduce]=build [tests]=build [python]=build [site]="docs reproduce python" [readme]=build
-    [clocked]=tests [types]=python [instructions]=build [validation]=build [browser]=reproduce
+    [docs]=clippy [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]=build
+    [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce
 )
 
 # What helps to compile a second time costs the first time.
@@ -379,7 +390,16 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-width_of() { case $narrow in *" $1 "*) echo 1 ;; *) echo "$cores" ;; esac; }
+# width_of STEP: how many cores it keeps busy.
+width_of() {
+    if [ "$1" = clocked ]; then
+        echo 0
+    elif [[ $narrow == *" $1 "* ]]; then
+        echo 1
+    else
+        echo "$cores"
+    fi
+}
 
 # is_ready STEP: true if nothing that it comes after is still to run or running.
 is_ready() {
@@ -390,9 +410,10 @@ is_ready() {
     done
 }
 
-# carry_out STEP: runs it and leaves its counts. What runs alone prints as it goes.
+# carry_out STEP: runs it and leaves its counts. What needs its time to the millisecond goes before all others.
 carry_out() {
     trap - EXIT INT TERM
+    [ "$1" = clocked ] || renice -n 19 -p "$BASHPID" >/dev/null
     passed=0 failed=0 failures=()
     "step_$1"
     printf '%s\n' "$passed" "$failed" "${failures[@]+"${failures[@]}"}" >"$scratch/$1.counts"
