@@ -359,7 +359,7 @@ all=(setup format house prose clippy docs portability build compile clocked repr
 narrow=" format house prose types instructions validation browser "
 # What a step needs of others, if they run too.
 declare -A after=(
-    [docs]=clippy [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]=build
+    [docs]=clippy [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
     [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce
 )
 
