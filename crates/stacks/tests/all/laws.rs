@@ -1,10 +1,8 @@
 //! Congestion controllers of another crate in stacks, among them such as do what no controller should.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::PATH;
+use crate::common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use windward_core::endpoint::window::{
     self, Controller, ControllerConfig, FixedConfig, MakeController,
