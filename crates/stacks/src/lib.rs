@@ -30,7 +30,11 @@ use std::sync::{Arc, OnceLock};
 use windward_core::endpoint::window::WindowLaw;
 use windward_sim::stack::{Stack, Stacks};
 
-use law::Pacer;
+use noq::Noq;
+use quinn::Quinn;
+
+#[macro_use]
+mod quic;
 
 mod application;
 mod clock;
@@ -44,13 +48,12 @@ mod s2n;
 mod watched;
 mod wire;
 
-/// Every stack there is, in the order of the documentation.
+/// All stacks, in the order of the documentation.
 pub fn all() -> Stacks {
     static ALL: OnceLock<Stacks> = OnceLock::new();
     let make = || {
-        let refused = family::refused("quinn", Pacer::Own);
-        let refused = refused.chain(family::refused("noq", Pacer::Obeys));
-        Stacks::from_iter(quinn::stacks().chain(noq::stacks())).refusing(refused)
+        let refused = family::refused::<Quinn>().chain(family::refused::<Noq>());
+        Stacks::from_iter(family::all::<Quinn>().chain(family::all::<Noq>())).refusing(refused)
     };
     ALL.get_or_init(make).clone()
 }
@@ -65,8 +68,8 @@ pub enum Host {
 }
 
 /// The stack with a window law of another crate behind its congestion controller, called `quinn:NAME` or
-/// `noq:NAME`. The law is told what those of Windward are told there (`docs/stacks.md`); a window that is
-/// none is kept within bounds and counted, and a panic ends the connection, not the run.
+/// `noq:NAME`. The law is told what those of Windward are told there (`docs/stacks.md`). An invalid window
+/// is clamped and counted, and a panic ends the connection, not the run.
 ///
 /// ```
 /// use windward_core::endpoint::window::{FixedConfig, WindowLaw};
@@ -80,26 +83,15 @@ pub enum Host {
 /// ```
 ///
 /// # Errors
-/// If the name is taken or none, or if the law needs what a stack does not give; the reason, as a sentence
-/// without a capital or a full stop.
+/// If the name is invalid or taken, or if the law needs what a stack does not give: the reason, as a
+/// sentence without a capital or a full stop.
 pub fn with_law(host: Host, name: &str, law: WindowLaw) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
         return Err(format!("a law cannot be called `{}`", name.escape_debug()));
     }
-    let (stack, pacer) = match host {
-        Host::Quinn => ("quinn", Pacer::Own),
-        Host::Noq => ("noq", Pacer::Obeys),
-    };
-    let whole = format!("{stack}:{name}");
-    if all().find(&whole).is_some() {
-        return Err(format!("there is already a stack {whole}"));
+    match host {
+        Host::Quinn => family::with_law::<Quinn>(name, law),
+        Host::Noq => family::with_law::<Noq>(name, law),
     }
-    if let Some(why) = law::obstacle_of_law(&law, pacer) {
-        return Err(format!("{whole} cannot be: {why}"));
-    }
-    Ok(match host {
-        Host::Quinn => quinn::with_law(&whole, law),
-        Host::Noq => noq::with_law(&whole, law),
-    })
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::window::WindowLaw;
-use windward_sim::stack::{Connection, Facts, Setup, Stack};
+use windward_sim::stack::{Connection, Setup};
 
-use self::controller::Ours;
-use crate::family::{self, Factory, Own};
+use self::controller::MakeDriving;
+use crate::family::{Family, Own};
 use crate::law::Pacer;
 use crate::s2n;
 use crate::watched::Watched;
@@ -77,39 +77,25 @@ const OF_S2N: &[&str] = &[
      sets no departure times: noq paces by its own rule, or at the rate that BBR gives out.",
 ];
 
-/// A controller within noq.
-#[derive(Debug)]
-struct Noq {
-    facts: Facts,
-    controller: Factory<Controllers>,
-}
+/// The stack.
+pub(crate) struct Noq;
 
-/// Those there are.
-pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
-    let all = family::all("noq", "noq-proto 1.4.0", OWN, Pacer::Obeys);
-    all.map(|(facts, controller)| Arc::new(Noq { facts, controller }) as Arc<dyn Stack>)
-}
+impl Family for Noq {
+    type Controllers = Controllers;
+    const NAME: &'static str = "noq";
+    const VERSION: &'static str = "noq-proto 1.4.0";
+    const PACER: Pacer = Pacer::Obeys;
+    const OWN: &'static [Own<Controllers>] = OWN;
 
-/// One with a window law of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: WindowLaw) -> Arc<dyn Stack> {
-    let facts = family::with_law(name, "noq", "noq-proto 1.4.0", &law, Pacer::Obeys);
-    Arc::new(Noq { facts, controller: Factory::Ours(law) })
-}
-
-impl Stack for Noq {
-    fn facts(&self) -> &Facts {
-        &self.facts
+    fn drive(law: WindowLaw, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
+        Arc::new(MakeDriving { law, seed, watched })
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
-        let watched = Arc::new(Watched::default());
-        let controller: Arc<Controllers> = match self.controller {
-            Factory::Own(make) => make(setup.seed),
-            Factory::Ours(law) => {
-                let watched = Arc::clone(&watched);
-                Arc::new(Ours { law, seed: setup.seed, watched })
-            }
-        };
-        Box::new(connection::Pair::new(setup, controller, watched))
+    fn connect(
+        setup: &Setup,
+        controllers: Arc<Controllers>,
+        watched: Arc<Watched>,
+    ) -> Box<dyn Connection> {
+        Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }
