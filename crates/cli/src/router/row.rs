@@ -46,7 +46,7 @@ struct Deprecated {
 
 impl From<&Stats> for Row {
     fn from(stats: &Stats) -> Self {
-        let sojourn = |percent| stats.sojourn.value_at_percentile(percent) as f64 / 1e9;
+        let sojourn = |percent| stats.sojourn.percentile(percent).as_secs_f64();
         let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
         let times = Deprecated {
             sojourn_p50: sojourn(50.0),
