@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crate::clock::CpuStopwatch;
 use crate::failure::Failure;
-use crate::output::{self, Table, si};
+use crate::output::{self, TextTable, si};
 use crate::run::{Observers, simulate};
 use crate::scenario_args::Changes;
 
@@ -130,7 +130,7 @@ fn measure(
 
 fn report(measurements: &[Measurement]) -> String {
     let unknown = || "n/a".to_owned();
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "scenario",
         ">packet-hops",
         ">per CPU second",

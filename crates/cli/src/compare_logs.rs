@@ -12,7 +12,7 @@ use windward_lab::qlog::{
 use windward_sim::output::OutputFile;
 
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds, si};
+use crate::output::{self, TextTable, rate, seconds, si};
 use crate::run::parse_plot;
 use crate::signals;
 
@@ -259,8 +259,8 @@ fn text(comparison: &Comparison) -> String {
     text
 }
 
-fn summary(a: &LogSummary, b: &LogSummary) -> Table {
-    let mut table = Table::new(["", ">A", ">B"]);
+fn summary(a: &LogSummary, b: &LogSummary) -> TextTable {
+    let mut table = TextTable::new(["", ">A", ">B"]);
     let mut row = |what: &str, of: &dyn Fn(&LogSummary) -> String| {
         table.row([what.to_owned(), of(a), of(b)]);
     };
@@ -288,8 +288,8 @@ fn summary(a: &LogSummary, b: &LogSummary) -> Table {
 }
 
 /// Both over time, at so many instants that they fit a screen.
-fn samples(comparison: &Comparison) -> Table {
-    let mut table = Table::new([
+fn samples(comparison: &Comparison) -> TextTable {
+    let mut table = TextTable::new([
         ">time",
         ">cwnd A",
         ">B",

@@ -11,7 +11,7 @@ use windward_sim::text::shell_word;
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::progress::Progress;
 use crate::scenario_args::{parse_change, parse_seed};
 use crate::signals;
@@ -197,7 +197,7 @@ pub(crate) fn forecast(
     args: &EffortArgs,
 ) -> Result<(), Failure> {
     let forecast = windward_lab::forecast(experiments, effort)?;
-    let mut table = Table::new(["experiment", ">runs", ">packet-hops"]);
+    let mut table = TextTable::new(["experiment", ">runs", ">packet-hops"]);
     for (id, runs, hops) in &forecast.experiments {
         table.row([id.clone(), runs.to_string(), output::si(*hops)]);
     }

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use windward_core::units::Time;
+use windward_net::emulation::Until;
+use windward_net::source::Source;
 use windward_net::testbed;
 use windward_netns::{Published, published, sweep};
-use windward_sim::scenario::file::ScenarioFile;
 
-use crate::emulation::{Emulation, Source, Telling, Until};
+use crate::emulation::{Emulation, Telling};
 use crate::failure::Failure;
 use crate::live::Style;
 use crate::output;
@@ -39,12 +40,8 @@ pub(crate) struct Args {
 
 pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.telling.json)?;
-    let source = Source {
-        name: ScenarioFile::name(&args.file),
-        text: ScenarioFile::text(&args.file)?,
-        changes: args.changes.list(),
-        is_open: false,
-    };
+    let mut source = Source::read(&args.file, false, crate::stacks())?;
+    source.changes = args.changes.list();
     let style = match (args.telling.json, quiet) {
         (true, _) => Style::Json,
         (false, true) => Style::Hidden,
@@ -53,7 +50,7 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
     sweep()?;
     let options = testbed::Options::default();
     let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
-    let testbed = &mut emulation.testbed;
+    let testbed = &mut emulation.inner.testbed;
     testbed.stop_on(Some(signals::flag()));
     let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();
     for node in &nodes {

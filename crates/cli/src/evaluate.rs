@@ -9,7 +9,7 @@ use windward_lab::{LabError, ReportOptions};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::python::{Python, PythonLaw};
 use crate::signals;
 
@@ -119,7 +119,7 @@ fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };
     let inquiry = question.inquire(effort)?;
-    let mut table = Table::new(["section", "criterion", "claim", "experiment", "asks"]);
+    let mut table = TextTable::new(["section", "criterion", "claim", "experiment", "asks"]);
     for criterion in &suite.criteria {
         let mut any = false;
         for asked in inquiry.asked_of(&criterion.id) {
@@ -138,9 +138,9 @@ fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result
 }
 
 /// Criteria down, subjects across.
-fn table(evaluation: &Evaluation) -> Table {
+fn table(evaluation: &Evaluation) -> TextTable {
     let columns = ["section", "criterion"].into_iter().map(String::from);
-    let mut table = Table::new(columns.chain(evaluation.subjects.iter().cloned()));
+    let mut table = TextTable::new(columns.chain(evaluation.subjects.iter().cloned()));
     for row in &evaluation.criteria {
         if row.answers.iter().all(Option::is_none) {
             continue;

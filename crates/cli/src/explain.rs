@@ -6,7 +6,7 @@ use windward_sim::stack::{Facts, Stack};
 use windward_sim::suggest::near;
 
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 /// What a protocol is made of, each part with its source
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     if args.markdown {
         return output::print(&pages::Pages::new()?.frame(protocol));
     }
-    let mut table = Table::new(["axis", "part", "what it does", "source"]);
+    let mut table = TextTable::new(["axis", "part", "what it does", "source"]);
     for (axis, part) in explain::parts(protocol) {
         table.row([axis, part.name, part.what, part.source].map(str::to_owned));
     }

@@ -111,6 +111,18 @@ impl From<windward_netns::Error> for Failure {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl From<windward_net::error::Error> for Failure {
+    fn from(error: windward_net::error::Error) -> Self {
+        use windward_net::error::Error;
+        match error {
+            Error::Scenario(error) => error.into(),
+            Error::Input(message) => Failure::Input(message),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
 /// An error of standard output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {

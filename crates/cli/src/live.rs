@@ -10,7 +10,7 @@ use windward_sim::text::printable;
 use windward_sim::{LinkSnapshot, Scenario, Simulation};
 
 use crate::failure::Failure;
-use crate::output::{Table, rate, seconds};
+use crate::output::{TextTable, rate, seconds};
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,7 +285,7 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
 }
 
 /// The busiest links and flows.
-fn tables(moment: Moment<'_>) -> [Table; 2] {
+fn tables(moment: Moment<'_>) -> [TextTable; 2] {
     let Moment { mut links, mut flows, .. } = moment;
     // Where there are too many the busiest are shown, in their order, so that rows stay in place.
     let nth = |mut rates: Vec<f64>| {
@@ -297,7 +297,7 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
     let least = nth(flows.iter().map(FlowMoment::busy).collect());
     flows.retain(|flow| least.is_none_or(|least| flow.busy() > least));
     let mut of_links =
-        Table::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
+        TextTable::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
     for link in links {
         of_links.row([
             link.name.to_owned(),
@@ -309,7 +309,7 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
             link.marked.to_string(),
         ]);
     }
-    let mut of_flows = Table::new(["flow", ">rate", ">back", ">cwnd", ">rtt"]);
+    let mut of_flows = TextTable::new(["flow", ">rate", ">back", ">cwnd", ">rtt"]);
     for flow in flows {
         of_flows.row([
             flow.name.to_owned(),

@@ -18,7 +18,7 @@ use windward_sim::qlog::QlogFiles;
 use windward_sim::stack::End;
 
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds};
+use crate::output::{self, TextTable, rate, seconds};
 use crate::qlog::QlogArgs;
 use crate::scenario_args::parse_change;
 use crate::{signals, trace};
@@ -541,8 +541,8 @@ fn mean(sum: f64, count: f64) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-fn table(names: &[(String, &'static str)], outcome: &Outcome) -> Table {
-    let mut table = Table::new([
+fn table(names: &[(String, &'static str)], outcome: &Outcome) -> TextTable {
+    let mut table = TextTable::new([
         "flow",
         "protocol",
         ">goodput",

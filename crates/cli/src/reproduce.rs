@@ -8,7 +8,7 @@ use windward_lab::{Experiment, ReportOptions, builtin, catalogue};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
 /// Reproduce the papers' figures, with a verdict on each of their claims
 ///
@@ -73,8 +73,8 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
 }
 
 /// A row per experiment.
-fn list(experiments: &[Experiment]) -> Table {
-    let mut table = Table::new(["name", "figure", "claims", "title"]);
+fn list(experiments: &[Experiment]) -> TextTable {
+    let mut table = TextTable::new(["name", "figure", "claims", "title"]);
     for experiment in experiments {
         let claims: Vec<&str> = experiment.claims.iter().map(|c| c.id.as_str()).collect();
         table.row([
@@ -89,11 +89,11 @@ fn list(experiments: &[Experiment]) -> Table {
 
 /// A row per paper, and one for all if they are several: plain verdicts, and how many claims hold
 /// under some reading and under none.
-fn tallies(tallies: &[Tally]) -> Table {
+fn tallies(tallies: &[Tally]) -> TextTable {
     let verdicts = Verdict::ALL.map(|verdict| format!(">{verdict}"));
     let columns = ["paper".to_owned(), ">claims".to_owned()].into_iter().chain(verdicts);
     let columns = columns.chain([">under some reading".to_owned(), ">under none".to_owned()]);
-    let mut table = Table::new(columns);
+    let mut table = TextTable::new(columns);
     let mut row = |key: &str, of: &[Tally]| {
         let sum = |read: &dyn Fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
         let mut numbers = vec![sum(&Tally::claims)];

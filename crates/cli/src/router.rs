@@ -18,7 +18,7 @@ use row::Row;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds};
+use crate::output::{self, TextTable, rate, seconds};
 
 /// Shape what this machine forwards to a network interface, with a router of the papers
 ///
@@ -286,7 +286,7 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
 
 /// What all queues did, for people.
 fn summary(all: &[Stats]) -> String {
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "interface",
         "qdisc",
         ">rate",

@@ -15,7 +15,7 @@ use windward_sim::{Outcome, Scenario, Simulation};
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds, si};
+use crate::output::{self, TextTable, rate, seconds, si};
 use crate::pcap::PcapArgs;
 use crate::qlog::QlogArgs;
 use crate::scenario_args::ScenarioArgs;
@@ -237,8 +237,8 @@ fn some(value: f64, text: impl Fn(f64) -> String) -> String {
     if value == 0.0 { "-".to_owned() } else { text(value) }
 }
 
-fn groups(outcome: &Outcome) -> Table {
-    let mut table = Table::new([
+fn groups(outcome: &Outcome) -> TextTable {
+    let mut table = TextTable::new([
         "group",
         ">flows",
         ">goodput",
@@ -263,7 +263,7 @@ fn groups(outcome: &Outcome) -> Table {
     table
 }
 
-fn flows(outcome: &Outcome) -> Table {
+fn flows(outcome: &Outcome) -> TextTable {
     let mut headings = vec![
         "flow",
         "protocol",
@@ -279,7 +279,7 @@ fn flows(outcome: &Outcome) -> Table {
     if transfers {
         headings.push(">completed");
     }
-    let mut table = Table::new(headings);
+    let mut table = TextTable::new(headings);
     for flow in &outcome.flows {
         let mut cells = vec![
             flow.name.to_string(),
@@ -312,7 +312,7 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> String {
         })
         .collect();
     notable.truncate(MAX_LINK_ROWS);
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "link",
         ">busy",
         ">arrived",

@@ -11,12 +11,14 @@ use std::process::Stdio;
 use std::thread;
 
 use windward_core::units::{Duration, Time};
+use windward_net::emulation::Until;
+use windward_net::link::Link;
+use windward_net::source::Source;
 use windward_net::testbed::{self, Testbed};
 use windward_netns::{Inside, Masquerade, Rights, sweep};
-use windward_sim::scenario::file::ScenarioFile;
 
 use crate::emulate::or_shell;
-use crate::emulation::{Emulation, Source, Telling, Until};
+use crate::emulation::{Emulation, Telling};
 use crate::failure::Failure;
 use crate::live::Style;
 use crate::output;
@@ -45,7 +47,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
 
     /// Each packet is lost with this probability, each way
     #[arg(long, value_name = "PROBABILITY", help_heading = "Link", conflicts_with = "file")]
@@ -72,24 +74,24 @@ pub(crate) struct Args {
 }
 
 /// One link, the same both ways unless said otherwise.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[group(id = "Link")]
-pub(crate) struct Link {
+pub(crate) struct LinkArgs {
     /// Bits per second of each way, such as 10mbit; unlimited if not given
     #[arg(long, value_name = "RATE", help_heading = "Link")]
-    pub(crate) rate: Option<String>,
+    rate: Option<String>,
 
     /// Delay of each way: the RTT is twice that
     #[arg(long, value_name = "TIME", help_heading = "Link")]
-    pub(crate) delay: Option<String>,
+    delay: Option<String>,
 
     /// What may wait: packets (50p), bytes (64kB) or bandwidth-delay products (1bdp, the default)
     #[arg(long, value_name = "SIZE", help_heading = "Link")]
-    pub(crate) queue: Option<String>,
+    queue: Option<String>,
 
     /// Queue management, such as codel or fq-codel
     #[arg(long, value_name = "KIND", help_heading = "Link")]
-    pub(crate) aqm: Option<String>,
+    aqm: Option<String>,
 
     /// The rate over time, a trace of mahimahi
     #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = "Link")]
@@ -104,113 +106,19 @@ pub(crate) struct Link {
     down: Vec<(String, String)>,
 }
 
-/// What no link is called like in errors: the options of the command.
-pub(crate) const OPTIONS: &str = "the link";
-/// Two one-way links; the rate is one that no machine reaches.
-pub(crate) const SKELETON: &str = r#"
-duration = "1h"
-links = [
-    { name = "down", from = "outside", to = "inside", both_ways = false, rate = "1Tbit", delay = "0s", queue = "10000p" },
-    { name = "up", from = "inside", to = "outside", both_ways = false, rate = "1Tbit", delay = "0s", queue = "10000p" },
-]
-flows = [{ group = "outside", protocol = "outside:port", from = "outside", to = "inside" }]
-"#;
-/// A queue that holds less drops the bursts in which programs send.
-const LEAST_QUEUE: f64 = 32_000.0;
-
-impl Link {
-    /// The scenario of such a link, as changes of the skeleton.
-    pub(crate) fn changes(&self, loss: Option<&String>) -> Result<Vec<(String, String)>, Failure> {
-        let mut changes = Vec::new();
-        for (way, own) in [("down", &self.down), ("up", &self.up)] {
-            let mut set = |key: &str, value: &str| {
-                changes.push((format!("links.{way}.{key}"), value.to_owned()));
-            };
-            if let Some(trace) = &self.trace {
-                // A literal string of TOML, which has no escapes.
-                set("rate", &format!("{{ trace = '{}' }}", trace.display()));
-            }
-            let given = [
-                ("rate", self.rate.as_ref()),
-                ("delay", self.delay.as_ref()),
-                ("loss", loss),
-                ("aqm", self.aqm.as_ref()),
-            ];
-            for (key, value) in given {
-                if let Some(value) = value {
-                    set(key, value);
-                }
-            }
-            for (key, value) in own {
-                set(key, value);
-            }
-        }
-        let queues = self.queues(&changes)?;
-        changes.extend(queues);
-        Ok(changes)
-    }
-
-    /// The queues, which may be given in bandwidth-delay products of the link that the rest makes.
-    fn queues(&self, changes: &[(String, String)]) -> Result<Vec<(String, String)>, Failure> {
-        let products = match self.queue.as_deref() {
-            None => Some(1.0),
-            Some(text) => match text.trim().strip_suffix("bdp") {
-                None => None,
-                Some(number) => match number.trim().parse::<f64>() {
-                    Ok(products) if products > 0.0 && products.is_finite() => Some(products),
-                    _ => {
-                        return Err(Failure::Input(format!(
-                            "--queue {text}: write a number above 0 before bdp, such as 1bdp"
-                        )));
-                    }
-                },
-            },
-        };
-        let source = Source {
-            name: OPTIONS.to_owned(),
-            text: SKELETON.to_owned(),
-            changes: changes.to_vec(),
-            is_open: true,
-        };
-        let links = source.load()?.scenario.links;
-        let rtt: Duration = links.iter().map(|link| link.delay).fold(Duration::ZERO, |a, b| a + b);
-        let limited = self.rate.is_some() || self.trace.is_some();
-        let ways = [("down", &self.down), ("up", &self.up)];
-        let queues = ways.into_iter().zip(&links).filter_map(|((way, own), link)| {
-            let is_limited = limited || own.iter().any(|(key, _)| key == "rate");
-            if own.iter().any(|(key, _)| key == "queue") {
-                return None;
-            }
-            let size = match (products, &self.queue) {
-                (None, Some(text)) => text.clone(),
-                _ if !is_limited => return None,
-                (products, _) => {
-                    let product = link.kind.rate.mean().bytes_per_s() * rtt.as_secs_f64();
-                    let bytes = (products.unwrap_or(1.0) * product).max(LEAST_QUEUE);
-                    format!("{}B", bytes.round() as u64)
-                }
-            };
-            Some((format!("links.{way}.queue"), size))
-        });
-        Ok(queues.collect())
+impl LinkArgs {
+    /// The link, with a probability of loss.
+    pub(crate) fn link(&self, loss: Option<&String>) -> Link {
+        let LinkArgs { rate, delay, queue, aqm, trace, up, down } = self.clone();
+        Link { rate, delay, queue, aqm, loss: loss.cloned(), trace, up, down }
     }
 }
 
 impl Args {
     fn source(&self) -> Result<Source, Failure> {
         let mut source = match &self.file {
-            None => Source {
-                name: OPTIONS.to_owned(),
-                text: SKELETON.to_owned(),
-                changes: self.link.changes(self.loss.as_ref())?,
-                is_open: true,
-            },
-            Some(file) => Source {
-                name: ScenarioFile::name(file),
-                text: ScenarioFile::text(file)?,
-                changes: Vec::new(),
-                is_open: true,
-            },
+            None => self.link.link(self.loss.as_ref()).source(crate::stacks())?,
+            Some(file) => Source::read(file, true, crate::stacks())?,
         };
         source.changes.extend(self.changes.list());
         source.add_port()?;
@@ -262,7 +170,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     };
     sweep()?;
     let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
-    let place = Place::prepare(&mut emulation.testbed, &source, rights, present)?;
+    let ends = PortEnds::prepare(&mut emulation.inner.testbed, &source, rights, present)?;
     if !present && args.peer.is_none() && !quiet {
         output::note(
             "without root the program reaches only what --peer runs at the far end: be root to \
@@ -270,37 +178,38 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
         );
     }
     let peer = match &args.peer {
-        Some(peer) => Some(place.start_peer(&mut emulation.testbed, peer)?),
+        Some(peer) => Some(ends.start_peer(&mut emulation.inner.testbed, peer)?),
         None => None,
     };
-    let mut child = place.start(&mut emulation.testbed, program, arguments, args.telling.json)?;
-    let testbed = &mut emulation.testbed;
+    let mut child =
+        ends.start(&mut emulation.inner.testbed, program, arguments, args.telling.json)?;
+    let testbed = &mut emulation.inner.testbed;
     testbed.end_with(child.as_fd())?;
     testbed.stop_on(Some(signals::flag()));
     let length = args.changes.duration()?;
     emulation.begin(quiet);
-    let until = length.map_or(Time::NEVER, |length| emulation.now() + length);
+    let until = length.map_or(Time::NEVER, |length| emulation.inner.now() + length);
     let stopped = emulation.run(until)? == Until::Stopped;
-    emulation.testbed.stop_on(None);
-    if stopped && !emulation.testbed.has_ended() {
+    emulation.inner.testbed.stop_on(None);
+    if stopped && !emulation.inner.testbed.has_ended() {
         // Ctrl-C in a terminal is for the program too, which may have something to say.
-        emulation.run(emulation.now() + GRACE)?;
+        emulation.run(emulation.inner.now() + GRACE)?;
     }
-    if !emulation.testbed.has_ended() {
+    if !emulation.inner.testbed.has_ended() {
         child.terminate()?;
-        emulation.run(emulation.now() + GRACE)?;
+        emulation.run(emulation.inner.now() + GRACE)?;
     }
     child.kill()?;
     let status = child.wait()?;
     if peer.is_some() {
         // It was to end now, and what it has started too: there is nothing to say of it.
         drop(peer);
-        if let Some(far) = emulation.testbed.namespace(&place.outside) {
+        if let Some(far) = emulation.inner.testbed.namespace(&ends.outside) {
             far.kill_all()?;
         }
     }
     emulation.finish(quiet, true)?;
-    drop(place);
+    drop(ends);
     match u8::try_from(Inside::exit_code(status)) {
         Ok(0) => Ok(()),
         Ok(status) => Err(Failure::Command(status)),
@@ -310,7 +219,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
 
 /// Both ends of the port of a shell.
 #[derive(Debug)]
-struct Place {
+struct PortEnds {
     outside: String,
     inside: String,
     address: IpAddr,
@@ -318,7 +227,7 @@ struct Place {
     _masquerade: Option<Masquerade>,
 }
 
-impl Place {
+impl PortEnds {
     fn prepare(
         testbed: &mut Testbed,
         source: &Source,
@@ -358,7 +267,7 @@ impl Place {
         }
         let pair = testbed.pair(0).ok_or(Failure::Interrupted)?;
         let masquerade = if present { Some(pair.masquerade(None)?) } else { None };
-        Ok(Place { outside, inside, address, _masquerade: masquerade })
+        Ok(PortEnds { outside, inside, address, _masquerade: masquerade })
     }
 
     /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if it

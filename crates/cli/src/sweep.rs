@@ -9,7 +9,7 @@ use windward_lab::{Effort, Experiment, Means, ReportOptions};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::python::replace_by;
 use crate::scenario_args;
 use crate::signals;
@@ -135,11 +135,11 @@ fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<
 }
 
 /// A row per combination of the axes: the mean of each metric with its interval.
-fn table(means: &Means) -> Table {
+fn table(means: &Means) -> TextTable {
     let Means { experiment, cells } = means;
     let axes = experiment.axes.iter().map(|axis| axis.name.clone());
     let metrics = experiment.metrics.iter().map(|m| format!(">{}", m.name));
-    let mut table = Table::new(axes.chain(metrics));
+    let mut table = TextTable::new(axes.chain(metrics));
     for (cell, metrics) in cells.iter().enumerate() {
         let labels = experiment.points(cell).into_iter().map(|p| p.label.clone());
         table.row(labels.chain(metrics.iter().map(|estimate| mean(*estimate))));

@@ -1,12 +1,13 @@
-//! Programs side by side on one link: what several runs of each say together, as rows, charts and a page.
+//! Statistics over programs side by side on one link, as rows, charts and a page.
 //!
-//! Who has run them, and on which clock, is somebody else's: `windward compare` runs them on a real one.
+//! `windward_net::campaign` does the runs, on a real clock.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+pub use windward_sim::comparison::{Beside, Measured, Run};
 use windward_sim::output::OutputDir;
 use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
 
@@ -15,58 +16,6 @@ use crate::folder::Folder;
 use crate::plot;
 use crate::report::{self, Provenance};
 use crate::statistics::{Estimate, estimate};
-
-/// What one program did in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Its goodput, bits per second of IP packets.
-    pub goodput_bps: f64,
-    /// What reached its receiver, the same packet again included, bits per second of IP packets.
-    pub arrived_bps: f64,
-    /// Packets that came to the link for each that it delivered.
-    pub sent_per_delivered: f64,
-    /// Packets that waited at the link, mean over time.
-    pub mean_queue_packets: f64,
-    /// The largest IP packet that reached the receiver, bytes.
-    pub packet_size: u32,
-    /// Whether the program counted the goodput: unique data. Else the port counted what arrived.
-    pub counted_by_program: bool,
-}
-
-/// What was left to another flow beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
-    /// What reached the receiver of the program, bits per second of IP packets.
-    pub own_bps: f64,
-    /// What reached that of the other.
-    pub rival_bps: f64,
-}
-
-/// One run of a program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// The name of the program.
-    pub program: String,
-    /// The share of packets that the link loses on the way of the data.
-    pub loss: f64,
-    /// The seed of all that is random at the link.
-    pub seed: u64,
-    /// Alone; absent if `unusable` says why.
-    pub alone: Option<Measured>,
-    /// The same in virtual time.
-    pub simulated: Option<Measured>,
-    /// Beside a competing flow.
-    pub beside: Option<Beside>,
-    /// The same in virtual time.
-    pub simulated_beside: Option<Beside>,
-    /// The share of packets that the emulator handed over more than a millisecond late, of the worst emulation that counts here.
-    pub late_share: f64,
-    /// The share of the time for which the programs at the most starved end had no CPU though they were ready, of the worst emulation that
-    /// counts here; absent where the kernel does not count it.
-    pub programs_waited_share: Option<f64>,
-    /// Why something is missing.
-    pub unusable: Option<String>,
-}
 
 /// Runs of several programs over one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -359,6 +308,34 @@ impl Comparison {
         table.finish().map(drop)
     }
 
+    /// Indented JSON: the rows, then everything else.
+    ///
+    /// # Errors
+    /// If a number cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, LabError> {
+        #[derive(Serialize)]
+        struct WithRows<'a> {
+            rows: Vec<Row>,
+            #[serde(flatten)]
+            comparison: &'a Comparison,
+        }
+        let json = WithRows { rows: self.rows(), comparison: self };
+        serde_json::to_string_pretty(&json).map_err(|error| LabError::Part(error.to_string()))
+    }
+
+    /// Writes `index.html`, `programs.csv`, `runs.csv` and `compare.json`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write_files(&self, out: &mut OutputDir, about: &Provenance) -> Result<(), LabError> {
+        let json = self.to_json()?;
+        out.write("index.html", |file| file.write_all(self.page(about).as_bytes()))?;
+        out.write("programs.csv", |file| self.write_rows(file))?;
+        out.write("runs.csv", |file| self.write_runs(file))?;
+        out.write("compare.json", |file| file.write_all(json.as_bytes()))?;
+        Ok(())
+    }
+
     /// A page that needs nothing but itself: charts with their intervals, and the table.
     pub fn page(&self, about: &Provenance) -> String {
         report::page_of_comparison(self, &plot::of_comparison(self), about)
@@ -377,8 +354,8 @@ fn size(bytes: Option<u32>) -> Cell<'static> {
 pub struct Keeper(Folder);
 
 impl Keeper {
-    /// Opens or makes the folder for a comparison that `work` describes. With `resume` it returns the
-    /// finished runs of an interrupted one, each with its number.
+    /// Opens or makes the folder for a comparison that `work` describes. With `resume` it puts the
+    /// finished runs of an interrupted one into `runs`, each at its number.
     ///
     /// # Errors
     /// If the folder cannot be had, holds the page of another program, or has nothing of this
@@ -387,12 +364,18 @@ impl Keeper {
         dir: &Path,
         work: &impl Hash,
         resume: bool,
-    ) -> Result<(Self, Vec<(u32, Run)>), LabError> {
+        runs: &mut [Option<Run>],
+    ) -> Result<Self, LabError> {
         let mut folder = Folder::open(dir)?;
         let mut key = DefaultHasher::new();
         ("compare", work).hash(&mut key);
-        let known = folder.journal(key.finish(), resume)?;
-        Ok((Keeper(folder), known))
+        let known: Vec<(u32, Run)> = folder.journal(key.finish(), resume)?;
+        for (number, run) in known {
+            if let Some(place) = runs.get_mut(number as usize) {
+                *place = Some(run);
+            }
+        }
+        Ok(Keeper(folder))
     }
 
     /// Appends a finished run with its number.
@@ -502,18 +485,22 @@ mod tests {
     fn finished_runs_are_found_again_and_only_by_the_same_work() {
         let dir = tempfile::tempdir().unwrap();
         let (out, run) = (dir.path().join("out"), run("a", 0.5, 1, 2e6));
-        let (mut first, known) = Keeper::open(&out, &"work", false).unwrap();
-        assert!(known.is_empty());
+        let open = |work: &str, resume| {
+            let mut runs = vec![None; 4];
+            Keeper::open(&out, &work, resume, &mut runs).map(|keeper| (keeper, runs))
+        };
+        let (mut first, runs) = open("work", false).unwrap();
+        assert_eq!(runs, [None, None, None, None]);
         first.keep(3, &run).unwrap();
         drop(first);
-        let wrong = Keeper::open(&out, &"other work", true).unwrap_err().to_string();
+        let wrong = open("other work", true).unwrap_err().to_string();
         assert!(wrong.contains("was another run"), "{wrong}");
-        let (second, known) = Keeper::open(&out, &"work", true).unwrap();
-        assert_eq!(known, [(3, run)]);
+        let (second, runs) = open("work", true).unwrap();
+        assert_eq!(runs, [None, None, None, Some(run)]);
         let write = |dir: &mut OutputDir| Ok(dir.write("runs.csv", |file| file.write_all(b"x"))?);
         second.finish(write).unwrap();
         assert!(out.join("runs.csv").exists());
-        let nothing = Keeper::open(&out, &"work", true).unwrap_err().to_string();
+        let nothing = open("work", true).unwrap_err().to_string();
         assert!(nothing.contains("nothing to resume"), "{nothing}");
     }
 

@@ -10,6 +10,7 @@ use windward_core::units::Time;
 use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::Stacks;
 use windward_sim::trace::{FlowRow, LinkRow, Trace};
 
 use crate::parts::{self, Aside, Attached};
@@ -59,7 +60,7 @@ impl Scenario {
         parts: Vec<Attached>,
     ) -> PyResult<Self> {
         let built = py.detach(|| {
-            let mut file = ScenarioFile::parse(&name, &text)?.with_stacks(&windward_cli::stacks());
+            let mut file = ScenarioFile::parse(&name, &text)?.with_stacks(&stacks());
             for (key, value) in &changes {
                 file.set(key, value)?;
             }
@@ -84,6 +85,24 @@ impl Scenario {
         Self::new(py, ScenarioFile::name(path), text, Vec::new(), Vec::new())
     }
 
+    /// The scenario as an emulation takes it.
+    ///
+    /// # Errors
+    /// If it has parts in Python, which are too slow for a real clock.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn source(&self, is_open: bool) -> PyResult<windward_net::source::Source> {
+        if !self.parts.is_empty() {
+            return Err(error::value("a scenario with parts in Python cannot be emulated"));
+        }
+        Ok(windward_net::source::Source {
+            name: self.name.clone(),
+            text: self.text.clone(),
+            changes: self.changes.clone(),
+            is_open,
+            stacks: windward_cli::stacks(),
+        })
+    }
+
     fn parts(&self, py: Python<'_>) -> Vec<Attached> {
         self.parts.iter().map(|part| part.clone_ref(py)).collect()
     }
@@ -95,13 +114,15 @@ impl Scenario {
     /// A simulation at time zero.
     ///
     /// # Errors
-    /// What the constructor of a part in Python raised.
+    /// What the constructor of a part in Python raised; `ValueError` for a port.
     pub(crate) fn begin(
         &self,
         py: Python<'_>,
         scenario: &windward_sim::Scenario,
         make: impl FnOnce(&windward_sim::Scenario) -> windward_sim::Simulation + Send,
     ) -> PyResult<windward_sim::Simulation> {
+        #[cfg(target_os = "linux")]
+        refuse_ports(scenario)?;
         let _aside = Aside::put();
         let sim = py.detach(|| make(scenario));
         parts::raise(py)?;
@@ -166,6 +187,26 @@ impl Scenario {
         let outcome = py.detach(|| sim.finish());
         logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
         Ok(Run::new(outcome, Some(series)))
+    }
+}
+
+/// The stacks that a scenario may name; on Linux also the port of [`crate::emulate`].
+fn stacks() -> Stacks {
+    let stacks = windward_cli::stacks();
+    #[cfg(target_os = "linux")]
+    let stacks = stacks.with(windward_net::port::Ports::new());
+    stacks
+}
+
+/// Refuses to simulate a scenario whose packets come from programs.
+#[cfg(target_os = "linux")]
+fn refuse_ports(scenario: &windward_sim::Scenario) -> PyResult<()> {
+    match windward_net::testbed::ports(scenario).next() {
+        None => Ok(()),
+        Some((flow, _)) => Err(error::value(format!(
+            "flow {}: its packets come from programs, on a real clock: use windward.emulate",
+            scenario.flows[flow].name
+        ))),
     }
 }
 

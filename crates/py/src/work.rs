@@ -55,21 +55,38 @@ fn told<T: Send>(
     progress: &Progress<'_>,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
 ) -> PyResult<T> {
+    let How { threads, full, .. } = how;
+    on_a_thread(py, cancel, progress, |share| {
+        let progress = |progress: windward_lab::Progress| {
+            share.store(progress.work.to_bits(), Ordering::Relaxed);
+        };
+        let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });
+        work(&RunOptions { threads, cancel, readings_budget, progress: &progress })
+    })?
+    .map_err(|wrong| lab(py, wrong))
+}
+
+/// Does work on a thread of its own, without the interpreter. The work stores the share done, as the bits
+/// of a number, and ends soon after `cancel` is true.
+///
+/// # Errors
+/// What a signal handler or `progress` raises; `cancel` is set then.
+pub(crate) fn on_a_thread<T: Send>(
+    py: Python<'_>,
+    cancel: &AtomicBool,
+    progress: &Progress<'_>,
+    work: impl FnOnce(&AtomicU64) -> T + Send,
+) -> PyResult<T> {
     let share = AtomicU64::new(0);
     let (done, ended) = channel::<()>();
-    let How { threads, full, .. } = how;
     std::thread::scope(|scope| {
         let share = &share;
         let worker = scope.spawn(move || {
             let _done = done;
-            let progress = |progress: windward_lab::Progress| {
-                share.store(progress.work.to_bits(), Ordering::Relaxed);
-            };
-            let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });
-            work(&RunOptions { threads, cancel, readings_budget, progress: &progress })
+            work(share)
         });
         let mut raised = None;
-        // A receiver is of one thread, and detached code may be of another: so it goes along.
+        // A receiver belongs to one thread, and detached code may run on another: so it goes along.
         let ended = std::sync::Mutex::new(ended);
         let is_over = || match ended.lock() {
             Ok(ended) => ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected),
@@ -84,12 +101,9 @@ fn told<T: Send>(
             }
         }
         let result = py.detach(|| worker.join());
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        match result {
-            Ok(result) => result.map_err(|wrong| lab(py, wrong)),
-            Err(_) => Err(error::failed("a worker thread ended before its work did")),
+        match raised {
+            Some(error) => Err(error),
+            None => result.map_err(|_| error::failed("a worker thread ended before its work did")),
         }
     })
 }
