@@ -75,9 +75,8 @@ pub(crate) fn emulate(
     let done = done.ok_or_else(|| PyKeyboardInterrupt::new_err(()))?;
     let measured = serde_json::json!({ "ports": done.ports, "clock": done.clock }).to_string();
     let commands = done.commands.into_iter();
-    let commands = commands.map(|Ended { node, status, stdout, stderr }| {
-        (node, status, stdout, stderr)
-    });
+    let commands =
+        commands.map(|Ended { node, status, stdout, stderr }| (node, status, stdout, stderr));
     Ok((Run::new(done.outcome, None), measured, commands.collect()))
 }
 
