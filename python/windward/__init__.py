@@ -20,6 +20,7 @@ into pandas by ``pandas.DataFrame.from_arrow``.
 
 from ._batch import Batch, BatchLaw, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
+from ._emulate import Command, Comparison, Emulation, compare, emulate
 from ._errors import ScenarioError
 from ._evaluate import Evaluation, evaluate
 from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
@@ -55,8 +56,11 @@ __all__ = [
     "Batch",
     "BatchLaw",
     "BatchSetup",
+    "Command",
+    "Comparison",
     "Congestion",
     "Discrimination",
+    "Emulation",
     "Evaluation",
     "Experiment",
     "GB",
@@ -93,6 +97,8 @@ __all__ = [
     "WorkerError",
     "__version__",
     "bit",
+    "compare",
+    "emulate",
     "evaluate",
     "kB",
     "kbit",

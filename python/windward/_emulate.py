@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Emulation:
-    """What an emulation measured.
+    """Results of an emulation.
 
     Attributes:
         run: The run, as a simulation returns it. Rates of ports are over the time in which programs
@@ -62,7 +62,7 @@ class Emulation:
 
 
 class Comparison:
-    """What programs did side by side on one link. A notebook shows it as a table.
+    """Results of programs side by side on one link. A notebook shows them as a table.
 
     Attributes:
         rows: A dictionary for each program and loss rate: means over runs with 95 % intervals.

@@ -1,4 +1,4 @@
-"""What RFC 9743 asks of a congestion controller, answered by laws in Python and all others."""
+"""Evaluations by the criteria of RFC 9743, of controllers in Python and all others."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from . import _windward
 from ._windward import Law
 
 Subject = str | Law | type
-"""A name as for ``windward evaluate``, what ``windward.law`` gives, or a class with ``on_ack``."""
+"""A name as for ``windward evaluate``, a result of ``windward.law``, or a class with ``on_ack``."""
 
 
 class Evaluation:
-    """What came out of an evaluation. A notebook shows it as a table.
+    """Results of an evaluation. A notebook shows them as a table.
 
     Attributes:
         folder: Where the report is; ``index.html`` is the page to look at.
@@ -57,8 +57,7 @@ class Evaluation:
         self.general_use = dict(zip(self.subjects, found["general_use"]))
 
     def verdicts(self, subject: str | None = None) -> dict[str, str]:
-        """How a subject, the first if none is named, answers each criterion that something was asked for:
-        meets, does not, undecided or not applicable.
+        """Answer of a subject, by default the first, for each criterion that was checked: meets, does not, undecided or not applicable.
 
         Raises:
             KeyError: If there is no such subject.
@@ -98,7 +97,7 @@ def evaluate(
     progress: Callable[[float], object] | bool | None = None,
     **named: Subject,
 ) -> Evaluation:
-    """Judges congestion controllers by what RFC 9743 asks: ``evaluate("cubic", Aimd)``.
+    """Evaluates congestion controllers by the criteria of RFC 9743: ``evaluate("cubic", Aimd)``.
 
     A law in Python takes some ten times as long as one in Rust, and laws are asked by one thread at
     a time; ``windward.law`` makes laws that are not.

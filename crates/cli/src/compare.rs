@@ -22,7 +22,8 @@ use crate::signals;
 /// your own
 ///
 /// Each program sends from the far end for some seconds, alone and beside a competing flow, at each
-/// loss rate and with each seed. Everything is measured at the link, in the same way for all programs.
+/// loss rate and with each seed. Everything is measured at the link, in the same way for all
+/// programs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -83,8 +84,8 @@ struct ProgramArgs {
     #[arg(long, value_name = "FILE")]
     table: Vec<PathBuf>,
 
-    /// Set a parameter of the endpoints of rows of `windward list`, and of the flows simulated beside
-    /// them; may be given more than once
+    /// Set a parameter of the endpoints of rows of `windward list`, and of the flows simulated
+    /// beside them; may be given more than once
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change)]
     endpoint: Vec<(String, String)>,
 
@@ -178,7 +179,8 @@ fn parse_warmup(text: &str) -> Result<u32, String> {
     parse_seconds(text, 0)
 }
 
-/// Runs the comparison, and prints and writes its results; what there is of them if it is interrupted.
+/// Runs the comparison, and prints and writes its results; what there is of them if it is
+/// interrupted.
 pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let table = campaign::programs(&args.programs.table)?;
     if args.programs.list {

@@ -22,12 +22,12 @@ use crate::signals;
 
 /// Run a scenario on a real clock, with a network namespace for each node that has a port
 ///
-/// A port is a flow with protocol = "outside:port". Programs are run at its ends by `windward exec`;
-/// all other flows are simulated beside them, in the same queues. It ends with the scenario, or by
-/// Ctrl-C.
+/// A port is a flow with protocol = "outside:port". `windward exec` runs programs at its ends; all
+/// other flows are simulated beside them, in the same queues. The emulation ends with the scenario,
+/// or by Ctrl-C.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The scenario, a TOML file; `-` reads standard input
+    /// Scenario, a TOML file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -75,15 +75,15 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
 /// Run a program at a node of a running emulation
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExecArgs {
-    /// A node that a port begins or ends at
+    /// Node at which a port begins or ends
     #[arg(value_name = "NODE")]
     node: String,
 
-    /// The process of `windward emulate`, where several have such a node
+    /// Process number of `windward emulate`, if several emulations have such a node
     #[arg(long, value_name = "NUMBER")]
     process: Option<u32>,
 
-    /// The program and its arguments; your shell if none is given
+    /// Program and its arguments [default: your shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -97,7 +97,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
     Err(cannot_start(program, &error))
 }
 
-/// The command, or the user's shell.
+/// The command, or the shell of the user.
 pub(crate) fn or_shell(command: &[OsString]) -> Vec<OsString> {
     match command.is_empty() {
         true => vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())],
@@ -109,7 +109,7 @@ fn cannot_start(program: &OsString, error: &io::Error) -> Failure {
     Failure::Input(format!("cannot start {}: {error}", program.display()))
 }
 
-/// The node that is meant.
+/// The node that the arguments name.
 fn find(args: &ExecArgs) -> Result<Published, Failure> {
     let mut all = published()?;
     all.retain(Published::is_alive);

@@ -1,5 +1,5 @@
-//! What commands that run a scenario on a real clock share: their options, how they show an emulation while
-//! it runs, and how they report it.
+//! What commands that run a scenario on a real clock share: their options, how they show an
+//! emulation while it runs, and how they report it.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -26,56 +26,56 @@ use crate::run::{Plot, parse_plot, summary};
 use crate::scenario_args::warn;
 use crate::signals;
 
-/// What is told and kept of an emulation.
+/// Output of an emulation.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Telling {
-    /// JSON lines on standard output: where everything stands, each second, and at the end what
-    /// `windward run --json` says
+    /// Print JSON lines: the state of links and flows at each interval, and at the end the object
+    /// of `windward run --json`
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Time between two looks at links and flows
+    /// Interval at which links and flows are shown
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     every: Duration,
 
-    /// Let the scenario run for this long in virtual time first, so that its flows are under way
+    /// Time that the scenario runs in virtual time first, so that its flows are under way
     #[arg(long, value_name = "TIME")]
     lead: Option<Duration>,
 
-    /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
+    /// Write the results into this folder: run.json, run-flows.csv, run-groups.csv and
     /// run-links.csv
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Draw windows, rates and queues over time, of the first half hour
+    /// Draw windows, rates and queues over time, for the first half hour
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 
-    /// Keep what comes in from outside in this file, for `windward replay`
+    /// Record the packets that programs send in this file, for `windward replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Keep whole packets there, not only their first bytes
+    /// Record whole packets, not only their first bytes
     #[arg(long, requires = "record")]
     payload: bool,
 
     #[command(flatten)]
     pcap: PcapArgs,
 
-    /// The largest packet that programs send, bytes, if not the `packet_size` of the port
+    /// Largest packet that programs may send, bytes [default: the `packet_size` of the port]
     ///
-    /// What is larger than that is answered by ICMP, as by a router before a smaller MTU.
+    /// Larger packets are answered by ICMP, as by a router before a smaller MTU.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..))]
     mtu: Option<u16>,
 
-    /// Let the kernel hand over many packets at once (GSO, GRO): faster, but they come in bursts
+    /// Exchange many packets with the kernel at once (GSO, GRO): faster, but in bursts
     #[arg(long)]
     offload: bool,
 }
 
 fn parse_every(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>() {
-        Ok(every) if every < Duration::from_millis(10) => Err("10ms at least".to_owned()),
+        Ok(every) if every < Duration::from_millis(10) => Err("must be at least 10ms".to_owned()),
         Ok(every) => Ok(every),
         Err(error) => Err(error.to_string()),
     }
@@ -194,7 +194,8 @@ impl<'a> Emulation<'a> {
         }
     }
 
-    /// Ends it, and reports it: to people on standard error where `to_error`, else on standard output.
+    /// Ends it, and reports it: to people on standard error where `to_error`, else on standard
+    /// output.
     pub(crate) fn finish(self, quiet: bool, to_error: bool) -> Result<(), Failure> {
         let finished = self.inner.finish()?;
         let cpu_s = self.cpu.seconds();
@@ -247,7 +248,7 @@ fn record(
     recorder.map_err(|error| Failure::Input(format!("{OPTION} {}: {error}", path.display())))
 }
 
-/// The directions of ports as a table.
+/// Both directions of each port as a table.
 fn port_table(ports: &[PortRecord]) -> TextTable {
     let mut table =
         TextTable::new(["port", "from", "to", ">throughput", ">packets sent", ">delivered"]);
@@ -264,7 +265,7 @@ fn port_table(ports: &[PortRecord]) -> TextTable {
     table
 }
 
-/// The outcome for people.
+/// The outcome as text for people.
 fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'_>) -> String {
     let mut text = summary(scenario, outcome, cpu_s, "emulated");
     let Some(clock) = &record.emulation else { return text };
@@ -287,7 +288,7 @@ fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'
     };
     for (count, what) in [
         (clock.too_big, "packets were too big for their port"),
-        (clock.malformed, "packets were none of IP"),
+        (clock.malformed, "packets were not IP"),
         (clock.refused, "packets were not taken by the kernel"),
         (clock.overflow, "packets were dropped by the kernel before they were read"),
     ] {

@@ -8,18 +8,19 @@ use windward_sim::suggest::near;
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 
-/// What a protocol is made of, each part with its source
+/// Explain what a protocol is made of, each part with its source
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A protocol of `windward list`
     name: String,
 
-    /// As docs/protocols has it: with the parameters that apply and the figures it appears in
+    /// Print the page of docs/protocols: with the parameters that apply and the figures it appears
+    /// in
     #[arg(long)]
     markdown: bool,
 }
 
-/// What a stack is, what of it is modelled and what is not.
+/// Describes a stack: what runs as deployed, and what is modelled.
 fn explain_stack(stack: &dyn Stack) -> Result<(), Failure> {
     let Facts { name, summary, source, notes, packet_sizes, unrepeatable } = stack.facts();
     let mut text = format!("{name} ({source})\n{summary}\n");

@@ -5,22 +5,22 @@ use windward_lab::catalogue;
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 
-/// The protocols, each a composition of parts on four axes
+/// List the protocols, each a composition of parts on four axes
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// One array of objects
+    /// Print one JSON array of objects
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// The table as the README has it
+    /// Print the table of the README, as Markdown
     #[arg(long)]
     markdown: bool,
 
-    /// The QUIC stacks that flows can have for a protocol
+    /// List the QUIC stacks that a flow can name as its protocol
     #[arg(long, conflicts_with_all = ["markdown", "parts"])]
     stacks: bool,
 
-    /// The parts that protocols and queues are composed of, axis by axis, with their parameters
+    /// List the parts of protocols and queues, axis by axis, with their parameters
     #[arg(long, conflicts_with = "markdown")]
     parts: bool,
 }

@@ -47,8 +47,8 @@ pub(crate) fn is_claimed() -> bool {
     OWNER.get().is_some_and(|owner| *owner != JSON)
 }
 
-/// Writes `text` to standard output, or to standard error if an output file has that; what a terminal
-/// would obey is written out.
+/// Writes `text` to standard output, or to standard error if an output file has that. Control
+/// characters are escaped.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     if is_claimed() {
         note(text.trim_end());
@@ -69,19 +69,19 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Says something on standard error that is no result.
+/// Writes a note, which is not a result, to standard error.
 pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(text));
 }
 
-/// How a column is aligned.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// Before the lines of a row that are not its first.
+/// Indentation of the lines of a row after its first.
 const INDENT: &str = "    ";
 
 /// The width of listings: that of the terminal, or 80 columns in a pipe.

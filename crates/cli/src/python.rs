@@ -13,11 +13,11 @@ use crate::failure::Failure;
 /// Reads a window law in Python and gives a protocol with it, or says in words why there is none.
 pub type LoadLaw<'a> = &'a dyn Fn(&PythonLaw) -> Result<Protocol, String>;
 
-/// How Python can be had.
+/// Access to Python.
 pub(crate) struct Python<'a> {
     /// The interpreter, for another process.
     pub(crate) interpreter: &'a Path,
-    /// What reads laws, if this program runs inside Python.
+    /// Reader of laws, if this program runs inside Python.
     pub(crate) load: Option<LoadLaw<'a>>,
     /// The arguments of this program without its name, to hand them on.
     pub(crate) arguments: Vec<OsString>,
@@ -26,11 +26,11 @@ pub(crate) struct Python<'a> {
 /// A window law in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonLaw {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// The file.
     pub file: String,
-    /// What is in the file: a class, or what `windward.law` gave.
+    /// Name in the file: a class, or a result of `windward.law`.
     pub object: String,
 }
 
@@ -69,8 +69,8 @@ except ImportError as error:
 sys.exit(main())";
 
 impl Python<'_> {
-    /// The subject with that law. Where this process has no Python, another one takes over, and what is
-    /// done is done there.
+    /// The subject with that law. Where this process has no Python, another one takes over, and
+    /// what is done is done there.
     pub(crate) fn subject(&self, law: &PythonLaw, given: &str) -> Result<Subject, Failure> {
         let Some(load) = self.load else {
             // The other process would say it too, if it could be started.
@@ -98,7 +98,7 @@ pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)
 }
 
-/// Does what that process does.
+/// Runs the work of that process.
 #[cfg(not(unix))]
 pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     match command.status() {

@@ -14,21 +14,21 @@ use crate::pcap::PcapArgs;
 use crate::run::summary;
 use crate::scenario_args::warn;
 
-/// Take a recorded emulation through the engine again, in virtual time
+/// Run a recorded emulation again, in virtual time
 ///
-/// The same packets come in at the same instants, so that the same are dropped and marked, and all
-/// others leave at the same instants: the fingerprint is that of the emulation.
+/// The same packets arrive at the same instants, so that the same ones are dropped and marked, and
+/// all others leave at the same instants: the fingerprint is that of the emulation.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What `--record` of `windward shell` or `windward emulate` has written
+    /// Record, written by `--record` of `windward shell` or `windward emulate`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 
-    /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
+    /// Write the results into this folder: run.json, run-flows.csv, run-groups.csv and
     /// run-links.csv
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,

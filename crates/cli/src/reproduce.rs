@@ -10,15 +10,14 @@ use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 
-/// Reproduce the papers' figures, with a verdict on each of their claims
+/// Reproduce the figures of the papers, with a verdict on each claim
 ///
-/// Writes a page to look at, DIR/index.html, a table and a chart for each figure, and
-/// claims.json.
+/// Writes a report, DIR/index.html, a table and a chart for each figure, and claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol
-    /// and every queue on one link), `field` (links that users complain about), `upwind` (what its
-    /// mechanisms buy) or `all`; if none is named, all but `field` and `upwind`
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol and every
+    /// queue on one link), `field` (links that users complain about), `upwind` (ablations of its
+    /// mechanisms) or `all`; if none is named, everything except `field` and `upwind`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -26,11 +25,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
 
-    /// Say what can be named, with its claims, and do nothing
+    /// List everything that can be named, with its claims, and do nothing else
     #[arg(long)]
     list: bool,
 
-    /// With --list: papers with their experiments, one array of objects
+    /// With --list: print papers with their experiments as one JSON array
     #[arg(long, requires = "list")]
     json: bool,
 

@@ -27,8 +27,9 @@ use crate::signals;
 
 /// Run a program behind a link, or behind a whole scenario, on a real clock
 ///
-/// The program is in a network namespace whose only way out leads over the links of the scenario.
-/// It reaches this machine as `outside`, and through it what this machine reaches. Shells nest.
+/// The program runs in a network namespace whose only way out is the links of the scenario. It
+/// reaches this machine as `outside`, and through it everything that this machine reaches. Shells
+/// nest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,27 +38,27 @@ Examples:
   windward shell satellite.toml --record page.rec -- firefox
   windward shell --delay 50ms --peer 'iperf3 -s' -- iperf3 -c outside
 
-Exit status: that of the program, if it was started.")]
+Exit status: that of the program, if it started.")]
 pub(crate) struct Args {
-    /// The scenario, a TOML file, instead of the options for a link
+    /// Scenario, a TOML file, in place of the options for a link
     ///
-    /// The program is where the flow with protocol = "outside:port" ends. A dumbbell or a parking
-    /// lot without one gets one.
+    /// The program runs where the flow with protocol = "outside:port" ends. A dumbbell or a parking
+    /// lot without such a flow gets one.
     #[arg(value_name = "SCENARIO", conflicts_with = "Link")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
     link: LinkArgs,
 
-    /// Each packet is lost with this probability, each way
+    /// Probability with which each direction loses a packet
     #[arg(long, value_name = "PROBABILITY", help_heading = "Link", conflicts_with = "file")]
     loss: Option<String>,
 
     #[command(flatten)]
     changes: Changes,
 
-    /// Run this at the far end, by a shell, in a network namespace of its own in place of this
-    /// machine's network
+    /// Command of a shell to run at the far end, in a network namespace of its own in place of the
+    /// network of this machine
     #[arg(long, value_name = "COMMAND")]
     peer: Option<OsString>,
 
@@ -68,40 +69,42 @@ pub(crate) struct Args {
     #[command(flatten)]
     telling: Telling,
 
-    /// The program and its arguments; your shell if none is given
+    /// Program and its arguments [default: your shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// One link, the same both ways unless said otherwise.
+/// Options for one link, the same in both directions unless --up or --down say otherwise.
 #[derive(Debug, Clone, clap::Args)]
 #[group(id = "Link")]
 pub(crate) struct LinkArgs {
-    /// Bits per second of each way, such as 10mbit; unlimited if not given
+    /// Rate of each direction, bits per second, such as 10mbit [default: unlimited]
     #[arg(long, value_name = "RATE", help_heading = "Link")]
     rate: Option<String>,
 
-    /// Delay of each way: the RTT is twice that
+    /// Delay of each direction: the RTT is twice that
     #[arg(long, value_name = "TIME", help_heading = "Link")]
     delay: Option<String>,
 
-    /// What may wait: packets (50p), bytes (64kB) or bandwidth-delay products (1bdp, the default)
+    /// Size of the queues: packets (50p), bytes (64kB) or bandwidth-delay products (1bdp) [default:
+    /// 1bdp]
     #[arg(long, value_name = "SIZE", help_heading = "Link")]
     queue: Option<String>,
 
-    /// Queue management, such as codel or fq-codel
+    /// AQM of the queues, such as codel or fq-codel
     #[arg(long, value_name = "KIND", help_heading = "Link")]
     aqm: Option<String>,
 
-    /// The rate over time, a trace of mahimahi
+    /// Rate over time, a trace file of mahimahi
     #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = "Link")]
     trace: Option<PathBuf>,
 
-    /// A key of links in scenario files for what the program sends, such as rate=2mbit
+    /// Key of a link, as in scenario files, for the direction in which the program sends, such as
+    /// rate=2mbit
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change, help_heading = "Link")]
     up: Vec<(String, String)>,
 
-    /// The same for what comes to it
+    /// Key of a link for the direction in which the program receives
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change, help_heading = "Link")]
     down: Vec<(String, String)>,
 }
@@ -126,7 +129,7 @@ impl Args {
     }
 }
 
-/// Says that there is no such program before anything is set up for it.
+/// Checks that the program exists before anything is set up for it.
 fn find_program(program: &OsStr) -> Result<(), Failure> {
     let cannot = |why: &str, status| {
         Failure::Program(format!("cannot start {}: {why}", program.display()), status)
@@ -152,7 +155,7 @@ fn find_program(program: &OsStr) -> Result<(), Failure> {
     }
 }
 
-/// How long a program that was asked to end may take.
+/// Time that a program has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Failure> {
@@ -259,8 +262,8 @@ impl PortEnds {
                     namespace.use_resolver(address)?;
                 }
             }
-            // Names by which the next one finds what a killed one has left; only root has a place for
-            // them.
+            // Names by which the next one finds what a killed one has left; only root has a place
+            // for them.
             if rights == Rights::OfRoot {
                 namespace.publish(node)?;
             }
@@ -270,9 +273,9 @@ impl PortEnds {
         Ok(PortEnds { outside, inside, address, _masquerade: masquerade })
     }
 
-    /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if it
-    /// fails before that. One that ends well may have left a server in the background, or has done all
-    /// that it was to do.
+    /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if
+    /// it fails before that. One that ends well may have left a server in the background, or has
+    /// done all that it was to do.
     fn start_peer(&self, testbed: &mut Testbed, command: &OsStr) -> Result<Inside, Failure> {
         let namespace = testbed.namespace(&self.outside).ok_or(Failure::Interrupted)?;
         let mut peer = namespace.spawn("/bin/sh", |sh| {

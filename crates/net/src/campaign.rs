@@ -1,8 +1,8 @@
-//! Programs side by side on one emulated link: which of them run, against which rival, in which order, how
-//! often a run is tried again, and whether its record replays.
+//! Programs side by side on one emulated link: which of them run, against which rival, in which
+//! order, how often a run is tried again, and whether its record replays.
 //!
-//! [`Campaign::new`] checks everything before anything runs; [`Campaign::run`] does the runs that are
-//! missing. The statistics over the runs are their caller's.
+//! [`Campaign::new`] checks everything before anything runs; [`Campaign::run`] does the runs that
+//! are missing. The statistics over the runs are their caller's.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,7 +57,8 @@ pub fn programs(files: &[PathBuf]) -> Result<Programs, Error> {
 pub struct Network {
     /// The scenario. A dumbbell or a parking lot without a port gets one.
     pub source: Source,
-    /// Name of the link that loss rates and routers apply to, if the scenario defines its own links.
+    /// Name of the link that loss rates and routers apply to, if the scenario defines its own
+    /// links.
     pub link: Option<String>,
     /// The network in words, if not the name of the scenario.
     pub words: Option<String>,
@@ -127,8 +128,8 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// Chooses the programs of these names, or some rows and the whole table if there are none. A program
-    /// that is named must be able to run here; others are skipped.
+    /// Chooses the programs of these names, or some rows and the whole table if there are none. A
+    /// program that is named must be able to run here; others are skipped.
     ///
     /// # Errors
     /// If a name is unknown, a program that is named cannot run here, or no program can.
@@ -181,8 +182,8 @@ impl Cast {
         Ok(cast)
     }
 
-    /// Lets network namespaces choose the congestion controls of the kernel that programs need: they may
-    /// not choose one that the initial namespace does not allow.
+    /// Lets network namespaces choose the congestion controls of the kernel that programs need:
+    /// they may not choose one that the initial namespace does not allow.
     fn allow(&self) -> Result<Allowed, Error> {
         let all = self.entries.iter().chain(&self.rival);
         let controls = all.filter_map(|entry| entry.congestion_control.as_deref());
@@ -327,7 +328,7 @@ impl Campaign {
         let course = Course::new(network)?;
         if course.place.is_none() && (conditions.routers || !conditions.losses.is_empty()) {
             return Err(Error::Input(format!(
-                "{}: loss rates and routers apply to one link: name it with `link`",
+                "{}: loss rates and routers apply to one link: name that link (--link NAME)",
                 course.source.name
             )));
         }
@@ -388,7 +389,8 @@ impl Campaign {
         self.cast.rival.as_ref().map(|rival| format!("{} ({})", rival.name, rival.about))
     }
 
-    /// Everything that decides what the runs measure, to find out whether two campaigns are the same.
+    /// Everything that decides what the runs measure, to find out whether two campaigns are the
+    /// same.
     pub fn key(&self) -> String {
         let Campaign { course, conditions, effort, cast, .. } = self;
         let Source { text, changes, .. } = &course.source;
@@ -441,12 +443,13 @@ impl Campaign {
         &self.cast.entries[job.program]
     }
 
-    /// Does the runs that are missing in `runs`, which has a place for each, as many at once as asked for.
-    /// `hear` is told of each run when it ends, and some times a second. After an error, and once `stop` is
-    /// true, runs under way are waited for, and no more begin.
+    /// Does the runs that are missing in `runs`, which has a place for each, as many at once as
+    /// asked for. `hear` is told of each run when it ends, and some times a second. After an error,
+    /// and once `stop` is true, runs under way are waited for, and no more begin.
     ///
     /// # Errors
-    /// The first error of a run or of `hear`. That `stop` became true is none: runs are missing then.
+    /// The first error of a run or of `hear`. That `stop` became true is none: runs are missing
+    /// then.
     pub fn run<E: From<Error> + Send>(
         &self,
         runs: &mut [Option<Run>],
@@ -657,8 +660,8 @@ impl Campaign {
         }
     }
 
-    /// Does the run in virtual time, from `began` on. `None` if a program has no simulated counterpart,
-    /// or `stop` became true.
+    /// Does the run in virtual time, from `began` on. `None` if a program has no simulated
+    /// counterpart, or `stop` became true.
     fn simulate(
         &self,
         job: &Job,

@@ -1,7 +1,7 @@
 //! An emulation: a scenario on a real clock, with network namespaces at the ends of its ports.
 //!
-//! [`Emulation`] is moved on by its caller, who may look at the simulation in between. [`emulate`] runs
-//! commands in the namespaces and returns what was measured.
+//! [`Emulation`] is moved on by its caller, who may look at the simulation in between. [`emulate`]
+//! runs commands in the namespaces and returns what was measured.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -53,7 +53,7 @@ pub enum Until {
     Stopped,
 }
 
-/// What an emulation measured.
+/// Results of an emulation.
 #[derive(Debug)]
 pub struct Finished {
     /// The scenario that ran.
@@ -73,8 +73,9 @@ pub struct Finished {
 }
 
 impl Emulation {
-    /// Makes the namespaces and devices for a simulation of `scenario` and its ports. `go_on` is told the
-    /// share of them that exists, and returns whether to go on; if not, the result is `None`.
+    /// Makes the namespaces and devices for a simulation of `scenario` and its ports. `go_on` is
+    /// told the share of them that exists, and returns whether to go on; if not, the result is
+    /// `None`.
     ///
     /// # Errors
     /// As of [`Testbed::new`].
@@ -184,8 +185,8 @@ fn ports(testbed: &Testbed, scenario: &Scenario, time: Duration) -> Vec<PortReco
     rows
 }
 
-/// Divides what went through ports by the time since programs `began`. The engine has divided it by the
-/// whole run, at the start of which there may have been no programs.
+/// Divides what went through ports by the time since programs `began`. The engine has divided it by
+/// the whole run, at the start of which there may have been no programs.
 fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
     let end = Time::ZERO + outcome.duration;
     let measured = Time::ZERO + outcome.warmup;
@@ -211,8 +212,8 @@ fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
 /// Options of [`emulate`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Commands as lines of a shell, each at a node, in the order in which they start. The last one ends
-    /// the emulation when it ends.
+    /// Commands as lines of a shell, each at a node, in the order in which they start. The last one
+    /// ends the emulation when it ends.
     pub commands: Vec<(String, String)>,
     /// Longest duration, in place of that of the scenario.
     pub duration: Option<Duration>,
@@ -222,7 +223,7 @@ pub struct Options {
     pub record: Option<PathBuf>,
 }
 
-/// What [`emulate`] measured.
+/// Results of [`emulate`].
 #[derive(Debug)]
 pub struct Emulated {
     /// Outcome of the run.
@@ -242,9 +243,9 @@ pub struct Ended {
     pub node: String,
     /// Exit status, as shells have it: 137 for a command that was killed at the end.
     pub status: i32,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -254,9 +255,9 @@ const LOOKS: u32 = 100;
 /// Time between two tellings of progress.
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Runs a scenario on the real clock, on the calling thread, with commands at its nodes. It ends with the
-/// last command, with the scenario, or after `options.duration`. `hear` is told some times a second which
-/// share of the longest duration is over. `None` if `stop` became true.
+/// Runs a scenario on the real clock, on the calling thread, with commands at its nodes. It ends
+/// with the last command, with the scenario, or after `options.duration`. `hear` is told some times
+/// a second which share of the longest duration is over. `None` if `stop` became true.
 ///
 /// # Errors
 /// If the scenario is invalid or has no port, a node is unknown, or namespaces cannot be made.

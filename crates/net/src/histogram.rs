@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 use windward_core::units::Duration;
 
-/// Counts of durations to three significant digits, from a nanosecond to a minute; longer ones count as a
-/// minute.
+/// Counts of durations to three significant digits, from a nanosecond to a minute; longer ones
+/// count as a minute.
 #[derive(Debug, Clone)]
 pub struct Durations {
     nanoseconds: Histogram<u64>,

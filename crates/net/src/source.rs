@@ -1,5 +1,5 @@
-//! Scenarios that packets of outside programs cross: a file with changes, made ready for a clock, and read
-//! again from a record.
+//! Scenarios that packets of outside programs cross: a file with changes, made ready for a clock,
+//! and read again from a record.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
@@ -103,7 +103,8 @@ impl Source {
         Ok(Loaded { scenario, ports, traces: traces.finish() })
     }
 
-    /// Begins a record of a run of this scenario in a file, with the first `kept` bytes of each packet.
+    /// Begins a record of a run of this scenario in a file, with the first `kept` bytes of each
+    /// packet.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -20,8 +20,8 @@ use crate::scenario::Scenario;
 use crate::work::{lab, on_a_thread};
 use crate::{duration, error};
 
-/// Sets how this process is started again as a child in a namespace: the interpreter, and a module of
-/// the package.
+/// Sets how this process is started again as a child in a namespace: the interpreter, and a module
+/// of the package.
 pub(crate) fn start_again(python: &Path) {
     start_again_by([python.as_os_str(), "-m".as_ref(), "windward._child".as_ref()]);
 }
@@ -40,13 +40,14 @@ fn raised(py: Python<'_>, wrong: Error) -> PyErr {
     }
 }
 
-/// A flag that stops one call. It lives as long as the process: threads that have not ended may look at it.
+/// A flag that stops one call. It lives as long as the process: threads that have not ended may
+/// look at it.
 fn flag() -> &'static AtomicBool {
     Box::leak(Box::new(AtomicBool::new(false)))
 }
 
-/// Runs a scenario on the real clock with commands at its nodes. Returns the run, everything else that
-/// was measured as JSON, and of each command its node, status, output and errors.
+/// Runs a scenario on the real clock with commands at its nodes. Returns the run, everything else
+/// that was measured as JSON, and of each command its node, status, output and errors.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
 #[pyo3(signature = (scenario, commands, *, duration, mtu, record, progress, python))]

@@ -74,7 +74,7 @@ fn parts_json() -> PyResult<String> {
     json(&windward_lab::catalogue::parts())
 }
 
-/// What a protocol is made of, as Markdown; nothing if there is no such protocol.
+/// The page of a protocol, as Markdown; None if there is no such protocol.
 #[pyfunction]
 fn explain(name: &str) -> PyResult<Option<String>> {
     let Some(protocol) = windward_core::protocols::find(name) else { return Ok(None) };

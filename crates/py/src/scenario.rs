@@ -20,7 +20,7 @@ use crate::slices::Slices;
 use crate::table::{Rows, escape};
 use crate::{amount, duration, error, values};
 
-/// How errors call what was written in Python.
+/// Name in errors of a scenario written in Python.
 const TEXT: &str = "scenario";
 
 /// What to simulate: links, flows, and how long.
@@ -43,7 +43,7 @@ const TEXT: &str = "scenario";
 pub(crate) struct Scenario {
     name: String,
     text: String,
-    /// What was set since, in order.
+    /// Changes since, in order.
     changes: Vec<(String, String)>,
     /// Parts in Python.
     parts: Vec<Attached>,
@@ -129,7 +129,7 @@ impl Scenario {
         Ok(sim)
     }
 
-    /// What runs with `seed`.
+    /// The scenario with `seed`, or with its own.
     pub(crate) fn seeded(&self, seed: Option<u64>) -> Arc<windward_sim::Scenario> {
         match seed {
             Some(seed) if seed != self.built.seed => {
@@ -210,7 +210,7 @@ fn refuse_ports(scenario: &windward_sim::Scenario) -> PyResult<()> {
     }
 }
 
-/// What cannot be logged, or not be written.
+/// An error of a log as an exception.
 fn log_error(py: Python<'_>, error: QlogError) -> PyErr {
     match error {
         QlogError::Output(wrong) => error::output(py, &wrong),
@@ -343,19 +343,19 @@ impl Scenario {
         progress.close(self.simulate(py, seed, trace, logs, &progress))
     }
 
-    /// What errors call it: the file's path, or ``scenario``.
+    /// Name in errors: the path of the file, or ``scenario``.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The TOML it was made of, without what ``with_`` changed.
+    /// The TOML it was made of, without the changes of ``with_``.
     #[getter]
     fn toml(&self) -> &str {
         &self.text
     }
 
-    /// What ``with_`` changed: pairs of key and value, in order.
+    /// Changes made by ``with_``: pairs of key and value, in order.
     #[getter]
     fn changes(&self) -> Vec<(String, String)> {
         self.changes.clone()
@@ -415,13 +415,13 @@ impl Scenario {
         Ok(dict)
     }
 
-    /// What is allowed and yet hardly meant, a sentence each.
+    /// Warnings about values that are allowed but probably not intended, a sentence each.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.built.warnings.clone()
     }
 
-    /// How much work a run will be, packets times the links they cross, predicted.
+    /// Predicted work of a run: packets times the links that they cross.
     #[getter]
     fn predicted_packet_hops(&self) -> f64 {
         self.built.predicted_packet_hops()
@@ -473,7 +473,7 @@ impl Scenario {
         })
     }
 
-    /// Do both say the same, key by key?
+    /// True if both have the same value for each key.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let py = other.py();
         let Ok(other) = other.cast::<Self>() else { return false };

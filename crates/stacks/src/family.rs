@@ -1,4 +1,5 @@
-//! What the stacks of quinn's family have in common: what they tell of themselves, and how they connect.
+//! What the stacks of quinn's family have in common: what they tell of themselves, and how they
+//! connect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -107,7 +108,7 @@ const ON_PACER: &str =
 /// From the smallest payload of QUIC (RFC 9000 section 14) to the largest packet of IPv4.
 const PACKET_SIZES: std::ops::RangeInclusive<u32> = 1200 + UDP_OVERHEAD..=65_535;
 
-/// What a stack tells of itself with a window law, whose note comes first.
+/// Facts of a stack with a window law; `note` comes first among its notes.
 fn facts_of_law<F: Family>(
     name: String,
     summary: String,
@@ -171,8 +172,8 @@ pub(crate) fn with_law<F: Family>(name: &str, law: WindowLaw) -> Result<Arc<dyn 
     Ok(Arc::new(Member::<F> { facts, source: Source::Law(law) }))
 }
 
-/// The rows of the protocol table whose window law cannot run in a stack: the name that it would have
-/// there, and the reason as the end of a sentence.
+/// The rows of the protocol table whose window law cannot run in a stack: the name that it would
+/// have there, and the reason as the end of a sentence.
 pub(crate) fn refused<F: Family>() -> impl Iterator<Item = (String, &'static str)> {
     PROTOCOLS.iter().filter_map(|row| {
         law::obstacle(row, F::PACER).map(|why| (format!("{}:{}", F::NAME, row.name), why))

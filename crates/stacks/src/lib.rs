@@ -1,8 +1,8 @@
 //! Deployed QUIC stacks as endpoints of Windward's simulator, in virtual time.
 //!
-//! What runs is the code that is deployed: its handshake, packets, streams, loss detection, pacing and
-//! congestion control, as its package has them. What is around it is modelled: the clock, the socket,
-//! the cryptography and the application. `docs/stacks.md` says what that leaves out.
+//! The deployed code runs unchanged: its handshake, packets, streams, loss detection, pacing
+//! and congestion control, as its package has them. What is around it is modelled: the clock, the
+//! socket, the cryptography and the application. `docs/stacks.md` says what that leaves out.
 //!
 //! ```
 //! use windward_sim::scenario::file::ScenarioFile;
@@ -67,9 +67,10 @@ pub enum Host {
     Noq,
 }
 
-/// The stack with a window law of another crate behind its congestion controller, called `quinn:NAME` or
-/// `noq:NAME`. The law is told what those of Windward are told there (`docs/stacks.md`). An invalid window
-/// is clamped and counted, and a panic ends the connection, not the run.
+/// The stack with a window law of another crate behind its congestion controller, called
+/// `quinn:NAME` or `noq:NAME`. The law is told what those of Windward are told there
+/// (`docs/stacks.md`). An invalid window is clamped and counted, and a panic ends the connection,
+/// not the run.
 ///
 /// ```
 /// use windward_core::endpoint::window::{FixedConfig, WindowLaw};
@@ -83,8 +84,8 @@ pub enum Host {
 /// ```
 ///
 /// # Errors
-/// If the name is invalid or taken, or if the law needs what a stack does not give: the reason, as a
-/// sentence without a capital or a full stop.
+/// If the name is invalid or taken, or if the law needs what a stack does not give: the reason, as
+/// a sentence without a capital or a full stop.
 pub fn with_law(host: Host, name: &str, law: WindowLaw) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {

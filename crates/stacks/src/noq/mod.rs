@@ -1,5 +1,5 @@
-//! noq-proto 1.4, n0's fork of quinn: several paths at once, pacing that obeys the controller, BBR in its
-//! third version.
+//! noq-proto 1.4, n0's fork of quinn: several paths at once, pacing that obeys the controller, BBR
+//! in its third version.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ mod differences;
 
 type Controllers = dyn proto::congestion::ControllerFactory + Send + Sync;
 
-/// Its own controllers.
+/// Controllers that noq brings along.
 const OWN: &[Own<Controllers>] = &[
     Own {
         name: "noq:cubic",
@@ -55,7 +55,7 @@ const OWN: &[Own<Controllers>] = &[
         name: "noq:s2n-cubic",
         summary: "noq with CUBIC of s2n-quic: hybrid slow start, RFC 8312",
         source: "noq-proto 1.4.0, and s2n-quic-core 0.75.0, recovery::CubicCongestionController",
-        notes: OF_S2N,
+        notes: ON_S2N,
         unrepeatable: None,
         make: s2n::cubic,
     },
@@ -63,14 +63,14 @@ const OWN: &[Own<Controllers>] = &[
         name: "noq:s2n-bbr",
         summary: "noq with BBRv2 of s2n-quic",
         source: "noq-proto 1.4.0, and s2n-quic-core 0.75.0, recovery::bbr::BbrCongestionController",
-        notes: OF_S2N,
+        notes: ON_S2N,
         unrepeatable: None,
         make: s2n::bbr,
     },
 ];
 
-/// What is said of the controllers of s2n-quic.
-const OF_S2N: &[&str] = &[
+/// Notes on the controllers of s2n-quic.
+const ON_S2N: &[&str] = &[
     "The controller is that of s2n-quic, called directly; all else is noq, for s2n-quic has no core to be \
      driven without its I/O. It hears of each packet sent, acknowledged and lost, of RTT samples with the \
      delay of acknowledgments in them, and of one ECN mark for each acknowledgment that brings any. It \

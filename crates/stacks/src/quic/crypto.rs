@@ -1,9 +1,10 @@
-//! The cryptography interface of a stack over a [`Handshake`](crate::handshake::Handshake), with keys that
-//! leave packets as they are.
+//! The cryptography interface of a stack over a [`Handshake`](crate::handshake::Handshake), with
+//! keys that leave packets as they are.
 
-/// Implements the cryptography of `$proto`: its type of connection IDs in arguments, its receiver of
-/// `start_session`, its type of paths where packets are sealed for one, and a function that makes an error
-/// of a malformed handshake. The key of tokens seals nothing; its trait is the stack's own.
+/// Implements the cryptography of `$proto`: its type of connection IDs in arguments, its receiver
+/// of `start_session`, its type of paths where packets are sealed for one, and a function that
+/// makes an error of a malformed handshake. The key of tokens seals nothing; its trait is the
+/// stack's own.
 macro_rules! null_crypto {
     (
         $proto:ident,

@@ -20,7 +20,7 @@ mod differences;
 
 type Controllers = dyn proto::congestion::ControllerFactory + Send + Sync;
 
-/// Its own controllers.
+/// Controllers that quinn brings along.
 const OWN: &[Own<Controllers>] = &[
     Own {
         name: "quinn:cubic",
