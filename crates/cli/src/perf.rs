@@ -461,7 +461,7 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         ));
     }
     let names = names(args);
-    // Folders that cannot be had shall not cost a measurement first.
+    // Paths that cannot be written must not cost a measurement first.
     let out = args.out.as_deref().map(OutputDir::create).transpose()?;
     let mut series = None;
     if let Some(dir) = &args.trace {
@@ -501,26 +501,32 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         record.write_files(&mut out)?;
         out.commit()?;
     }
-    if let Some(series) = series {
-        let path = series.commit()?;
-        if !quiet {
-            output::note(&format!("trace: {}", path.display()));
-        }
-    }
-    // What makes observers holds the other one.
+    // The maker of observers holds the other reference to the logs.
     config.watch = None;
-    if let Some(logs) = logs.and_then(std::rc::Rc::into_inner) {
-        let files = logs.commit()?;
-        if let (false, Some(first)) = (quiet, files.first()) {
-            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
-        }
-    }
+    commit(series, logs.and_then(std::rc::Rc::into_inner), quiet)?;
     if args.json {
         output::print_json(&record)?;
     } else {
         output::print(&table(&names, &outcome).text())?;
     }
     if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Completes the files of time series and logs, and prints their names.
+fn commit(series: Option<Series>, logs: Option<QlogFiles>, quiet: bool) -> Result<(), Failure> {
+    if let Some(series) = series {
+        let path = series.commit()?;
+        if !quiet {
+            output::note(&format!("trace: {}", path.display()));
+        }
+    }
+    if let Some(logs) = logs {
+        let files = logs.commit()?;
+        if let (false, Some(first)) = (quiet, files.first()) {
+            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
+        }
+    }
+    Ok(())
 }
 
 /// An interval for people: a line for each direction.

@@ -14,7 +14,7 @@ use windward_core::units::{Duration, Probability, Rate};
 use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
-use row::Row;
+use row::QueueJson;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -151,26 +151,8 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     let config = read(args)?;
     let signals = Signals::install()?;
     check_forwarding(&config, quiet)?;
-    let mut routers = Vec::new();
-    for settings in &config.queues {
-        let router = Router::start(settings).map_err(|error| match error.is_no_device() {
-            true => Failure::Input(error.to_string()),
-            false => Failure::Failed(error.to_string()),
-        })?;
-        routers.push(router);
-    }
-    let metrics = args.metrics.as_ref().map(|address| {
-        Metrics::serve(address, &routers).map_err(|error| {
-            let what = format!("cannot listen at {address}: {error}");
-            match error.kind() {
-                ErrorKind::InvalidInput => {
-                    Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
-                }
-                _ => Failure::Failed(what),
-            }
-        })
-    });
-    let metrics = metrics.transpose()?;
+    let mut routers = config.queues.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let metrics = args.metrics.as_ref().map(|address| serve(address, &routers)).transpose()?;
     if !quiet {
         for settings in &config.queues {
             let (device, qdisc) = (settings.device(), settings.qdisc());
@@ -180,14 +162,57 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("metrics: http://{}/metrics", metrics.address()));
         }
     }
-    // Nobody may be there to hear of it.
+    // There may be no service manager.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    // Of each queue: has it been told what datagrams ask for in vain?
+    watch(args, &config, &routers, &signals, quiet);
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    drop(metrics);
+    let mut all = Vec::new();
+    let mut failed = None;
+    for (settings, router) in config.queues.iter().zip(&mut routers) {
+        match router.stop() {
+            Ok(stats) => all.push(stats),
+            Err(error) => failed = Some(format!("{}: {error}", settings.device())),
+        }
+    }
+    if args.json {
+        output::print_json(&all.iter().map(QueueJson::from).collect::<Vec<_>>())?;
+    } else {
+        output::print(&summary(&all))?;
+    }
+    failed.map_or(Ok(()), |error| Err(Failure::Failed(error)))
+}
+
+/// Starts the queue of an interface.
+fn start(settings: &Settings) -> Result<Router, Failure> {
+    Router::start(settings).map_err(|error| match error.is_no_device() {
+        true => Failure::Input(error.to_string()),
+        false => Failure::Failed(error.to_string()),
+    })
+}
+
+/// Serves metrics of all queues at an address.
+fn serve(address: &str, routers: &[Router]) -> Result<Metrics, Failure> {
+    Metrics::serve(address, routers).map_err(|error| {
+        let what = format!("cannot listen at {address}: {error}");
+        match error.kind() {
+            ErrorKind::InvalidInput => {
+                Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
+            }
+            _ => Failure::Failed(what),
+        }
+    })
+}
+
+/// Waits for the end: reloads settings, warns of datagrams that ask for a router in vain, and tells the
+/// service manager that all queues work.
+fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, quiet: bool) {
+    // For each queue, true once the warning was printed.
     let mut told = vec![false; routers.len()];
-    let mut watchdog = Watchdog::of_service(&routers);
+    let mut watchdog = Watchdog::of_service(routers);
     while !signals.stop.load(Ordering::Relaxed) && !routers.iter().any(Router::has_ended) {
         if signals.reload.swap(false, Ordering::Relaxed) {
-            match reload(args, &config, &routers) {
+            match reload(args, config, routers) {
                 Ok(()) if !quiet => output::note("new settings"),
                 Ok(()) => {}
                 Err(why) => {
@@ -207,26 +232,10 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
             }
         }
         if let Some(watchdog) = &mut watchdog {
-            watchdog.look(&routers);
+            watchdog.look(routers);
         }
         sleep(LOOK);
     }
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    drop(metrics);
-    let mut all = Vec::new();
-    let mut failed = None;
-    for (settings, router) in config.queues.iter().zip(&mut routers) {
-        match router.stop() {
-            Ok(stats) => all.push(stats),
-            Err(error) => failed = Some(format!("{}: {error}", settings.device())),
-        }
-    }
-    if args.json {
-        output::print_json(&all.iter().map(Row::from).collect::<Vec<_>>())?;
-    } else {
-        output::print(&summary(&all))?;
-    }
-    failed.map_or(Ok(()), |error| Err(Failure::Failed(error)))
 }
 
 fn read(args: &Args) -> Result<Config, Failure> {
@@ -299,7 +308,7 @@ fn summary(all: &[Stats]) -> String {
         ">p99",
         ">late p99",
     ]);
-    for row in all.iter().map(Row::from) {
+    for row in all.iter().map(QueueJson::from) {
         table.row([
             row.interface,
             row.qdisc,
