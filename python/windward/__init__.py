@@ -18,12 +18,12 @@ Tables (`run.flows`, `run.links`, ...) go into polars, pyarrow and DuckDB withou
 into pandas by ``pandas.DataFrame.from_arrow``.
 """
 
-from ._batch import Batch, BatchLaw, BatchSetup, run_batch
+from ._batch import Batch, BatchController, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
 from ._emulate import Command, Comparison, Emulation, compare, emulate
 from ._errors import ScenarioError
 from ._evaluate import Evaluation, evaluate
-from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
+from ._parts import Discriminator, LossModel, Aqm, Controller
 from ._reproduce import Reproduction, reproduce
 from ._search import Search, Trial, search
 from ._sweep import SweepData, WorkerError, sweep
@@ -54,12 +54,12 @@ __all__ = [
     "Ack",
     "B",
     "Batch",
-    "BatchLaw",
+    "BatchController",
     "BatchSetup",
     "Command",
     "Comparison",
     "Congestion",
-    "Discrimination",
+    "Discriminator",
     "Emulation",
     "Evaluation",
     "Experiment",
@@ -79,7 +79,7 @@ __all__ = [
     "Protocol",
     "Protocols",
     "Queue",
-    "QueueManagement",
+    "Aqm",
     "Reproduction",
     "Reset",
     "Run",
@@ -93,7 +93,7 @@ __all__ = [
     "Table",
     "Trial",
     "Unit",
-    "WindowLaw",
+    "Controller",
     "WorkerError",
     "__version__",
     "bit",

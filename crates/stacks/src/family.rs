@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::stack::{Connection, Facts, Setup, Stack, UDP_OVERHEAD};
 
@@ -23,8 +23,8 @@ pub(crate) trait Family: Sized + 'static {
     /// The controllers that it brings along.
     const OWN: &'static [Own<Self::Controllers>];
 
-    /// Makes a controller that drives a window law of Windward.
-    fn drive(law: WindowLaw, seed: u64, watched: Arc<Watched>) -> Arc<Self::Controllers>;
+    /// Makes a controller that drives a congestion controller of Windward.
+    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Self::Controllers>;
 
     /// Makes both ends of a connection. `watched` records what happens at the sender.
     fn connect(
@@ -49,8 +49,8 @@ pub(crate) struct Own<F: ?Sized> {
 enum Source<F: ?Sized> {
     /// The stack itself.
     Own(fn(u64) -> Arc<F>),
-    /// A window law of Windward, or of another crate.
-    Law(WindowLaw),
+    /// A congestion controller of Windward, or of another crate.
+    Law(ControllerConfig),
 }
 
 /// A stack with one of its controllers.
@@ -91,24 +91,24 @@ const NOTES: &[&str] = &[
      path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
 ];
 
-/// Notes on the window laws of Windward.
-const ON_OURS: &str = "The window law is Windward's, the same code that its own senders run, with its \
+/// Notes on the congestion controllers of Windward.
+const ON_OURS: &str = "The congestion controller is Windward's, the same code that its own senders run, with its \
      parameters as they are by default. It hears of an acknowledgment frame as one event, of losses and \
      ECN marks once a round trip, and of persistent congestion as a restart; not of how many packets \
      were lost or marked. Its window counts from ten packets and has two at least (RFC 9002 section 7.2).";
 
-/// Notes on the window laws of other crates.
-const ON_OTHERS: &str = "The window law is that of another crate. It hears of an acknowledgment frame as one \
+/// Notes on the congestion controllers of other crates.
+const ON_OTHERS: &str = "The congestion controller is that of another crate. It hears of an acknowledgment frame as one \
      event, of losses and ECN marks once a round trip, and of persistent congestion as a restart; not of \
      how many packets were lost or marked. Its window has two packets at least (RFC 9002 section 7.2).";
 
 const ON_PACER: &str =
-    "The stack paces at 1.25 windows a round trip, in bursts, whatever the law says.";
+    "The stack paces at 1.25 windows a round trip, in bursts, whatever the controller says.";
 
 /// From the smallest payload of QUIC (RFC 9000 section 14) to the largest packet of IPv4.
 const PACKET_SIZES: std::ops::RangeInclusive<u32> = 1200 + UDP_OVERHEAD..=65_535;
 
-/// Facts of a stack with a window law; `note` comes first among its notes.
+/// Facts of a stack with a congestion controller; `note` comes first among its notes.
 fn facts_of_law<F: Family>(
     name: String,
     summary: String,
@@ -127,7 +127,7 @@ fn facts_of_law<F: Family>(
     }
 }
 
-/// Every controller in a stack: its own, and the window laws of Windward that it can run.
+/// Every controller in a stack: its own, and the congestion controllers of Windward that it can run.
 pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
     let own = F::OWN.iter().map(|own| Member::<F> {
         facts: Facts {
@@ -145,7 +145,7 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
         let name = format!("{stack}:{}", row.name);
         let taken = F::OWN.iter().any(|own| own.name == name);
         let name = if taken { format!("{stack}:windward-{}", row.name) } else { name };
-        let summary = format!("{stack} with the window law of `{}`", row.name);
+        let summary = format!("{stack} with the congestion controller of `{}`", row.name);
         let source = format!("{version}, and Windward's `{}` ({})", row.name, row.source);
         let facts = facts_of_law::<F>(name, summary, source, ON_OURS);
         Member { facts, source: Source::Law(row.window) }
@@ -153,11 +153,14 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
     own.chain(laws).map(|member| Arc::new(member) as _)
 }
 
-/// The stack with a window law of another crate, called `quinn:NAME` or `noq:NAME`.
+/// The stack with a congestion controller of another crate, called `quinn:NAME` or `noq:NAME`.
 ///
 /// # Errors
-/// If the name is taken, or if the law needs what the stack does not give.
-pub(crate) fn with_law<F: Family>(name: &str, law: WindowLaw) -> Result<Arc<dyn Stack>, String> {
+/// If the name is taken, or if the controller needs what the stack does not give.
+pub(crate) fn with_law<F: Family>(
+    name: &str,
+    law: ControllerConfig,
+) -> Result<Arc<dyn Stack>, String> {
     let whole = format!("{}:{name}", F::NAME);
     if crate::all().find(&whole).is_some() {
         return Err(format!("there is already a stack {whole}"));
@@ -166,13 +169,14 @@ pub(crate) fn with_law<F: Family>(name: &str, law: WindowLaw) -> Result<Arc<dyn 
         return Err(format!("{whole} cannot be: {why}"));
     }
     let words = law.words();
-    let summary = format!("{} with a window law of another crate: {}", F::NAME, words.what);
+    let summary =
+        format!("{} with a congestion controller of another crate: {}", F::NAME, words.what);
     let source = format!("{}, and {}", F::VERSION, words.source);
     let facts = facts_of_law::<F>(whole, summary, source, ON_OTHERS);
     Ok(Arc::new(Member::<F> { facts, source: Source::Law(law) }))
 }
 
-/// The rows of the protocol table whose window law cannot run in a stack: the name that it would
+/// The rows of the protocol table whose congestion controller cannot run in a stack: the name that it would
 /// have there, and the reason as the end of a sentence.
 pub(crate) fn refused<F: Family>() -> impl Iterator<Item = (String, &'static str)> {
     PROTOCOLS.iter().filter_map(|row| {

@@ -1,18 +1,18 @@
-//! A window law of ours behind the controller of a QUIC stack.
+//! A congestion controller of ours behind the controller of a QUIC stack.
 //!
-//! The stack detects losses, sends again, acknowledges and paces; the law moves the window, as far
+//! The stack detects losses, sends again, acknowledges and paces; the controller moves the window, as far
 //! as the stack's interface tells it what it must know. It hears of an acknowledgment frame as one
 //! event, of losses and of ECN marks once a round trip (RFC 9002 section 7.3.2), and of persistent
 //! congestion as a restart. What it does not hear of: single losses, how many packets were marked,
 //! that losses were none.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::discrimination::DiscriminatorConfig;
 use windward_core::endpoint::event::{
     AckEvent, AfterTimeout, CongestionEvent, Path, ResetCause, ResetEvent,
 };
-use windward_core::endpoint::feedback::Feedback;
-use windward_core::endpoint::window::{CongestionControl, Setup, Window, WindowLaw};
+use windward_core::endpoint::feedback::FeedbackConfig;
+use windward_core::endpoint::window::{Controller, ControllerConfig, ControllerSetup, Window};
 use windward_core::network::RouterKind;
 use windward_core::part::Plain;
 use windward_core::protocols::{PROTOCOLS, Protocol};
@@ -34,7 +34,7 @@ pub(crate) enum Pacer {
     Obeys,
 }
 
-/// The rows of the protocol table whose window law can run in a stack, each law once, by the first
+/// The rows of the protocol table whose congestion controller can run in a stack, each controller once, by the first
 /// of its rows.
 pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
     let known = |row: &Protocol, before: &[Protocol]| {
@@ -47,21 +47,21 @@ pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
         .map(|(_, row)| row)
 }
 
-/// Why the window law of a row cannot run behind the controller of a stack, as the end of a
+/// Why the congestion controller of a row cannot run behind the controller of a stack, as the end of a
 /// sentence.
 pub(crate) fn obstacle(row: &Protocol, pacer: Pacer) -> Option<&'static str> {
     let Protocol { window, discrimination, feedback, router, .. } = row;
-    if *router != RouterKind::Any || *feedback != Feedback::None(Plain) {
+    if *router != RouterKind::Any || *feedback != FeedbackConfig::None(Plain) {
         return Some("it lives on what packets carry and acknowledgments echo, which QUIC has not");
     }
-    if !matches!(discrimination, Discrimination::AlwaysCongestion(_)) {
+    if !matches!(discrimination, DiscriminatorConfig::AlwaysCongestion(_)) {
         return Some("it judges losses, which a QUIC stack does not let its controller do");
     }
     obstacle_of_law(window, pacer)
 }
 
-/// Why a window law cannot, as the end of a sentence.
-pub(crate) fn obstacle_of_law(window: &WindowLaw, pacer: Pacer) -> Option<&'static str> {
+/// Why a congestion controller cannot, as the end of a sentence.
+pub(crate) fn obstacle_of_law(window: &ControllerConfig, pacer: Pacer) -> Option<&'static str> {
     if window.samples_rate() {
         return Some("it goes by delivery-rate samples, for which a controller is told too little");
     }
@@ -77,7 +77,7 @@ pub(crate) fn obstacle_of_law(window: &WindowLaw, pacer: Pacer) -> Option<&'stat
     None
 }
 
-/// A law, told in the units of QUIC.
+/// A controller, told in the units of QUIC.
 #[derive(Debug)]
 pub(crate) struct Driven {
     law: Window,
@@ -121,7 +121,7 @@ pub(crate) struct Congestion {
 }
 
 impl Driven {
-    pub(crate) fn new(law: &WindowLaw, mtu: u16, seed: u64) -> Self {
+    pub(crate) fn new(law: &ControllerConfig, mtu: u16, seed: u64) -> Self {
         let endpoint = EndpointConfig {
             packet_size: mtu.into(),
             initial_window: INITIAL_WINDOW,
@@ -130,10 +130,13 @@ impl Driven {
             ecn: true,
             ..EndpointConfig::default()
         };
-        let feedback = Feedback::None(Plain);
+        let feedback = FeedbackConfig::None(Plain);
         let stream = Stream::new(seed, "stack", "law");
         Driven {
-            law: Window::new(law, Setup { feedback: &feedback, endpoint: &endpoint, stream }),
+            law: Window::new(
+                law,
+                ControllerSetup { feedback: &feedback, endpoint: &endpoint, stream },
+            ),
             mtu: mtu.into(),
             sent: 0,
             acknowledged: 0,
@@ -146,7 +149,7 @@ impl Driven {
         }
     }
 
-    /// Bytes that may be in flight. One more than the law's, for stacks keep below the window.
+    /// Bytes that may be in flight. One more than the controller's, for stacks keep below the window.
     pub(crate) fn window(&self) -> u64 {
         (self.law.cwnd().max(LEAST_WINDOW) * self.mtu) as u64 + 1
     }
@@ -161,7 +164,7 @@ impl Driven {
         self.law.refused_windows()
     }
 
-    /// Bytes per second, where the law sets a pace.
+    /// Bytes per second, where the controller sets a pace.
     pub(crate) fn pacing_rate(&self) -> Option<u64> {
         self.law.pacing_rate().map(|packets| (packets * self.mtu) as u64)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Connection, Setup};
 
 use self::controller::MakeDriving;
@@ -87,7 +87,7 @@ impl Family for Noq {
     const PACER: Pacer = Pacer::Obeys;
     const OWN: &'static [Own<Controllers>] = OWN;
 
-    fn drive(law: WindowLaw, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
+    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
         Arc::new(MakeDriving { law, seed, watched })
     }
 

@@ -1,5 +1,5 @@
 //! Congestion controllers behind the trait of a stack: one that watches another, and one that
-//! drives a window law of Windward.
+//! drives a congestion controller of Windward.
 
 /// Implements the controllers of `$proto`. What only one of the stacks has is optional: an
 /// attribute of what watches, the argument `$pn` of `on_ack`, `$is_ecn` and `$largest_lost` of
@@ -22,7 +22,7 @@ macro_rules! congestion_controllers {
 
         use $proto::RttEstimator;
         use $proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-        use windward_core::endpoint::window::WindowLaw;
+        use windward_core::endpoint::window::ControllerConfig;
         use windward_core::units::{Duration, Time};
 
         use crate::clock;
@@ -128,10 +128,10 @@ macro_rules! congestion_controllers {
             $($watch)*
         }
 
-        /// Makes controllers that drive a window law of Windward.
+        /// Makes controllers that drive a congestion controller of Windward.
         #[derive(Debug)]
         pub(super) struct MakeDriving {
-            pub(super) law: WindowLaw,
+            pub(super) law: ControllerConfig,
             pub(super) seed: u64,
             pub(super) watched: Arc<Watched>,
         }

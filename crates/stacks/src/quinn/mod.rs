@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quinn_proto as proto;
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Connection, Setup};
 
 use self::controller::MakeDriving;
@@ -64,7 +64,7 @@ impl Family for Quinn {
     const PACER: Pacer = Pacer::Own;
     const OWN: &'static [Own<Controllers>] = OWN;
 
-    fn drive(law: WindowLaw, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
+    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
         Arc::new(MakeDriving { law, seed, watched })
     }
 
