@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use windward_core::units::{Duration, Probability};
-use windward_lab::comparison::{Comparison, Keeper, Row, Run};
-use windward_lab::statistics::SINGLE;
+use windward_experiments::comparison::{Comparison, Keeper, Row, Run};
+use windward_experiments::statistics::SINGLE;
 use windward_net::campaign::{self, Campaign, Cast, Conditions, Effort, Network, Rival};
 use windward_net::programs::Programs;
 use windward_net::source::Source;
@@ -225,7 +225,8 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
         return Err(failure);
     }
     if let Some(keeper) = keeper {
-        keeper.finish(|out| comparison.write_files(out, &effort::about()))?;
+        keeper
+            .finish(|out| windward_report::write_comparison(out, &comparison, &effort::about()))?;
     }
     print(&comparison, args.results.json)
 }

@@ -6,12 +6,12 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use windward_core::units::{Duration, Time};
+use windward_logs::pcap::PcapFile;
 use windward_net::emulation::{self, Finished, Until};
 use windward_net::record::Recorder;
 use windward_net::source::{KEPT, Loaded, Source};
 use windward_net::testbed;
 use windward_sim::output::OutputDir;
-use windward_sim::pcap::PcapFile;
 use windward_sim::record::{PortRecord, RunRecord};
 use windward_sim::{Outcome, Scenario};
 
@@ -129,7 +129,7 @@ impl<'a> Emulation<'a> {
         let begin = |path: &PathBuf| record(source, &loaded, kept, path);
         let recorder = telling.record.as_ref().map(begin).transpose()?;
         let pcap = telling.pcap.create(scenario)?;
-        let mut begun = loaded.begin(pcap.as_ref());
+        let mut begun = loaded.begin(pcap.as_ref().map(PcapFile::observer));
         if let Some(lead) = telling.lead {
             if lead >= scenario.duration {
                 let length = scenario.duration;

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use windward_lab::claims::ClaimResult;
-use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{LabError, ReportOptions};
+use windward_evaluation::{Answer, Evaluation, Question, Suite};
+use windward_experiments::LabError;
+use windward_experiments::claims::ClaimResult;
+use windward_experiments::experiment::Subject;
+use windward_report::ReportOptions;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
-use crate::python::{Python, PythonLaw};
+use crate::python::{Python, PythonController};
 use crate::signals;
 
 /// Evaluate congestion controllers against the criteria of RFC 9743
@@ -78,7 +79,7 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
-        windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &args.out)
+        windward_evaluation::evaluate(&inquiry, &effort, options, &report, &args.out)
     })?;
     let mut text = table(&summary.evaluation).text();
     text.push('\n');
@@ -108,7 +109,7 @@ fn subjects_or_none(
 }
 
 fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match PythonLaw::parse(text) {
+    let parse = |text: &String| match PythonController::parse(text) {
         Some(law) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
         None => Subject::parse(text).map_err(Failure::Input),
     };
@@ -116,7 +117,11 @@ fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failu
 }
 
 /// A row for each claim of the suite, or of those that `only` names.
-fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result<String, LabError> {
+fn list(
+    suite: &Suite,
+    only: &[String],
+    effort: &windward_experiments::Effort,
+) -> Result<String, LabError> {
     let only = only.to_vec();
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };

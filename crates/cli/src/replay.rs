@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use windward_logs::pcap::PcapFile;
 use windward_net::source::Recorded;
 use windward_sim::output::OutputDir;
-use windward_sim::pcap::PcapFile;
 use windward_sim::record::RunRecord;
 
 use crate::clock::CpuStopwatch;
@@ -45,7 +45,7 @@ pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
     let out = args.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
     let cpu = CpuStopwatch::start();
     let pcap = args.pcap.create(&scenario)?;
-    let outcome = recorded.replay(pcap.as_ref())?;
+    let outcome = recorded.replay(pcap.as_ref().map(PcapFile::observer))?;
     let cpu_s = cpu.seconds();
     pcap.map(PcapFile::commit).transpose()?;
     if let Some(mut out) = out {

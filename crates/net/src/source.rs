@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windward_sim::output::stream;
-use windward_sim::pcap::PcapFile;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
-use windward_sim::{Outcome, Scenario, Simulation};
+use windward_sim::{Observer, Outcome, Scenario, Simulation};
 
 use crate::emulate;
 use crate::error::Error;
@@ -128,9 +127,9 @@ impl Source {
 
 impl Loaded {
     /// Makes the simulation, and its ports in the order of their flows.
-    pub fn begin(&self, pcap: Option<&PcapFile>) -> (Simulation, Vec<Port>) {
-        let simulation = match pcap {
-            Some(pcap) => Simulation::observed(&self.scenario, pcap.observer()),
+    pub fn begin(&self, observer: Option<Box<dyn Observer>>) -> (Simulation, Vec<Port>) {
+        let simulation = match observer {
+            Some(observer) => Simulation::observed(&self.scenario, observer),
             None => Simulation::changeable(&self.scenario),
         };
         (simulation, self.ports.take())
@@ -182,9 +181,9 @@ impl Recorded {
     ///
     /// # Errors
     /// If the record was cut or altered.
-    pub fn replay(self, pcap: Option<&PcapFile>) -> Result<Outcome, Error> {
+    pub fn replay(self, observer: Option<Box<dyn Observer>>) -> Result<Outcome, Error> {
         let Recorded { path, reader, loaded } = self;
-        let (mut simulation, ports) = loaded.begin(pcap);
+        let (mut simulation, ports) = loaded.begin(observer);
         let flows = testbed::ports(&loaded.scenario).map(|(flow, _)| flow);
         let ports: Vec<_> = flows.zip(ports).collect();
         reader.replay(&mut simulation, &ports, |_, _| {}).map_err(unreadable(&path))?;

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
-use windward_lab::comparison::{Comparison, Keeper};
-use windward_lab::{LabError, Provenance};
+use windward_experiments::LabError;
+use windward_experiments::comparison::{Comparison, Keeper};
 use windward_net::campaign::{self, Campaign, Cast, Conditions, Effort, Network, Rival};
 use windward_net::emulation::{self, Ended};
 use windward_net::error::Error;
 use windward_net::link::Link;
 use windward_netns::{become_child, start_again_by};
+use windward_report::{Provenance, write_comparison};
 
 use crate::progress::Progress;
 use crate::run::Run;
@@ -219,7 +220,7 @@ pub(crate) fn compare(
             skipped: campaign.skipped().to_vec(),
         };
         if let Some(keeper) = keeper {
-            keeper.finish(|out| comparison.write_files(out, &about))?;
+            keeper.finish(|out| write_comparison(out, &comparison, &about))?;
         }
         Ok(comparison.to_json()?)
     });

@@ -73,11 +73,11 @@ pub enum Host {
 /// not the run.
 ///
 /// ```
-/// use windward_core::endpoint::window::{FixedConfig, WindowLaw};
+/// use windward_core::endpoint::window::{ControllerConfig, FixedConfig};
 /// use windward_sim::stack::Stacks;
-/// use windward_stacks::{Host, all, with_law};
+/// use windward_stacks::{Host, all, with_controller};
 ///
-/// let fixed = with_law(Host::Quinn, "mine", WindowLaw::Fixed(FixedConfig { window: 20.0 }))?;
+/// let fixed = with_controller(Host::Quinn, "mine", ControllerConfig::Fixed(FixedConfig { window: 20.0 }))?;
 /// let stacks = Stacks::from_iter(all().iter().cloned().chain([fixed]));
 /// assert!(stacks.find("quinn:mine").is_some());
 /// # Ok::<(), String>(())
