@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use windward_core::endpoint::window::ControllerConfig;
+use windward_core::part::AnyPart;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::stack::{Connection, Facts, Setup, Stack, UDP_OVERHEAD};
 
@@ -50,7 +51,7 @@ enum Source<F: ?Sized> {
     /// The stack itself.
     Own(fn(u64) -> Arc<F>),
     /// A congestion controller of Windward, or of another crate.
-    Law(ControllerConfig),
+    Driven(ControllerConfig),
 }
 
 /// A stack with one of its controllers.
@@ -74,7 +75,7 @@ impl<F: Family> Stack for Member<F> {
         let watched = Arc::new(Watched::default());
         let controllers = match self.source {
             Source::Own(make) => make(setup.seed),
-            Source::Law(law) => F::drive(law, setup.seed, Arc::clone(&watched)),
+            Source::Driven(law) => F::drive(law, setup.seed, Arc::clone(&watched)),
         };
         F::connect(setup, controllers, watched)
     }
@@ -109,7 +110,7 @@ const ON_PACER: &str =
 const PACKET_SIZES: std::ops::RangeInclusive<u32> = 1200 + UDP_OVERHEAD..=65_535;
 
 /// Facts of a stack with a congestion controller; `note` comes first among its notes.
-fn facts_of_law<F: Family>(
+fn facts_of_driven<F: Family>(
     name: String,
     summary: String,
     source: String,
@@ -147,8 +148,8 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
         let name = if taken { format!("{stack}:windward-{}", row.name) } else { name };
         let summary = format!("{stack} with the congestion controller of `{}`", row.name);
         let source = format!("{version}, and Windward's `{}` ({})", row.name, row.source);
-        let facts = facts_of_law::<F>(name, summary, source, ON_OURS);
-        Member { facts, source: Source::Law(row.window) }
+        let facts = facts_of_driven::<F>(name, summary, source, ON_OURS);
+        Member { facts, source: Source::Driven(row.window) }
     });
     own.chain(laws).map(|member| Arc::new(member) as _)
 }
@@ -157,7 +158,7 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
 ///
 /// # Errors
 /// If the name is taken, or if the controller needs what the stack does not give.
-pub(crate) fn with_law<F: Family>(
+pub(crate) fn with_controller<F: Family>(
     name: &str,
     law: ControllerConfig,
 ) -> Result<Arc<dyn Stack>, String> {
@@ -172,8 +173,8 @@ pub(crate) fn with_law<F: Family>(
     let summary =
         format!("{} with a congestion controller of another crate: {}", F::NAME, words.what);
     let source = format!("{}, and {}", F::VERSION, words.source);
-    let facts = facts_of_law::<F>(whole, summary, source, ON_OTHERS);
-    Ok(Arc::new(Member::<F> { facts, source: Source::Law(law) }))
+    let facts = facts_of_driven::<F>(whole, summary, source, ON_OTHERS);
+    Ok(Arc::new(Member::<F> { facts, source: Source::Driven(law) }))
 }
 
 /// The rows of the protocol table whose congestion controller cannot run in a stack: the name that it would

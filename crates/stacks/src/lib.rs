@@ -86,13 +86,17 @@ pub enum Host {
 /// # Errors
 /// If the name is invalid or taken, or if the controller needs what a stack does not give: the reason, as
 /// a sentence without a capital or a full stop.
-pub fn with_law(host: Host, name: &str, law: ControllerConfig) -> Result<Arc<dyn Stack>, String> {
+pub fn with_controller(
+    host: Host,
+    name: &str,
+    controller: ControllerConfig,
+) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
         return Err(format!("a controller cannot be called `{}`", name.escape_debug()));
     }
     match host {
-        Host::Quinn => family::with_law::<Quinn>(name, law),
-        Host::Noq => family::with_law::<Noq>(name, law),
+        Host::Quinn => family::with_controller::<Quinn>(name, controller),
+        Host::Noq => family::with_controller::<Noq>(name, controller),
     }
 }
