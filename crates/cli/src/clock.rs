@@ -1,5 +1,5 @@
-//! The only place in Windward that looks at a clock: for progress bars, `bench` and the date of a
-//! report, never for results.
+//! The only clock of the command line: for progress bars, `bench` and the date of a report, never
+//! for results.
 
 use std::time::{Duration, Instant};
 
