@@ -1,5 +1,5 @@
-//! `windward completions`, `windward man` and `windward schema`: what shells, manuals and editors know
-//! of the command line and of the files, made from what reads them.
+//! `windward completions`, `windward man` and `windward schema`: what shells, manuals and editors
+//! know of the command line and of the files, made from what reads them.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use windward_experiments::LabError;
 use windward_experiments::error::nearest;
 use windward_sim::keys;
 use windward_sim::strict_toml::{
-    At, Document, Field, Key, KeyList, KeySource, Result, Section, Shorthand, ValueKind,
+    At, Document, Field, Key, KeyList, KeySource, Result, Section, Shorthand, TomlType,
     json_schema, readers, unnamed,
 };
 
@@ -60,8 +60,8 @@ keys! {
     }
 }
 
-fn any_value() -> ValueKind {
-    ValueKind::OneOf(vec![ValueKind::Any, ValueKind::Foreign])
+fn any_value() -> TomlType {
+    TomlType::OneOf(vec![TomlType::Any, TomlType::Foreign])
 }
 
 /// Parameters of endpoints, but not of parts of protocols.
@@ -70,7 +70,7 @@ fn endpoint_keys() -> &'static KeyList {
     KEYS.get_or_init(|| {
         let preset = Key {
             name: "preset",
-            kind: ValueKind::Text,
+            kind: TomlType::Text,
             default: "none".into(),
             meaning: "a named set of values, as in scenarios".into(),
         };
@@ -139,13 +139,13 @@ const EXPECTATION: &[KeySource] = &[ExpectationKeys::KEYS, KeySource::Declared(q
 keys! {
     /// Keys of an expectation, but for the quantities.
     struct ExpectationKeys<'a> in "expectation" {
-        at: Field<'a> = readers::any(|| ValueKind::Text), needed "at = \"1s\"",
+        at: Field<'a> = readers::any(|| TomlType::Text), needed "at = \"1s\"",
             "the moment, as 300ms, ack 5, before timeout 1 or loss 1 + 1s";
         source: String = readers::string(), needed "source = \"section 3.1\"",
             "the place in the text";
         says: String = readers::string(), needed "says = \"cwnd is halved\"",
             "the sentence of the text";
-        departs: Option<Section<'a>> = readers::free(ValueKind::Text), absent,
+        departs: Option<Section<'a>> = readers::free(TomlType::Text), absent,
             "protocols that are known to depart from it, each with the reason";
     }
 }
@@ -155,10 +155,10 @@ fn quantity_keys() -> &'static KeyList {
     KEYS.get_or_init(|| {
         let key = |(_, name)| Key {
             name,
-            kind: ValueKind::Table {
+            kind: TomlType::Table {
                 keys: &[WantKeys::KEYS],
                 shorthand: Shorthand::None,
-                values: vec![ValueKind::Any],
+                values: vec![TomlType::Any],
             },
             default: "".into(),
             meaning: "its value at that moment".into(),
@@ -170,18 +170,18 @@ fn quantity_keys() -> &'static KeyList {
 keys! {
     /// Keys of an expected value as a table.
     struct WantKeys<'a> in "want" {
-        is: Option<Field<'a>> = readers::any(|| ValueKind::Any), absent, "the value, or two bounds";
-        least: Option<Field<'a>> = readers::any(|| ValueKind::Any), absent, "the least value";
-        most: Option<Field<'a>> = readers::any(|| ValueKind::Any), absent, "the greatest value";
-        times: Option<Field<'a>> = readers::any(|| ValueKind::Any), absent,
+        is: Option<Field<'a>> = readers::any(|| TomlType::Any), absent, "the value, or two bounds";
+        least: Option<Field<'a>> = readers::any(|| TomlType::Any), absent, "the least value";
+        most: Option<Field<'a>> = readers::any(|| TomlType::Any), absent, "the greatest value";
+        times: Option<Field<'a>> = readers::any(|| TomlType::Any), absent,
             "its ratio to the value at the moment `of`";
-        plus: Option<Field<'a>> = readers::any(|| ValueKind::Any), absent,
+        plus: Option<Field<'a>> = readers::any(|| TomlType::Any), absent,
             "its difference to the value at the moment `from`";
-        within: Option<Field<'a>> = readers::any(|| ValueKind::Any), absent,
+        within: Option<Field<'a>> = readers::any(|| TomlType::Any), absent,
             "the tolerance of a value: a number, a time or a share, as 5%";
-        of: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent, "times: the moment";
-        from: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent, "plus: the moment";
-        quantity: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent "the same",
+        of: Option<Field<'a>> = readers::any(|| TomlType::Text), absent, "times: the moment";
+        from: Option<Field<'a>> = readers::any(|| TomlType::Text), absent, "plus: the moment";
+        quantity: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "the same",
             "times: the quantity at the moment `of`";
     }
 }
@@ -540,9 +540,9 @@ fn span(field: &Field<'_>, is_time: bool) -> Result<(f64, f64)> {
     }
 }
 
-fn numbers_kind() -> ValueKind {
-    let one = || ValueKind::OneOf(vec![(readers::integer(1..=u64::MAX).kind)(), ValueKind::Text]);
-    ValueKind::OneOf(vec![one(), ValueKind::List(Box::new(one()))])
+fn numbers_kind() -> TomlType {
+    let one = || TomlType::OneOf(vec![(readers::integer(1..=u64::MAX).kind)(), TomlType::Text]);
+    TomlType::OneOf(vec![one(), TomlType::List(Box::new(one()))])
 }
 
 fn numbers(field: &Field<'_>) -> Result<Numbers> {

@@ -30,7 +30,7 @@ use regex_lite::Regex;
 use windward_core::protocols;
 use windward_sim::keys;
 use windward_sim::strict_toml::{
-    Document, Field, FileError, KeySource, Result as FileResult, Section, TomlTable, ValueKind,
+    Document, Field, FileError, KeySource, Result as FileResult, Section, TomlTable, TomlType,
     json_schema, readers,
 };
 
@@ -95,12 +95,12 @@ keys! {
     }
 }
 
-fn goodput_kind() -> ValueKind {
-    ValueKind::table(&[Goodput::KEYS])
+fn goodput_kind() -> TomlType {
+    TomlType::table(&[Goodput::KEYS])
 }
 
-fn twin_kind() -> ValueKind {
-    ValueKind::table(&[Twin::KEYS])
+fn twin_kind() -> TomlType {
+    TomlType::table(&[Twin::KEYS])
 }
 
 fn twin(field: &Field<'_>) -> FileResult<Twin> {
@@ -123,8 +123,8 @@ keys! {
     }
 }
 
-fn packet_kind() -> ValueKind {
-    ValueKind::List(Box::new((readers::small(1..=u32::MAX).kind)()))
+fn packet_kind() -> TomlType {
+    TomlType::List(Box::new((readers::small(1..=u32::MAX).kind)()))
 }
 
 /// Two sizes in bytes.

@@ -5,7 +5,7 @@ use windward_core::protocols::PROTOCOLS;
 use windward_sim::keys;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::strict_toml::{
-    At, Document, Field, KeySource, Result, Section, Spot, ValueKind, check as check_keys, readers,
+    At, Document, Field, KeySource, Result, Section, Spot, TomlType, check as check_keys, readers,
     unnamed,
 };
 use windward_sim::text::is_formula;
@@ -39,7 +39,7 @@ pub(super) const KEYS: &[KeySource] = &[ExperimentKeys::KEYS];
 keys! {
     /// Keys of `[experiment]`.
     struct ExperimentKeys<'a> in "experiment" {
-        id: Field<'a> = readers::any(|| ValueKind::Text), needed "id = \"delay\"",
+        id: Field<'a> = readers::any(|| TomlType::Text), needed "id = \"delay\"",
             "name of its files and in references: letters, digits, - and _";
         title: String = readers::string(), needed "title = \"Delay by rate\"", "what it shows";
         setting: String = readers::string(), empty, "topology and parameters, in the report";
@@ -57,7 +57,7 @@ keys! {
             "numbers of the paper's text about results";
         axes: Vec<Section<'a>> = readers::tables(&[AxisKeys::KEYS], unnamed), empty,
             "what is varied: the cells are all combinations";
-        metrics: Section<'a> = readers::free(ValueKind::Text),
+        metrics: Section<'a> = readers::free(TomlType::Text),
             needed "metrics = { rate = \"goodput(bulk)\" }",
             "what is computed from each run: names and expressions";
         plots: Vec<Section<'a>> = readers::tables(&[PlotKeys::KEYS], unnamed), empty,
@@ -83,7 +83,7 @@ keys! {
 
     /// Keys of a reported number.
     struct ReportedKeys<'a> in "reported" {
-        value: Field<'a> = readers::any(|| ValueKind::Text), needed "value = \"rate[sack, 1%]\"",
+        value: Field<'a> = readers::any(|| TomlType::Text), needed "value = \"rate[sack, 1%]\"",
             "an expression over metrics at labels, as in checks";
         number: Option<f64> = readers::number(), absent,
             "the paper's number, in the unit of the metric";
@@ -96,7 +96,7 @@ keys! {
 
     /// Keys of an axis.
     struct AxisKeys<'a> in "axis" {
-        name: Field<'a> = readers::any(|| ValueKind::Text), needed "name = \"loss\"",
+        name: Field<'a> = readers::any(|| TomlType::Text), needed "name = \"loss\"",
             "a column of the tables";
         title: Option<String> = readers::string(), absent "name", "how charts call it";
         key: Vec<At<String>> = readers::texts(), empty,
@@ -112,9 +112,9 @@ keys! {
     }
 }
 
-fn values_kind() -> ValueKind {
+fn values_kind() -> TomlType {
     let words = vec![ALL_PROTOCOLS, ALL_QUEUES, ALL_AQMS, SUBJECTS, STANDARDS, AGAINST];
-    ValueKind::OneOf(vec![ValueKind::Words(words), ValueKind::List(Box::new(any_kind()))])
+    TomlType::OneOf(vec![TomlType::Words(words), TomlType::List(Box::new(any_kind()))])
 }
 
 keys! {
@@ -129,9 +129,9 @@ keys! {
     /// Keys of a chart.
     struct PlotKeys<'a> in "plot" {
         kind: &'a str = readers::word(&PLOT_KINDS), needed "kind = \"lines\"", "what is drawn";
-        x: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent,
+        x: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
             "lines, dots: the axis along the chart";
-        metrics: Vec<Field<'a>> = readers::one_or_more(ValueKind::Text), empty,
+        metrics: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
             "lines, dots: what is drawn";
         log: bool = readers::flag(), or false, "lines: is the horizontal axis logarithmic?";
         flows: bool = readers::flag(), or false,
@@ -156,12 +156,12 @@ keys! {
 /// The words for what a chart draws.
 const PLOT_KINDS: [&str; 6] = ["lines", "dots", "time", "cwnd", "queue", "signal"];
 
-fn texts_kind() -> ValueKind {
+fn texts_kind() -> TomlType {
     (readers::texts().kind)()
 }
 
-fn unit_kind() -> ValueKind {
-    ValueKind::Words(Unit::ALL.map(|unit| unit.name).to_vec())
+fn unit_kind() -> TomlType {
+    TomlType::Words(Unit::ALL.map(|unit| unit.name).to_vec())
 }
 
 fn unit(field: &Field<'_>) -> Result<Unit> {
@@ -182,8 +182,8 @@ keys! {
     }
 }
 
-fn curve_kind() -> ValueKind {
-    ValueKind::Words(Law::ALL.map(|(_, name, _)| name).to_vec())
+fn curve_kind() -> TomlType {
+    TomlType::Words(Law::ALL.map(|(_, name, _)| name).to_vec())
 }
 
 keys! {
@@ -206,15 +206,15 @@ keys! {
 }
 
 /// A comparison, or a table with one.
-fn check_kind() -> ValueKind {
-    ValueKind::OneOf(vec![ValueKind::Text, ValueKind::table(&[CheckKeys::KEYS])])
+fn check_kind() -> TomlType {
+    TomlType::OneOf(vec![TomlType::Text, TomlType::table(&[CheckKeys::KEYS])])
 }
 
 keys! {
     /// Keys of a check.
     struct CheckKeys<'a> in "check" {
         check: Option<String> = readers::string(), absent, "a comparison";
-        any: Vec<Field<'a>> = readers::one_or_more(ValueKind::Text), empty,
+        any: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
             "comparisons of which one must hold";
         at: Option<Vec<At<String>>> = readers::texts(), absent, "the labels that * stands for";
         tie: Option<Margin> = readers::custom(|| margin_kind(), margin), absent,
@@ -222,8 +222,8 @@ keys! {
     }
 }
 
-fn margin_kind() -> ValueKind {
-    ValueKind::OneOf(vec![(readers::above_zero(f64::MAX).kind)(), ValueKind::Text])
+fn margin_kind() -> TomlType {
+    TomlType::OneOf(vec![(readers::above_zero(f64::MAX).kind)(), TomlType::Text])
 }
 
 pub(super) fn parse(

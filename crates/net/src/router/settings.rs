@@ -14,7 +14,7 @@ use windward_sim::scenario::LinkKind;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{Stack, Stacks};
 use windward_sim::strict_toml::{
-    Document, Field, FileError, KeySource, Section, ValueKind, find, json_schema, readers, suggest,
+    Document, Field, FileError, KeySource, Section, TomlType, find, json_schema, readers, suggest,
 };
 
 use crate::port::{self, Port, Ports};
@@ -23,14 +23,14 @@ keys! {
     /// Keys of the file beside the defaults of all queues.
     struct FileKeys<'a> in "router" {
         interfaces: Option<Section<'a>> =
-            readers::free(ValueKind::table(&[QueueKeys::KEYS])), absent,
+            readers::free(TomlType::table(&[QueueKeys::KEYS])), absent,
             "a table for each device, over the keys of the file";
     }
 
     /// Keys of a queue.
     struct QueueKeys<'a> in "queue" {
         rate: Option<Rate> = readers::rate(), absent, "bits per second of IP packets";
-        qdisc: Option<Field<'a>> = readers::any(|| ValueKind::Words(qdiscs())),
+        qdisc: Option<Field<'a>> = readers::any(|| TomlType::Words(qdiscs())),
             absent "fq-codel", "an AQM, with marks where it can mark, or a router";
         queue: Option<Field<'a>> = readers::any(|| of_link("queue")),
             absent "100 ms at the rate, or the limit of the AQM",
@@ -49,8 +49,8 @@ keys! {
 }
 
 /// The values of a key of links in scenarios.
-fn of_link(key: &str) -> ValueKind {
-    find(ScenarioFile::LINK, key).map_or(ValueKind::Any, |key| key.kind.clone())
+fn of_link(key: &str) -> TomlType {
+    find(ScenarioFile::LINK, key).map_or(TomlType::Any, |key| key.kind.clone())
 }
 
 /// The declarations of all keys.

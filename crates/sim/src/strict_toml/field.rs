@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
-use windward_core::part::{self, Kind};
+use windward_core::part::{self, ValueKind};
 use windward_core::units::{Duration, ParseUnitError, Probability, Rate, parse_bytes};
 
 use super::error::{FileError, Location, shorten, suggest};
@@ -465,23 +465,23 @@ impl<'a> Field<'a> {
     }
 
     /// The value of a part's parameter.
-    pub fn parameter(&self, kind: Kind) -> Result<part::Value> {
+    pub fn parameter(&self, kind: ValueKind) -> Result<part::Value> {
         use part::Value;
         match kind {
-            Kind::Bool => self.bool().map(Value::Bool),
-            Kind::Bytes { most } => self.bytes(most).map(Value::Number),
-            Kind::Number { least, most } => self.float(least..=most).map(Value::Number),
-            Kind::Positive { most } => self.above_zero(most).map(Value::Number),
-            Kind::Integer { least, most } => self.integer(least..=most).map(Value::Integer),
-            Kind::Time { least, most } => self.duration(least..=most).map(Value::Time),
-            Kind::Switch { on, .. } if self.is_bool() => {
+            ValueKind::Bool => self.bool().map(Value::Bool),
+            ValueKind::Bytes { most } => self.bytes(most).map(Value::Number),
+            ValueKind::Number { least, most } => self.float(least..=most).map(Value::Number),
+            ValueKind::Positive { most } => self.above_zero(most).map(Value::Number),
+            ValueKind::Integer { least, most } => self.integer(least..=most).map(Value::Integer),
+            ValueKind::Time { least, most } => self.duration(least..=most).map(Value::Time),
+            ValueKind::Switch { on, .. } if self.is_bool() => {
                 self.bool().map(|yes| if yes { Value::Time(on) } else { Value::Absent })
             }
-            Kind::Switch { most, .. } => self.positive(most).map(Value::Time),
-            Kind::PositiveOrWord { most, .. } if !self.is_text() => {
+            ValueKind::Switch { most, .. } => self.positive(most).map(Value::Time),
+            ValueKind::PositiveOrWord { most, .. } if !self.is_text() => {
                 self.above_zero(most).map(Value::Number)
             }
-            Kind::Word(words) | Kind::PositiveOrWord { words, .. } => {
+            ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. } => {
                 let word = self.word(words)?;
                 // The part's own spelling has a static lifetime.
                 let known = words.iter().find(|known| **known == word);

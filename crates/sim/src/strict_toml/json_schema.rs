@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use windward_core::part;
 
-use super::keys::{Keys, ValueKind, all};
+use super::keys::{Keys, TomlType, all};
 
 /// The schema of a file with these keys.
 pub fn json_schema(title: &str, keys: Keys) -> Value {
@@ -79,57 +79,57 @@ impl Tables {
     }
 
     /// The values of a key.
-    fn value(&mut self, kind: &ValueKind) -> Value {
+    fn value(&mut self, kind: &TomlType) -> Value {
         match kind {
-            ValueKind::Any => json!({ "type": ["string", "number", "boolean", "array"] }),
-            ValueKind::Text => json!({ "type": "string" }),
-            ValueKind::Pattern(pattern) => json!({ "type": "string", "pattern": pattern }),
-            ValueKind::Words(words) => json!({ "enum": words }),
-            ValueKind::Parameter(kind) => either(forms(*kind)),
-            ValueKind::Probability => {
+            TomlType::Any => json!({ "type": ["string", "number", "boolean", "array"] }),
+            TomlType::Text => json!({ "type": "string" }),
+            TomlType::Pattern(pattern) => json!({ "type": "string", "pattern": pattern }),
+            TomlType::Words(words) => json!({ "enum": words }),
+            TomlType::Parameter(kind) => either(forms(*kind)),
+            TomlType::Probability => {
                 let number = json!({ "type": "number", "minimum": 0, "maximum": 1 });
                 either(vec![number, json!({ "type": "string" })])
             }
-            ValueKind::List(kind) => json!({ "type": "array", "items": self.value(kind) }),
-            ValueKind::OneOf(kinds) => either(kinds.iter().map(|kind| self.value(kind)).collect()),
-            ValueKind::Table { keys, values, .. } => {
+            TomlType::List(kind) => json!({ "type": "array", "items": self.value(kind) }),
+            TomlType::OneOf(kinds) => either(kinds.iter().map(|kind| self.value(kind)).collect()),
+            TomlType::Table { keys, values, .. } => {
                 let mut forms: Vec<_> = values.iter().map(|kind| self.value(kind)).collect();
                 forms.push(self.reference(keys));
                 either(forms)
             }
-            ValueKind::Tables { keys, .. } => {
+            TomlType::Tables { keys, .. } => {
                 json!({ "type": "array", "items": self.reference(keys) })
             }
-            ValueKind::Free(kind) => {
+            TomlType::Free(kind) => {
                 json!({ "type": "object", "additionalProperties": self.value(kind) })
             }
-            ValueKind::Foreign => json!({ "type": "object" }),
+            TomlType::Foreign => json!({ "type": "object" }),
         }
     }
 }
 
 /// The JSON values of a parameter.
-fn forms(kind: part::Kind) -> Vec<Value> {
+fn forms(kind: part::ValueKind) -> Vec<Value> {
     let number = || json!({ "type": "number" });
     let text = || json!({ "type": "string" });
     match kind {
-        part::Kind::Bool => vec![json!({ "type": "boolean" })],
-        part::Kind::Number { least: f64::MIN, most: f64::MAX } => vec![number()],
-        part::Kind::Number { least, most } => {
+        part::ValueKind::Bool => vec![json!({ "type": "boolean" })],
+        part::ValueKind::Number { least: f64::MIN, most: f64::MAX } => vec![number()],
+        part::ValueKind::Number { least, most } => {
             vec![json!({ "type": "number", "minimum": least, "maximum": most })]
         }
-        part::Kind::Positive { most } => {
+        part::ValueKind::Positive { most } => {
             vec![json!({ "type": "number", "exclusiveMinimum": 0, "maximum": most })]
         }
-        part::Kind::Integer { least, most } => {
+        part::ValueKind::Integer { least, most } => {
             vec![json!({ "type": "integer", "minimum": least, "maximum": most })]
         }
         // Zero needs no unit.
-        part::Kind::Time { .. } => vec![text(), json!({ "const": 0 })],
-        part::Kind::Switch { .. } => vec![json!({ "type": "boolean" }), text()],
-        part::Kind::Bytes { .. } => vec![text()],
-        part::Kind::Word(words) => vec![json!({ "enum": words })],
-        part::Kind::PositiveOrWord { words, .. } => vec![number(), json!({ "enum": words })],
+        part::ValueKind::Time { .. } => vec![text(), json!({ "const": 0 })],
+        part::ValueKind::Switch { .. } => vec![json!({ "type": "boolean" }), text()],
+        part::ValueKind::Bytes { .. } => vec![text()],
+        part::ValueKind::Word(words) => vec![json!({ "enum": words })],
+        part::ValueKind::PositiveOrWord { words, .. } => vec![number(), json!({ "enum": words })],
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Key {
     /// Its name.
     pub name: &'static str,
     /// The values it takes.
-    pub kind: ValueKind,
+    pub kind: TomlType,
     /// The value of a file that does not give one; empty if there is none.
     pub default: Cow<'static, str>,
     /// Meaning, unit and range in one line.
@@ -26,7 +26,7 @@ impl Key {
     pub fn of(setting: &part::Setting) -> Self {
         Key {
             name: setting.doc.key,
-            kind: ValueKind::Parameter(setting.doc.kind),
+            kind: TomlType::Parameter(setting.doc.kind),
             default: setting.default_text().into(),
             meaning: setting.description().into(),
         }
@@ -69,7 +69,7 @@ pub type NameOf = fn(&TomlTable) -> Option<String>;
 
 /// The values that a key takes.
 #[derive(Debug, Clone)]
-pub enum ValueKind {
+pub enum TomlType {
     /// Any value but a table.
     Any,
     /// A string.
@@ -79,13 +79,13 @@ pub enum ValueKind {
     /// One of these words.
     Words(Vec<&'static str>),
     /// A value of a parameter.
-    Parameter(part::Kind),
+    Parameter(part::ValueKind),
     /// A number, or a percentage in a string.
     Probability,
     /// An array.
-    List(Box<ValueKind>),
+    List(Box<TomlType>),
     /// One of several kinds.
-    OneOf(Vec<ValueKind>),
+    OneOf(Vec<TomlType>),
     /// A table with these keys, or a value that says the same.
     Table {
         /// Its keys.
@@ -93,7 +93,7 @@ pub enum ValueKind {
         /// What such a value stands for.
         shorthand: Shorthand,
         /// The kinds of such values.
-        values: Vec<ValueKind>,
+        values: Vec<TomlType>,
     },
     /// An array of tables with these keys.
     Tables {
@@ -103,7 +103,7 @@ pub enum ValueKind {
         name_of: NameOf,
     },
     /// A table whose keys the file chooses.
-    Free(Box<ValueKind>),
+    Free(Box<TomlType>),
     /// A table with keys of another program.
     Foreign,
 }
@@ -119,10 +119,10 @@ pub enum Shorthand {
     Key(&'static str),
 }
 
-impl ValueKind {
+impl TomlType {
     /// A table that is always written as one.
     pub const fn table(keys: Keys) -> Self {
-        ValueKind::Table { keys, shorthand: Shorthand::None, values: Vec::new() }
+        TomlType::Table { keys, shorthand: Shorthand::None, values: Vec::new() }
     }
 }
 
@@ -169,13 +169,13 @@ pub fn check(section: &Section<'_>, keys: Keys) -> Result<()> {
 }
 
 /// Checks the keys of the tables in a value. Readers check its type.
-fn check_value(field: &Field<'_>, kind: &ValueKind) -> Result<()> {
+fn check_value(field: &Field<'_>, kind: &TomlType) -> Result<()> {
     match kind {
-        ValueKind::Table { keys, .. } if field.is_table() => check(&field.section()?, keys),
-        ValueKind::Table { values: kinds, .. } | ValueKind::OneOf(kinds) => {
+        TomlType::Table { keys, .. } if field.is_table() => check(&field.section()?, keys),
+        TomlType::Table { values: kinds, .. } | TomlType::OneOf(kinds) => {
             kinds.iter().try_for_each(|kind| check_value(field, kind))
         }
-        ValueKind::Tables { keys, name_of } if field.is_array() => {
+        TomlType::Tables { keys, name_of } if field.is_array() => {
             field.items()?.iter().filter(|item| item.is_table()).try_for_each(|item| {
                 let section = item.section()?;
                 match name_of(section.tree()) {
@@ -184,10 +184,10 @@ fn check_value(field: &Field<'_>, kind: &ValueKind) -> Result<()> {
                 }
             })
         }
-        ValueKind::List(kind) if field.is_array() => {
+        TomlType::List(kind) if field.is_array() => {
             field.items()?.iter().try_for_each(|item| check_value(item, kind))
         }
-        ValueKind::Free(kind) if field.is_table() => {
+        TomlType::Free(kind) if field.is_table() => {
             field.section()?.entries().try_for_each(|(_, value)| check_value(&value, kind))
         }
         _ => Ok(()),
@@ -204,10 +204,10 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
             meaning: key.meaning.clone().into_owned(),
         });
         match &key.kind {
-            ValueKind::Table { keys, .. } => describe(&format!("{path}."), keys, into),
-            ValueKind::Tables { keys, .. } => describe(&format!("{path}.*."), keys, into),
-            ValueKind::Free(kind) => {
-                if let ValueKind::Table { keys, .. } = &**kind {
+            TomlType::Table { keys, .. } => describe(&format!("{path}."), keys, into),
+            TomlType::Tables { keys, .. } => describe(&format!("{path}.*."), keys, into),
+            TomlType::Free(kind) => {
+                if let TomlType::Table { keys, .. } = &**kind {
                     describe(&format!("{path}.*."), keys, into);
                 }
             }

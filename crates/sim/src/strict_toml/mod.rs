@@ -22,8 +22,8 @@ pub use error::{FileError, Help, Location, shorten, suggest};
 pub use field::{Amount, At, Field, Result, Section, Spot};
 pub use json_schema::{extend_json_schema, json_schema};
 pub use keys::{
-    Key, KeyDoc, KeyList, KeySource, Keys, NameOf, Shorthand, ValueKind, all, check, describe,
-    find, names, unnamed,
+    Key, KeyDoc, KeyList, KeySource, Keys, NameOf, Shorthand, TomlType, all, check, describe, find,
+    names, unnamed,
 };
 pub use reader::Reader;
 pub use tree::TomlTable;

@@ -2,7 +2,7 @@
 
 use windward_core::units::Duration;
 
-use super::{Document, KeyDoc, Location, ValueKind, describe, json_schema, readers, unnamed};
+use super::{Document, KeyDoc, Location, TomlType, describe, json_schema, readers, unnamed};
 use crate::keys;
 
 keys! {
@@ -14,7 +14,7 @@ keys! {
         limit: Option<u32> = readers::small(1..=9), absent "none", "a bound";
         step: Vec<super::Section<'a>> = readers::tables(&[StepKeys::KEYS], unnamed), empty, "steps";
         free: Option<super::Section<'a>> =
-            readers::free(ValueKind::table(&[StepKeys::KEYS])), absent, "steps by name";
+            readers::free(TomlType::table(&[StepKeys::KEYS])), absent, "steps by name";
     }
 
     /// A step.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windward_sim::keys;
 use windward_sim::strict_toml::{
-    Document, Field, KeySource, Result, Section, ValueKind, readers, suggest, unnamed,
+    Document, Field, KeySource, Result, Section, TomlType, readers, suggest, unnamed,
 };
 
 use super::settings::{any_kind, settings};
@@ -23,9 +23,9 @@ keys! {
     pub(super) struct SharedReadingKeys<'a> in "shared_reading" {
         from: Option<&'a str> = readers::text(), absent,
             "a file of [[readings]] beside this one";
-        names: Vec<Field<'a>> = readers::one_or_more(ValueKind::Text), empty,
+        names: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
             "which of its readings";
-        name: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent,
+        name: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
             "what ties it to the same choice of other experiments";
         choice: Option<String> = readers::string(), absent, "what is chosen";
         silent: Option<String> = readers::string(), absent,
@@ -35,8 +35,8 @@ keys! {
     }
 }
 
-fn values_kind() -> ValueKind {
-    ValueKind::Tables { keys: &[ReadingValueKeys::KEYS], name_of: unnamed }
+fn values_kind() -> TomlType {
+    TomlType::Tables { keys: &[ReadingValueKeys::KEYS], name_of: unnamed }
 }
 
 keys! {
@@ -53,7 +53,7 @@ pub(in crate::experiment) const READINGS_FILE: &[KeySource] = &[ReadingsFileKeys
 keys! {
     /// Keys of a reading.
     struct ReadingKeys<'a> in "reading" {
-        name: Field<'a> = readers::any(|| ValueKind::Text), needed "name = \"rwnd\"",
+        name: Field<'a> = readers::any(|| TomlType::Text), needed "name = \"rwnd\"",
             "what experiments call it";
         choice: String = readers::string(), needed "choice = \"Receiver window\"",
             "what is chosen";
@@ -65,19 +65,19 @@ keys! {
 
     /// Keys of a value of a reading.
     struct ReadingValueKeys<'a> in "reading_value" {
-        label: Field<'a> = readers::any(|| ValueKind::Text), needed "label = \"64 packets\"",
+        label: Field<'a> = readers::any(|| TomlType::Text), needed "label = \"64 packets\"",
             "what people call it";
         basis: Basis = readers::custom(basis_kind, basis), needed "basis = \"paper\"",
             "what kind of reason there is";
-        source: Field<'a> = readers::any(|| ValueKind::Text), needed "source = \"section 4\"",
+        source: Field<'a> = readers::any(|| TomlType::Text), needed "source = \"section 4\"",
             "the reason: section, program and version, standard";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
             "what it sets in the scenario";
     }
 }
 
-fn basis_kind() -> ValueKind {
-    ValueKind::Words(Basis::ALL.map(|(_, word)| word).to_vec())
+fn basis_kind() -> TomlType {
+    TomlType::Words(Basis::ALL.map(|(_, word)| word).to_vec())
 }
 
 fn basis(field: &Field<'_>) -> Result<Basis> {

@@ -1,10 +1,10 @@
 //! Settings of the scenario that points and readings make: keys and values as `--set` takes them.
 
-use windward_sim::strict_toml::{Field, Result, Section, ValueKind};
+use windward_sim::strict_toml::{Field, Result, Section, TomlType};
 
 /// A value of the scenario.
-pub(super) fn any_kind() -> ValueKind {
-    ValueKind::OneOf(vec![ValueKind::Any, ValueKind::Foreign])
+pub(super) fn any_kind() -> TomlType {
+    TomlType::OneOf(vec![TomlType::Any, TomlType::Foreign])
 }
 
 /// The settings in a table.

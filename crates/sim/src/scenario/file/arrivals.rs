@@ -8,7 +8,7 @@ use super::bounds::{INSTANTS, MAX_SIZE};
 use crate::keys;
 use crate::scenario::{Arrivals, MAX_TRANSFERS, Sizes, arrivals};
 use crate::strict_toml::{
-    Amount, Field, FileError, Result, Section, Shorthand, Spot, ValueKind, readers,
+    Amount, Field, FileError, Result, Section, Shorthand, Spot, TomlType, readers,
 };
 
 keys! {
@@ -27,9 +27,9 @@ keys! {
     }
 }
 
-fn sizes_kind() -> ValueKind {
-    let values = vec![ValueKind::Text, ValueKind::List(Box::new(ValueKind::Text))];
-    ValueKind::Table { keys: &[SizeKeys::KEYS], shorthand: Shorthand::All, values }
+fn sizes_kind() -> TomlType {
+    let values = vec![TomlType::Text, TomlType::List(Box::new(TomlType::Text))];
+    TomlType::Table { keys: &[SizeKeys::KEYS], shorthand: Shorthand::All, values }
 }
 
 keys! {
@@ -38,26 +38,26 @@ keys! {
         distribution: Distribution = readers::one_of(DISTRIBUTIONS),
             needed "distribution = \"pareto\"",
             "fixed, list, exponential, lognormal, pareto or cdf";
-        mean: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent,
+        mean: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
             "fixed, exponential, lognormal, pareto: the mean, bytes or packets";
         sigma: Option<f64> = readers::number_in(0.0..=10.0), absent,
             "lognormal: standard deviation of the logarithm, 0 to 10";
         shape: Option<f64> = readers::above_zero(100.0), absent,
             "pareto: exponent of the tail, above 0, up to 100; above 1 without most";
-        least: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent "what gives the mean",
+        least: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "what gives the mean",
             "pareto: instead of mean, the least size";
-        most: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent "no bound",
+        most: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no bound",
             "pareto: the greatest size";
         values: Option<Field<'a>> =
-            readers::any(|| ValueKind::List(Box::new(ValueKind::Text))), absent,
+            readers::any(|| TomlType::List(Box::new(TomlType::Text))), absent,
             "list: sizes of the same probability";
         points: Option<Field<'a>> = readers::any(points_kind), absent,
             "cdf: [[\"1kB\", 0.5], [\"1MB\", 1]]: sizes, and the share no larger";
     }
 }
 
-fn points_kind() -> ValueKind {
-    ValueKind::List(Box::new(ValueKind::List(Box::new(ValueKind::Any))))
+fn points_kind() -> TomlType {
+    TomlType::List(Box::new(TomlType::List(Box::new(TomlType::Any))))
 }
 
 /// The distributions of sizes.

@@ -7,7 +7,7 @@ use windward_core::part;
 use windward_core::units::Duration;
 
 use crate::scenario::MAX_DURATION;
-use crate::strict_toml::ValueKind;
+use crate::strict_toml::TomlType;
 
 /// A day: longer than any delay between two hosts.
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
@@ -25,6 +25,6 @@ pub(super) const MAX_PACKET_SIZE: u32 = EndpointConfig::MAX_PACKET_SIZE;
 pub(super) const MAX_SIZE: u64 = 1 << 53;
 
 /// A delay.
-pub(super) fn delay_kind() -> ValueKind {
-    ValueKind::Parameter(part::Kind::Time { least: Duration::ZERO, most: DAY })
+pub(super) fn delay_kind() -> TomlType {
+    TomlType::Parameter(part::ValueKind::Time { least: Duration::ZERO, most: DAY })
 }

@@ -22,7 +22,7 @@ use crate::scenario::{
     FlowConfig, FlowKind, LinkId, MAX_DURATION, MAX_TRANSFERS, Scenario, Traffic,
 };
 use crate::strict_toml::{
-    Field, FileError, Result, Section, TomlTable, ValueKind, readers, suggest,
+    Field, FileError, Result, Section, TomlTable, TomlType, readers, suggest,
 };
 
 /// Bounds on the memory that a file can ask for.
@@ -50,12 +50,12 @@ keys! {
         idle_after: Duration = readers::positive(MAX_DURATION), or Duration::from_millis(200),
             "a connection silent for longer at its bottleneck is idle";
         dumbbell: Option<Field<'a>> =
-            readers::any(|| ValueKind::table(&[DumbbellKeys::KEYS])), absent,
+            readers::any(|| TomlType::table(&[DumbbellKeys::KEYS])), absent,
             "one bottleneck shared by all flows";
         parking_lot: Option<Field<'a>> =
-            readers::any(|| ValueKind::table(&[ParkingLotKeys::KEYS])), absent,
+            readers::any(|| TomlType::table(&[ParkingLotKeys::KEYS])), absent,
             "bottlenecks in a row";
-        nodes: Option<Vec<Field<'a>>> = readers::list(ValueKind::Text),
+        nodes: Option<Vec<Field<'a>>> = readers::list(TomlType::Text),
             absent "those of the links", "names of the nodes of a general graph";
         links: Option<Field<'a>> = readers::any(graph_links), absent,
             "links of a general graph";
@@ -64,22 +64,22 @@ keys! {
         flows: Option<Field<'a>> = readers::any(groups_of_flows), absent,
             "groups of flows that have all in common";
         #[expect(dead_code, reason = "the table of another reader")]
-        experiment: Option<Field<'a>> = readers::any(|| ValueKind::Foreign), absent,
+        experiment: Option<Field<'a>> = readers::any(|| TomlType::Foreign), absent,
             "reserved for sweeps, plots and claims";
     }
 }
 
-fn graph_links() -> ValueKind {
+fn graph_links() -> TomlType {
     /// A link is called after its ends unless it has a name of its own.
     fn name(table: &TomlTable) -> Option<String> {
         let ends = || Some(format!("{}->{}", table.text("from")?, table.text("to")?));
         table.text("name").map(str::to_owned).or_else(ends)
     }
-    ValueKind::Tables { keys: &[GraphLinkKeys::KEYS, LinkKeys::KEYS], name_of: name }
+    TomlType::Tables { keys: &[GraphLinkKeys::KEYS, LinkKeys::KEYS], name_of: name }
 }
 
-fn groups_of_flows() -> ValueKind {
-    ValueKind::Tables {
+fn groups_of_flows() -> TomlType {
+    TomlType::Tables {
         keys: &[GroupKeys::KEYS, RouteKeys::KEYS, endpoint::KEYS],
         name_of: |table| table.text("group").map(str::to_owned),
     }

@@ -5,7 +5,7 @@ use windward_core::units::{Duration, Probability};
 
 use crate::keys;
 use crate::scenario::MAX_DURATION;
-use crate::strict_toml::{Field, Result, Section, Shorthand, ValueKind, readers};
+use crate::strict_toml::{Field, Result, Section, Shorthand, TomlType, readers};
 
 /// The notifier at the far end of a wire.
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +67,8 @@ keys! {
 }
 
 /// A kind of notifier, or a table with its parameters.
-pub(super) fn notifier_kind() -> ValueKind {
-    ValueKind::Table {
+pub(super) fn notifier_kind() -> TomlType {
+    TomlType::Table {
         keys: &[NotifierKeys::KEYS],
         shorthand: Shorthand::Key("kind"),
         values: vec![(readers::one_of(NOTIFIERS).kind)()],

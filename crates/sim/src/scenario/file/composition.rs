@@ -13,12 +13,12 @@ use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::endpoint::Preset;
 use crate::keys;
-use crate::strict_toml::{Field, Result, Shorthand, ValueKind, readers};
+use crate::strict_toml::{Field, Result, Shorthand, TomlType, readers};
 
 keys! {
     /// Keys of `protocol` as a table.
     struct CompositionKeys<'a> in "protocol" {
-        base: Option<Field<'a>> = readers::any(|| ValueKind::Words(rows())), absent,
+        base: Option<Field<'a>> = readers::any(|| TomlType::Words(rows())), absent,
             "a row of the protocol table, whose parts are those not named here";
         window: Option<Field<'a>> = readers::any(|| names(ControllerConfig::forms())),
             absent "that of base", "congestion controller, by its name in `windward list --parts`";
@@ -36,12 +36,12 @@ keys! {
 }
 
 /// The name of a protocol or a stack, or parts by their names.
-pub(super) fn kind() -> ValueKind {
-    ValueKind::Table {
+pub(super) fn kind() -> TomlType {
+    TomlType::Table {
         keys: &[CompositionKeys::KEYS],
         shorthand: Shorthand::Key("base"),
         // The program decides which stacks there are.
-        values: vec![ValueKind::Words(rows()), ValueKind::Pattern("^[a-z0-9-]+:[a-z0-9+-]+$")],
+        values: vec![TomlType::Words(rows()), TomlType::Pattern("^[a-z0-9-]+:[a-z0-9+-]+$")],
     }
 }
 
@@ -49,8 +49,8 @@ fn rows() -> Vec<&'static str> {
     PROTOCOLS.iter().map(|protocol| protocol.name).collect()
 }
 
-fn names<T>(forms: Vec<(Words, T)>) -> ValueKind {
-    ValueKind::Words(forms.into_iter().map(|(words, _)| words.name).collect())
+fn names<T>(forms: Vec<(Words, T)>) -> TomlType {
+    TomlType::Words(forms.into_iter().map(|(words, _)| words.name).collect())
 }
 
 /// The kinds of routers by their names.

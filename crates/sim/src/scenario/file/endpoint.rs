@@ -9,7 +9,7 @@ use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::parameter;
 use crate::stack::StackConfig;
-use crate::strict_toml::{Key, KeyList, KeySource, Result, Section, ValueKind};
+use crate::strict_toml::{Key, KeyList, KeySource, Result, Section, TomlType};
 
 /// A named set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(super) fn keys() -> &'static KeyList {
         let own = part::settings(&EndpointConfig::default());
         let mut keys = vec![Key {
             name: "preset",
-            kind: ValueKind::Words(PRESETS.to_vec()),
+            kind: TomlType::Words(PRESETS.to_vec()),
             default: "none".into(),
             meaning: "linux: what is Linux's about endpoints and plain TCPs; keys beside it win"
                 .into(),
@@ -120,6 +120,6 @@ pub(super) fn keys() -> &'static KeyList {
 fn table(name: &'static str, about: &'static str, keys: Vec<Key>) -> Key {
     let list: &'static KeyList = Box::leak(Box::new(KeyList { name, keys }));
     let sources: &'static [KeySource] = Box::leak(Box::new([KeySource::Made(list)]));
-    let kind = ValueKind::table(sources);
+    let kind = TomlType::table(sources);
     Key { name, kind, default: "".into(), meaning: about.into() }
 }

@@ -12,7 +12,7 @@ use super::route::RouteKeys;
 use super::traces::Traces;
 use crate::keys;
 use crate::scenario::LinkId;
-use crate::strict_toml::{Field, FileError, Result, Section, ValueKind, readers, suggest};
+use crate::strict_toml::{Field, FileError, Result, Section, TomlType, readers, suggest};
 
 /// Keys of flows for the shorthands only.
 const CHAIN_KEYS: &[&str] =
@@ -22,9 +22,9 @@ keys! {
     /// Keys of a link of a graph, but for those of every link.
     pub(super) struct GraphLinkKeys<'a> in "graph_link" {
         name: Option<&'a str> = readers::name(), absent "FROM->TO", "name of the link in results";
-        from: Field<'a> = readers::any(|| ValueKind::Text), needed "from = \"a\"",
+        from: Field<'a> = readers::any(|| TomlType::Text), needed "from = \"a\"",
             "node the link leaves";
-        to: Field<'a> = readers::any(|| ValueKind::Text), needed "to = \"b\"",
+        to: Field<'a> = readers::any(|| TomlType::Text), needed "to = \"b\"",
             "node the link reaches";
         both_ways: bool = readers::flag(), or true, "is there a link back?";
         reverse: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),

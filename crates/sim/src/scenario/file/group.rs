@@ -14,7 +14,7 @@ use super::given::Given;
 use super::stack;
 use crate::keys;
 use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
-use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, ValueKind, readers, unnamed};
+use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, TomlType, readers, unnamed};
 
 /// The most flows of all groups together. Four links for each reach the bound on links.
 pub(super) const MAX_FLOWS: usize = 500_000;
@@ -33,18 +33,18 @@ keys! {
             "number of flows, 1 to 500000 in all groups";
         protocol: Option<Field<'a>> = readers::any(composition::kind), absent,
             "a name of the protocol table, or parts by name; or cbr, on_off, media, schedule";
-        cbr: Option<Field<'a>> = readers::any(|| ValueKind::table(&[ConstantKeys::KEYS])), absent,
+        cbr: Option<Field<'a>> = readers::any(|| TomlType::table(&[ConstantKeys::KEYS])), absent,
             "datagrams at a constant rate";
-        on_off: Option<Field<'a>> = readers::any(|| ValueKind::table(&[OnOffKeys::KEYS])), absent,
+        on_off: Option<Field<'a>> = readers::any(|| TomlType::table(&[OnOffKeys::KEYS])), absent,
             "datagrams, exponential on and off times";
-        media: Option<Field<'a>> = readers::any(|| ValueKind::table(&[MediaKeys::KEYS])), absent,
+        media: Option<Field<'a>> = readers::any(|| TomlType::table(&[MediaKeys::KEYS])), absent,
             "frames of live video (RFC 8593)";
         schedule: Option<Field<'a>> = readers::any(intervals), absent,
             "datagrams during given intervals";
-        size: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent "no end of data",
+        size: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no end of data",
             "what to transfer, bytes (10MB) or packets (1000p)";
         arrivals: Option<Field<'a>> =
-            readers::any(|| ValueKind::table(&[ArrivalKeys::KEYS])), absent,
+            readers::any(|| TomlType::table(&[ArrivalKeys::KEYS])), absent,
             "transfers that come at random between `count` pairs of hosts, each a connection";
         receiver: Option<Conduct> = readers::custom(receiver_kind, receiver), absent "honest",
             "how the receivers behave: a kind, or a table";
@@ -52,21 +52,21 @@ keys! {
             "an instant, or a range [\"0s\", \"1s\"] drawn from per flow";
         stop: Option<Duration> = readers::time(INSTANTS), absent "never",
             "no more data from here on; after start";
-        bottleneck: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent "slowest link",
+        bottleneck: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "slowest link",
             "link at which throughput is measured";
     }
 }
 
-fn start_kind() -> ValueKind {
+fn start_kind() -> TomlType {
     let instant = (readers::time(INSTANTS).kind)();
-    ValueKind::OneOf(vec![instant.clone(), ValueKind::List(Box::new(instant))])
+    TomlType::OneOf(vec![instant.clone(), TomlType::List(Box::new(instant))])
 }
 
-fn receiver_kind() -> ValueKind {
-    ValueKind::Table {
+fn receiver_kind() -> TomlType {
+    TomlType::Table {
         keys: &[ReceiverKeys::KEYS],
         shorthand: Shorthand::Key("kind"),
-        values: vec![ValueKind::Words(RECEIVERS.to_vec())],
+        values: vec![TomlType::Words(RECEIVERS.to_vec())],
     }
 }
 
@@ -122,8 +122,8 @@ keys! {
     }
 }
 
-fn intervals() -> ValueKind {
-    ValueKind::Tables { keys: &[IntervalKeys::KEYS], name_of: unnamed }
+fn intervals() -> TomlType {
+    TomlType::Tables { keys: &[IntervalKeys::KEYS], name_of: unnamed }
 }
 
 keys! {

@@ -13,14 +13,14 @@ use super::bounds::{DAY, DELAYS, INSTANTS};
 use super::traces::Traces;
 use crate::keys;
 use crate::scenario::MAX_DURATION;
-use crate::strict_toml::{Amount, Field, FileError, Result, Section, ValueKind, readers, unnamed};
+use crate::strict_toml::{Amount, Field, FileError, Result, Section, TomlType, readers, unnamed};
 
 keys! {
     /// Keys of `reorder`.
     pub(super) struct ReorderKeys in "reorder" {
         share: Probability = readers::probability(), needed "share = 0.01",
             "probability that a packet is late";
-        by: Lateness = readers::custom(|| ValueKind::Text, lateness), needed "by = \"10ms\"",
+        by: Lateness = readers::custom(|| TomlType::Text, lateness), needed "by = \"10ms\"",
             "how late: a time, or packets (3p) that overtake it on a busy wire, 1 to 1000000";
     }
 
@@ -41,15 +41,15 @@ keys! {
             "delays, each from an instant on";
         repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
             "schedule: time after which it starts over, after the last entry";
-        trace: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent,
+        trace: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
             "file with a time and a delay a line, both in ms; the last time is the period";
         in_order: bool = readers::flag(), or false,
             "does what takes a shorter route wait for what left before?";
     }
 }
 
-fn delay_steps() -> ValueKind {
-    ValueKind::Tables { keys: &[DelayStepKeys::KEYS], name_of: unnamed }
+fn delay_steps() -> TomlType {
+    TomlType::Tables { keys: &[DelayStepKeys::KEYS], name_of: unnamed }
 }
 
 keys! {
@@ -88,7 +88,7 @@ keys! {
     }
 }
 
-fn any_number() -> ValueKind {
+fn any_number() -> TomlType {
     (readers::number().kind)()
 }
 
@@ -123,8 +123,8 @@ keys! {
 const DURING: &[(&str, During)] = &[("hold", During::Hold), ("drop", During::Drop)];
 
 /// A list of outages.
-pub(super) fn outage_list() -> ValueKind {
-    ValueKind::Tables { keys: &[OutageKeys::KEYS], name_of: unnamed }
+pub(super) fn outage_list() -> TomlType {
+    TomlType::Tables { keys: &[OutageKeys::KEYS], name_of: unnamed }
 }
 
 keys! {

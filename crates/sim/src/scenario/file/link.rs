@@ -18,7 +18,7 @@ use super::queue::{self, Classes, RouterChoice};
 use super::traces::Traces;
 use crate::keys;
 use crate::scenario::MAX_DURATION;
-use crate::strict_toml::{Field, Result, Section, Shorthand, Spot, ValueKind, readers, unnamed};
+use crate::strict_toml::{Field, Result, Section, Shorthand, Spot, TomlType, readers, unnamed};
 
 keys! {
     /// Keys of a link.
@@ -27,7 +27,7 @@ keys! {
             "1bit to 100Tbit, or a trace or a schedule";
         delay: Option<Field<'a>> = readers::any(changing_delay_kind), absent,
             "propagation delay, 0 to 24h, or a schedule or a trace";
-        queue: Option<QueueLimit> = readers::custom(|| ValueKind::Text, queue::limit),
+        queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, queue::limit),
             absent "50p", "what may wait, in packets (50p) or bytes (64kB)";
         aqm: Option<AqmConfig> = readers::custom(queue::aqm_kind, queue::aqm),
             absent "droptail", "AQM: a kind, or a table";
@@ -36,14 +36,14 @@ keys! {
         classes: Option<Classes> = readers::custom(queue::classes_kind, queue::classes),
             absent "false",
             "true or a table: a queue for each class of protocols, by the router that they ask for";
-        loss: Option<Field<'a>> = readers::any(|| ValueKind::Probability), absent "0",
+        loss: Option<Field<'a>> = readers::any(|| TomlType::Probability), absent "0",
             "probability that a packet is lost";
-        ber: Option<Field<'a>> = readers::any(|| ValueKind::Probability), absent "0",
+        ber: Option<Field<'a>> = readers::any(|| TomlType::Probability), absent "0",
             "probability that a bit is inverted";
-        burst: Option<Field<'a>> = readers::any(|| ValueKind::table(&[BurstKeys::KEYS])), absent,
+        burst: Option<Field<'a>> = readers::any(|| TomlType::table(&[BurstKeys::KEYS])), absent,
             "losses of consecutive packets";
         gilbert_elliott: Option<Field<'a>> =
-            readers::any(|| ValueKind::table(&[GilbertElliottKeys::KEYS])), absent,
+            readers::any(|| TomlType::table(&[GilbertElliottKeys::KEYS])), absent,
             "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)";
         notifier: Option<NotifierChoice> =
             readers::custom(channel::notifier_kind, channel::notifier), absent "auto",
@@ -52,18 +52,18 @@ keys! {
             absent "0s",
             "delay at random beyond `delay`: the most that it is, or a distribution";
         reorder: Option<Option<ReorderConfig>> =
-            readers::custom(|| ValueKind::table(&[ReorderKeys::KEYS]), impairment::reorder),
+            readers::custom(|| TomlType::table(&[ReorderKeys::KEYS]), impairment::reorder),
             absent, "a share of the packets is late";
         outages: Option<Option<OutageConfig>> = readers::custom(outages_kind, impairment::outages),
             absent "[]", "times without a signal: a list, or a table with one";
         arq: Option<Option<ArqConfig>> =
-            readers::custom(|| ValueKind::table(&[ArqKeys::KEYS]), impairment::arq), absent,
+            readers::custom(|| TomlType::table(&[ArqKeys::KEYS]), impairment::arq), absent,
             "link-layer retransmission of what is corrupted";
     }
 
     /// Keys of `rate` as a table.
     struct RateKeys<'a> in "rate" {
-        trace: Option<Field<'a>> = readers::any(|| ValueKind::Text), absent,
+        trace: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
             "file with a millisecond a line, each good for 1500 bytes (mahimahi)";
         opportunities: Option<Field<'a>> = readers::any(milliseconds), absent,
             "the same milliseconds as an array";
@@ -74,33 +74,33 @@ keys! {
     }
 }
 
-fn rate_kind() -> ValueKind {
-    let values = vec![ValueKind::Text];
-    ValueKind::Table { keys: &[RateKeys::KEYS], shorthand: Shorthand::All, values }
+fn rate_kind() -> TomlType {
+    let values = vec![TomlType::Text];
+    TomlType::Table { keys: &[RateKeys::KEYS], shorthand: Shorthand::All, values }
 }
 
-fn milliseconds() -> ValueKind {
-    let stamp = part::Kind::Integer { least: 0, most: RateTrace::LONGEST_MS };
-    ValueKind::List(Box::new(ValueKind::Parameter(stamp)))
+fn milliseconds() -> TomlType {
+    let stamp = part::ValueKind::Integer { least: 0, most: RateTrace::LONGEST_MS };
+    TomlType::List(Box::new(TomlType::Parameter(stamp)))
 }
 
-fn rate_steps() -> ValueKind {
-    ValueKind::Tables { keys: &[RateStepKeys::KEYS], name_of: unnamed }
+fn rate_steps() -> TomlType {
+    TomlType::Tables { keys: &[RateStepKeys::KEYS], name_of: unnamed }
 }
 
-fn changing_delay_kind() -> ValueKind {
+fn changing_delay_kind() -> TomlType {
     let values = vec![delay_kind()];
-    ValueKind::Table { keys: &[ChangingDelayKeys::KEYS], shorthand: Shorthand::All, values }
+    TomlType::Table { keys: &[ChangingDelayKeys::KEYS], shorthand: Shorthand::All, values }
 }
 
-fn jitter_kind() -> ValueKind {
+fn jitter_kind() -> TomlType {
     let values = vec![delay_kind()];
-    ValueKind::Table { keys: &[JitterKeys::KEYS], shorthand: Shorthand::All, values }
+    TomlType::Table { keys: &[JitterKeys::KEYS], shorthand: Shorthand::All, values }
 }
 
-fn outages_kind() -> ValueKind {
+fn outages_kind() -> TomlType {
     let values = vec![impairment::outage_list()];
-    ValueKind::Table { keys: &[OutagesKeys::KEYS], shorthand: Shorthand::Key("schedule"), values }
+    TomlType::Table { keys: &[OutagesKeys::KEYS], shorthand: Shorthand::Key("schedule"), values }
 }
 
 /// The settings of a link in one or several tables; a later table overrides an earlier one.

@@ -1,8 +1,8 @@
 //! Parameters of parts, which the parts declare.
 
-use windward_core::part::{self, Kind, Parameters, Setting, Value, Words};
+use windward_core::part::{self, Parameters, Setting, Value, ValueKind, Words};
 
-use crate::strict_toml::{Field, Key, Result, Section, ValueKind};
+use crate::strict_toml::{Field, Key, Result, Section, TomlType};
 
 /// `config` with the values that `section` gives for the keys of `table`; other keys of the section
 /// are ignored.
@@ -18,7 +18,11 @@ pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<
 
 /// Reads the value of a parameter, which `set` puts into a configuration; it returns whether the
 /// value was taken.
-pub(super) fn set(field: &Field<'_>, kind: Kind, set: impl FnOnce(Value) -> bool) -> Result<()> {
+pub(super) fn set(
+    field: &Field<'_>,
+    kind: ValueKind,
+    set: impl FnOnce(Value) -> bool,
+) -> Result<()> {
     match set(field.parameter(kind)?) {
         true => Ok(()),
         false => Err(field.error(format!("must be {kind}"))),
@@ -41,7 +45,7 @@ pub(super) fn keys_of_kinds(
     let mut keys = vec![Key {
         name: "kind",
         meaning: part::alternatives(&names).into(),
-        kind: ValueKind::Words(names),
+        kind: TomlType::Words(names),
         default: "".into(),
     }];
     let mut seen: Vec<&str> = Vec::new();
@@ -54,7 +58,7 @@ pub(super) fn keys_of_kinds(
             // The parts that have it, by default and by meaning.
             let mut defaults: Vec<(String, Vec<&str>)> = Vec::new();
             let mut senses: Vec<(String, Vec<&str>)> = Vec::new();
-            let mut values: Vec<Kind> = Vec::new();
+            let mut values: Vec<ValueKind> = Vec::new();
             let note = |list: &mut Vec<(String, Vec<&'static str>)>, text: String, of| match list
                 .iter_mut()
                 .find(|(known, _)| *known == text)
@@ -83,7 +87,7 @@ pub(super) fn keys_of_kinds(
             let meaning = sense.collect::<Vec<_>>().join("; ");
             keys.push(Key {
                 name: setting.doc.key,
-                kind: ValueKind::OneOf(values.into_iter().map(ValueKind::Parameter).collect()),
+                kind: TomlType::OneOf(values.into_iter().map(TomlType::Parameter).collect()),
                 default: default.into(),
                 meaning: meaning.into(),
             });

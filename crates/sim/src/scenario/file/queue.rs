@@ -8,7 +8,7 @@ use windward_core::part::{self, AnyPart, Setting, Value};
 use super::parameter;
 use crate::keys;
 use crate::strict_toml::{
-    Amount, Field, KeyList, KeySource, Result, Section, Shorthand, Spot, ValueKind, readers,
+    Amount, Field, KeyList, KeySource, Result, Section, Shorthand, Spot, TomlType, readers,
 };
 
 /// The router before a wire.
@@ -50,7 +50,7 @@ keys! {
     struct ClassKeys in "class" {
         weight: f64 = readers::number_in(1e-3..=1e3), or 1.0,
             "share of the wire beside those of other classes, 0.001 to 1000";
-        queue: Option<QueueLimit> = readers::custom(|| ValueKind::Text, limit),
+        queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, limit),
             absent "that of the link", "what may wait of this class";
         aqm: Option<AqmConfig> = readers::custom(aqm_kind, aqm), absent "that of the link",
             "its AQM";
@@ -65,7 +65,7 @@ fn class_keys() -> &'static KeyList {
     KEYS.get_or_init(|| {
         let key = |kind: RouterKind| crate::strict_toml::Key {
             name: kind.name(),
-            kind: ValueKind::table(&[ClassKeys::KEYS]),
+            kind: TomlType::table(&[ClassKeys::KEYS]),
             default: "".into(),
             meaning: match kind {
                 RouterKind::Any => "plain TCP and datagrams".into(),
@@ -77,16 +77,16 @@ fn class_keys() -> &'static KeyList {
 }
 
 /// True, false, or a table of classes.
-pub(super) fn classes_kind() -> ValueKind {
-    ValueKind::Table {
+pub(super) fn classes_kind() -> TomlType {
+    TomlType::Table {
         keys: &[KeySource::Declared(class_keys)],
         shorthand: Shorthand::All,
-        values: vec![ValueKind::Parameter(part::Kind::Bool)],
+        values: vec![TomlType::Parameter(part::ValueKind::Bool)],
     }
 }
 
 /// The name of an AQM, or a table with its parameters.
-pub(super) fn aqm_kind() -> ValueKind {
+pub(super) fn aqm_kind() -> TomlType {
     fn keys() -> &'static KeyList {
         static KEYS: OnceLock<KeyList> = OnceLock::new();
         KEYS.get_or_init(|| {
@@ -99,7 +99,7 @@ pub(super) fn aqm_kind() -> ValueKind {
 }
 
 /// The name of a router, or a table with its parameters.
-pub(super) fn router_kind() -> ValueKind {
+pub(super) fn router_kind() -> TomlType {
     fn keys() -> &'static KeyList {
         static KEYS: OnceLock<KeyList> = OnceLock::new();
         KEYS.get_or_init(|| {
@@ -112,9 +112,9 @@ pub(super) fn router_kind() -> ValueKind {
 }
 
 /// A table with a `kind`, or the kind alone.
-fn named_kind(keys: &'static [KeySource], names: Vec<&'static str>) -> ValueKind {
-    let values = vec![ValueKind::Words(names)];
-    ValueKind::Table { keys, shorthand: Shorthand::Key("kind"), values }
+fn named_kind(keys: &'static [KeySource], names: Vec<&'static str>) -> TomlType {
+    let values = vec![TomlType::Words(names)];
+    TomlType::Table { keys, shorthand: Shorthand::Key("kind"), values }
 }
 
 fn aqm_names() -> Vec<&'static str> {

@@ -5,7 +5,7 @@ use windward_core::units::Duration;
 use super::bounds::DELAYS;
 use super::link::LinkKeys;
 use crate::keys;
-use crate::strict_toml::{Field, KeySource, Section, ValueKind, readers};
+use crate::strict_toml::{Field, KeySource, Section, TomlType, readers};
 
 keys! {
     /// Keys of a route.
@@ -18,17 +18,17 @@ keys! {
             absent "mirror without loss", "acknowledgments to the sender";
         last_hop_reverse: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),
             absent "mirror without loss", "acknowledgments from the receiver";
-        from: Option<Field<'a>> = readers::any(|| ValueKind::Any),
+        from: Option<Field<'a>> = readers::any(|| TomlType::Any),
             absent "0 in a parking lot", "graph: node; parking lot: first bottleneck";
-        to: Option<Field<'a>> = readers::any(|| ValueKind::Any),
+        to: Option<Field<'a>> = readers::any(|| TomlType::Any),
             absent "the last in a parking lot", "graph: node; parking lot: last bottleneck";
         upload: bool = readers::flag(), or false,
             "dumbbell, parking lot: data takes the ways back";
-        hops: Option<Field<'a>> = readers::any(|| ValueKind::List(Box::new(ValueKind::Any))),
+        hops: Option<Field<'a>> = readers::any(|| TomlType::List(Box::new(TomlType::Any))),
             absent "all", "parking lot: bottlenecks crossed, consecutive, from 0";
-        path: Option<Field<'a>> = readers::any(|| ValueKind::List(Box::new(ValueKind::Text))),
+        path: Option<Field<'a>> = readers::any(|| TomlType::List(Box::new(TomlType::Text))),
             absent "shortest", "graph: nodes that data passes, from and to included";
-        ack_path: Option<Field<'a>> = readers::any(|| ValueKind::List(Box::new(ValueKind::Text))),
+        ack_path: Option<Field<'a>> = readers::any(|| TomlType::List(Box::new(TomlType::Text))),
             absent "path backwards", "graph: nodes that acknowledgments pass";
     }
 }

@@ -6,7 +6,7 @@ use super::build::FileKeys;
 use super::group::DATAGRAMS;
 use crate::strict_toml::{
     Document, FileError, Keys, Location, NameOf, Origin, Result, Shorthand, Source, TomlNode,
-    TomlTable, TomlValue, ValueKind, find, names, parse_value, shorten, suggest,
+    TomlTable, TomlType, TomlValue, find, names, parse_value, shorten, suggest,
 };
 
 /// Sets `key` to `value`.
@@ -50,7 +50,7 @@ impl Change<'_> {
             self.error(format!("unknown key `{}`", shorten(name)))
                 .with_help(suggest(name, names(keys)))
         })?;
-        if matches!(key.kind, ValueKind::Foreign) {
+        if matches!(key.kind, TomlType::Foreign) {
             return Err(self.error(format!("`{name}` is not part of the scenario")));
         }
         let Some(rest) = rest else {
@@ -58,12 +58,12 @@ impl Change<'_> {
             return Ok(());
         };
         match &key.kind {
-            ValueKind::Table { keys, shorthand, .. } => {
+            TomlType::Table { keys, shorthand, .. } => {
                 let node = table.entry(name, || self.empty_table());
                 self.expand(node, *shorthand);
                 self.in_node(node, keys, name, rest)
             }
-            ValueKind::Tables { keys, name_of } => {
+            TomlType::Tables { keys, name_of } => {
                 match table.entry(name, || self.empty_array()).value {
                     TomlValue::Array(ref mut items) => {
                         self.in_items(items, keys, *name_of, name, rest)

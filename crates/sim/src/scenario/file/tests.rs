@@ -610,7 +610,7 @@ fn what_is_no_trace_says_where() {
         ),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
-        ("empty", b"", "cell.trace: there is no opportunity at all"),
+        ("empty", b"", "cell.trace: the trace has no opportunity"),
         ("binary", b"\xff\xfe", "cell.trace is not a text"),
     ] {
         let message = of_file(test, bytes);
@@ -629,7 +629,7 @@ fn what_is_no_trace_says_where() {
     for (rate, expected) in [
         ("{ opportunities = [1, 5, 3] }", "opportunities[2] = 3: 3 ms is earlier than the 5 ms"),
         ("{ opportunities = [0] }", "opportunities[0] = 0: the last opportunity is at 0 ms"),
-        ("{ opportunities = [] }", "there is no opportunity at all"),
+        ("{ opportunities = [] }", "the trace has no opportunity"),
         ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: must be a whole number"),
         ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
         ("{ opportunities = 5 }", "expected an array, found a number"),
@@ -1068,7 +1068,15 @@ fn parameters_of_protocols_are_read_and_refused() {
     file.set("flows.*.new_jersey", r#"{ on_warning = true, rtt = "latest" }"#).unwrap();
     file.set("flows.*.estcp.prior", "10").unwrap();
     for (protocol, expected) in [
-        ("veno", vec!["veno.threshold = 5", "veno.rtt = latest", "veno.base_rtt = connection"]),
+        (
+            "veno",
+            vec![
+                "veno.threshold = 5",
+                "veno.rtt = latest",
+                "veno.base_rtt = connection",
+                ".partial_deflation = true",
+            ],
+        ),
         (
             "jtcp",
             vec![
@@ -1078,13 +1086,21 @@ fn parameters_of_protocols_are_read_and_refused() {
                 "start_up.max_rtt_thresh = 16ms",
                 "start_up.css_growth_divisor = 4",
                 "start_up.css_rounds = 5",
+                ".partial_deflation = true",
                 "jtcp.threshold = 1",
                 "jtcp.jitter = signed",
                 "jtcp.span = window",
                 "jtcp.timeouts = standard",
             ],
         ),
-        ("new-jersey", vec!["new_jersey.on_warning = true", "new_jersey.rtt = latest"]),
+        (
+            "new-jersey",
+            vec![
+                "new_jersey.on_warning = true",
+                "new_jersey.rtt = latest",
+                ".partial_deflation = true",
+            ],
+        ),
         ("estcp-ecn", vec!["estcp.prior = 10"]),
         ("vegas", vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1"]),
     ] {
@@ -1390,8 +1406,10 @@ fn parameters_of_westwood_reach_the_endpoints() {
             ("endpoint.westwood.estimator", "ere"),
             ("flows.lossy.westwood.counting", "acked-count"),
             ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
+            ("endpoint.partial_deflation", "false"),
             ("flows.lossy.bulk_repeat.repeat", "ack"),
             ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
+            ("flows.lossy.partial_deflation", "true"),
         ],
     );
     let (clean, lossy) = (&flow(&s, "clean-1").kind.traffic, &flow(&s, "lossy-1").kind.traffic);
@@ -1404,6 +1422,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
             "bulk_repeat.repeat = round",
             "bulk_repeat.fixed_timeout = 1s",
             "bulk_repeat.timeout_window = repeated",
+            ".partial_deflation = false",
             "spike.a = 0.4",
             "spike.b = 0.05",
             "spike.tick = 0s",
@@ -1417,6 +1436,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
         "westwood.counting = acked-count",
         "bulk_repeat.maximum = 3",
         "bulk_repeat.repeat = ack",
+        ".partial_deflation = true",
         "rate_gap.threshold = 0.5",
         "rate_gap.reading = printed",
     ] {
