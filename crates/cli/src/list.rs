@@ -12,7 +12,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// The table as the README has it
+    /// The table of docs/protocols/README.md, in Markdown
     #[arg(long)]
     markdown: bool,
 
