@@ -3,7 +3,7 @@
 //! The kernel hands packets over where it has decided that they leave by the device
 //! ([`Diverted`]); a scenario with one link of the rate and the queue that are asked for, and no
 //! delay, says when each leaves, with which marks and what congestion header, or that it is
-//! dropped. So queue management, routers and classes are those of scenarios, by their names.
+//! dropped. So AQM, routers and classes are those of scenarios, by their names.
 //!
 //! Settings change while packets wait. Another rate is told to the link that is there. Anything
 //! else is a new link: what waits in the old one leaves it first, at the new rate, and what comes meanwhile
@@ -61,7 +61,7 @@ impl Count {
 pub struct Stats {
     /// The device whose queue it is.
     pub device: String,
-    /// What decides about packets: queue management and router.
+    /// What decides about packets: AQM and router.
     pub qdisc: String,
     /// The rate now.
     pub rate: Rate,

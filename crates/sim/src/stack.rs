@@ -356,7 +356,7 @@ pub struct Report {
     pub rtts: (Duration, u64),
     /// Packets that the sender deemed lost.
     pub lost: u64,
-    /// How often a window law of another crate gave a window that is none and was kept within bounds.
+    /// How often a congestion controller of another crate gave a window that is none and was kept within bounds.
     pub refused_windows: u64,
     /// Bytes of the application that the receiver has for good, each counted once.
     pub delivered: u64,

@@ -14,7 +14,9 @@ fn the_index_of_protocols_has_the_table_of_the_program() {
         .expect("the index is there");
     // Names are links there: `[reno](reno.md)`.
     let plain = |row: &str| match row.strip_prefix("| [").and_then(|row| row.split_once("](")) {
-        Some((name, rest)) => format!("| `{name}`{}", rest.trim_start_matches(|c| c != ')').replacen(')', "", 1)),
+        Some((name, rest)) => {
+            format!("| `{name}`{}", rest.trim_start_matches(|c| c != ')').replacen(')', "", 1))
+        }
         None => row.to_owned(),
     };
     let table = index.lines().filter(|line| line.starts_with('|')).map(plain);

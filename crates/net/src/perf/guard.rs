@@ -1,6 +1,6 @@
 //! What a sender sends at most, whatever its protocol and its parameters say.
 //!
-//! Between hosts the parameters of a protocol are the client's words, and a window law may ignore losses altogether. The guard stands
+//! Between hosts the parameters of a protocol are the client's words, and a congestion controller may ignore losses altogether. The guard stands
 //! between the sender and its outbox and knows no law:
 //!
 //! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a transmission. One that echoes no
@@ -54,7 +54,7 @@ pub struct Limits {
     pub min_rto: Duration,
     /// Packets in all before the first one is acknowledged, and the largest `initial_window`.
     pub initial_window: u64,
-    /// The largest window, packets, that a law has before anything is acknowledged: those that never move.
+    /// The largest window, packets, that a controller has before anything is acknowledged: those that never move.
     pub fixed_window: u64,
     /// Packets in flight at most, of each connection.
     pub window: u64,
@@ -75,7 +75,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks what a client wants the server to send; `first` is the window that its law begins with.
+    /// Checks what a client wants the server to send; `first` is the window that its controller begins with.
     ///
     /// # Errors
     /// In words, what is beyond the limits.

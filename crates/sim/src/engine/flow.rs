@@ -20,7 +20,7 @@ use super::slab::PacketId;
 use super::source::Source;
 use crate::name::Name;
 use crate::outcome::{DatagramOutcome, FlowOutcome, TransferOutcome};
-use crate::scenario::{FlowKind, FlowSpec, Pattern, Scenario, Traffic, Transfer};
+use crate::scenario::{FlowConfig, FlowKind, Pattern, Scenario, Traffic, Transfer};
 
 /// What every flow has.
 #[derive(Debug)]
@@ -74,9 +74,14 @@ impl Watched {
 }
 
 impl Flow {
-    pub(super) fn new(spec: &FlowSpec, route: Route, scenario: &Scenario, snapshots: bool) -> Self {
+    pub(super) fn new(
+        spec: &FlowConfig,
+        route: Route,
+        scenario: &Scenario,
+        snapshots: bool,
+    ) -> Self {
         let seed = scenario.seed;
-        let FlowSpec { name, group, kind, .. } = spec;
+        let FlowConfig { name, group, kind, .. } = spec;
         let FlowKind { traffic, start, stop, .. } = &**kind;
         let mut stream = Stream::new(seed, "start", name);
         let start = {
@@ -287,7 +292,7 @@ impl Flow {
 
 /// The least one-way delay of a packet on the way of a flow, and what each further packet that leaves
 /// with it adds.
-fn idle_path(spec: &FlowSpec, scenario: &Scenario, size: u32) -> (Duration, Duration) {
+fn idle_path(spec: &FlowConfig, scenario: &Scenario, size: u32) -> (Duration, Duration) {
     let links = spec.forward.iter().map(|link| &scenario.links[*link]);
     links.fold((Duration::ZERO, Duration::ZERO), |(sum, slowest), link| {
         let time = link.kind.rate.mean().transmission_time(size);
@@ -455,7 +460,7 @@ impl Transport {
         }
     }
 
-    pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64) -> Option<Self> {
+    pub(super) fn new(spec: &FlowConfig, route: Route, seed: u64) -> Option<Self> {
         let Traffic::Transport { protocol, config, packets, arrivals: None } = &spec.kind.traffic
         else {
             return None;

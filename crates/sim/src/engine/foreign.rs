@@ -19,7 +19,7 @@ use super::schedule::Alarm;
 use super::slab::Load;
 use crate::name::Name;
 use crate::outcome::{FlowOutcome, TransferOutcome};
-use crate::scenario::{FlowSpec, Traffic, Transfer};
+use crate::scenario::{FlowConfig, Traffic, Transfer};
 use crate::stack::{Codepoint, Connection, End, PacketFacts, Report, Setup, Stack, UDP_OVERHEAD};
 
 /// The most that an end may do at one instant, packets and timers together: more is an endless loop.
@@ -66,7 +66,12 @@ struct Before {
 
 impl Foreign {
     /// The connection of a flow, which `passes` if it comes by itself.
-    pub(super) fn new(spec: &FlowSpec, route: Route, seed: u64, passes: bool) -> Option<Box<Self>> {
+    pub(super) fn new(
+        spec: &FlowConfig,
+        route: Route,
+        seed: u64,
+        passes: bool,
+    ) -> Option<Box<Self>> {
         let Traffic::Stack { stack, config, bytes, arrivals: None } = &spec.kind.traffic else {
             return None;
         };

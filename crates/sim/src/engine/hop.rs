@@ -12,7 +12,7 @@ use super::schedule::{Alarm, Schedule};
 use super::slab::{PacketId, Slab};
 use crate::name::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
-use crate::scenario::{LinkKind, LinkSpec};
+use crate::scenario::{LinkConfig, LinkKind};
 
 /// A link with what is on its wire.
 #[derive(Debug)]
@@ -53,13 +53,13 @@ impl Hop {
     /// `holds` uses a [`QueuedLink`] even where a link of arithmetic would do; `is_prompt` lets it do
     /// everything at its instant.
     pub(super) fn new(
-        spec: &LinkSpec,
+        spec: &LinkConfig,
         seed: u64,
         window: Span,
         holds: bool,
         is_prompt: bool,
     ) -> Self {
-        let LinkSpec { name, delay, kind } = spec;
+        let LinkConfig { name, delay, kind } = spec;
         let LinkKind { rate, queue, channel, notifier, impairments } = &**kind;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();

@@ -33,7 +33,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
-use windward_core::network::{ChannelSpec, Departure, Fate, Link};
+use windward_core::network::{ChannelConfig, Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
 use windward_core::units::{Duration, Rate, Time};
 
@@ -50,7 +50,7 @@ use self::sampler::Sampler;
 use self::schedule::Schedule;
 use self::slab::{PacketId, Slab, Slot};
 use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
-use crate::scenario::{FlowSpec, Scenario, Traffic, arrivals};
+use crate::scenario::{FlowConfig, Scenario, Traffic, arrivals};
 use crate::stack::End;
 
 /// A run that can be advanced in steps and looked at in between.
@@ -139,7 +139,7 @@ pub struct LinkChange {
     /// that are under way.
     pub delay: Option<Duration>,
     /// Another loss model.
-    pub channel: Option<ChannelSpec>,
+    pub channel: Option<ChannelConfig>,
 }
 
 /// Why a link cannot change.
@@ -210,7 +210,7 @@ impl Simulation {
         let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let (connections, drawn) = arrivals::connections(&scenario.flows, *seed, window.until);
         let transfers = Transfers { first: scenario.flows.len(), drawn };
-        let flows: Cow<'_, [FlowSpec]> = match connections.is_empty() {
+        let flows: Cow<'_, [FlowConfig]> = match connections.is_empty() {
             true => Cow::Borrowed(&scenario.flows),
             false => Cow::Owned([&scenario.flows[..], &connections].concat()),
         };
@@ -397,7 +397,7 @@ impl Simulation {
 
     /// Changes the link with that index now, that is after all that happens at this instant. What is
     /// in transmission finishes as it began; what waits, and what comes, finds the new rate, the new
-    /// delay and the new channel. Queue management, routers and a notifier that knows the channel know of it.
+    /// delay and the new channel. AQM, routers and a notifier that knows the channel know of it.
     /// Senders find out by themselves.
     ///
     /// # Errors

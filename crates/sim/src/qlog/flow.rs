@@ -120,7 +120,7 @@ impl Metrics {
         let sampled = !rtt.latest().is_zero();
         let known = |time: Duration| sampled.then(|| ms(time));
         let in_flight = sender.in_flight();
-        // What is more than a u64 holds becomes its largest: no law has such a window, but for
+        // What is more than a u64 holds becomes its largest: no controller has such a window, but for
         // those that have no threshold.
         let bytes = |packets: f64| (packets * size).round() as u64;
         Metrics {
