@@ -10,7 +10,7 @@ use windward_lab::{LabError, ReportOptions};
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
-use crate::python::{Python, PythonLaw};
+use crate::python::{Python, PythonController};
 use crate::signals;
 
 /// Judge congestion controllers by what RFC 9743 asks of them
@@ -106,7 +106,7 @@ fn subjects_or_none(
 }
 
 fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match PythonLaw::parse(text) {
+    let parse = |text: &String| match PythonController::parse(text) {
         Some(law) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
         None => Subject::parse(text).map_err(Failure::Input),
     };

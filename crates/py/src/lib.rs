@@ -129,10 +129,11 @@ mod _windward {
     #[pymodule_export]
     use super::grid::{Dataset, Grid, read_dataset};
     #[pymodule_export]
-    use super::parts::formula::law;
+    use super::parts::formula::controller;
     #[pymodule_export]
     use super::parts::{
-        Ack, Congestion, Law, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered,
+        Ack, Congestion, ControllerSetup, ExpressionController, Loss, Packet, Path, Queue,
+        QueueSetup, Reset, Steered,
     };
     #[pymodule_export]
     use super::run::Run;

@@ -104,7 +104,7 @@ pub(crate) fn all<F: ?Sized + 'static>(
 }
 
 /// What a stack tells of itself with a congestion controller of another crate.
-pub(crate) fn with_law(
+pub(crate) fn with_controller(
     name: &str,
     stack: &'static str,
     version: &'static str,

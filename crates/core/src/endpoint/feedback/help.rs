@@ -14,7 +14,7 @@
 //! XCP's routers divide what they grant among the packets that ask, so that a quarter of them is
 //! granted all of it.
 //!
-//! [`Controller::announce`]: crate::endpoint::window::CongestionControl::announce
+//! [`Controller::announce`]: crate::endpoint::window::Controller::announce
 
 use super::FeedbackPart;
 use super::estcp;

@@ -1,4 +1,4 @@
-"""Congestion controllers to be judged: ``windward evaluate examples/python/laws.py:Careful``."""
+"""Congestion controllers to be judged: ``windward evaluate examples/python/controllers.py:Careful``."""
 
 import windward as ww
 

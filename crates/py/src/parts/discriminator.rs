@@ -12,7 +12,7 @@ use super::{Ack, Loss, Maker, Method, events};
 const NEEDED: &str = "the probability of congestion is needed, from 0 to 1";
 
 #[derive(Debug)]
-struct Judge {
+struct PythonDiscriminator {
     on_ack: Option<Method>,
     judge: Option<Method>,
     opinion: Option<Method>,
@@ -20,7 +20,7 @@ struct Judge {
 
 impl MakeDiscriminator for Maker {
     fn make(&self, mut setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator> {
-        let setup = events::Setup {
+        let setup = events::ControllerSetup {
             initial_window: setup.endpoint.initial_window,
             rwnd: setup.endpoint.rwnd,
             seed: (setup.stream.uniform() * (1_u64 << 53) as f64) as u64,
@@ -30,7 +30,7 @@ impl MakeDiscriminator for Maker {
             let object = object.as_ref()?;
             Python::attach(|py| Method::of(object.bind(py), self.name, name))
         };
-        Box::new(Judge {
+        Box::new(PythonDiscriminator {
             on_ack: method("on_ack"),
             judge: method("judge"),
             opinion: method("opinion"),
@@ -49,7 +49,7 @@ fn ask(method: &Method, loss: &LossEvent) -> Probability {
     answer.unwrap_or(Probability::ONE)
 }
 
-impl Discriminator for Judge {
+impl Discriminator for PythonDiscriminator {
     fn on_ack(&mut self, ack: &AckEvent) {
         if let Some(method) = &self.on_ack {
             let event = Ack::from(ack);

@@ -15,25 +15,25 @@ def first(**changes):
     return ww.Scenario.read(FIRST).with_(**{"duration": "8s", "warmup": "1s", **changes})
 
 
-def with_law(*expressions, **options):
+def with_controller(*expressions, **options):
     return first().with_parts(window={"*": ww.controller(*expressions, **options)})
 
 
 def test_reno_by_expression_is_the_law_in_rust():
     for protocol in ["newreno", "sack", "reno"]:
         scenario = first(**{"flows.*.protocol": protocol})
-        law = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="ours")
-        ours = scenario.with_parts(window={"*": law}).run(seed=3)
+        controller = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="ours")
+        ours = scenario.with_parts(window={"*": controller}).run(seed=3)
         assert ours.fingerprint == scenario.run(seed=3).fingerprint
         assert set(ours.flows["protocol"]) == {"ours"}
 
 
 def test_what_an_expression_says_decides():
-    plain = with_law("cwnd + 1 / cwnd", "cwnd / 2").run(seed=1)
-    bold = with_law("cwnd + 4 / cwnd", "cwnd * 0.9").run(seed=1)
+    plain = with_controller("cwnd + 1 / cwnd", "cwnd / 2").run(seed=1)
+    bold = with_controller("cwnd + 4 / cwnd", "cwnd * 0.9").run(seed=1)
     assert bold.links["dropped"][0] > 2 * plain.links["dropped"][0]
     # A window that is always the same: 4 packets of 1040 bytes or more an RTT of 120 ms or more.
-    fixed = with_law("4", "4", slow_start=False).with_({"flows.*.initial_window": 4}, duration="20s")
+    fixed = with_controller("4", "4", slow_start=False).with_({"flows.*.initial_window": 4}, duration="20s")
     run = fixed.run(seed=1)
     assert run.links["dropped"][0] == 0
     assert max(run.flows["goodput_bps"]) <= 4 * 1500 * 8 / 0.12
@@ -90,7 +90,7 @@ class ByDelay(Asked):
 
 
 @pytest.mark.parametrize(
-    ("law", "on_ack", "on_loss"),
+    ("controller", "on_ack", "on_loss"),
     [
         (
             LikeCubic,
@@ -104,9 +104,9 @@ class ByDelay(Asked):
         ),
     ],
 )
-def test_variables_are_what_a_law_in_python_hears(law, on_ack, on_loss):
-    ours = with_law(on_ack, on_loss).run(seed=5)
-    assert ours.fingerprint == first().with_parts(window={"*": law}).run(seed=5).fingerprint
+def test_variables_are_what_a_law_in_python_hears(controller, on_ack, on_loss):
+    ours = with_controller(on_ack, on_loss).run(seed=5)
+    assert ours.fingerprint == first().with_parts(window={"*": controller}).run(seed=5).fingerprint
     assert ours.fingerprint != first().run(seed=5).fingerprint
 
 
@@ -124,8 +124,8 @@ def test_variables_are_what_a_law_in_python_hears(law, on_ack, on_loss):
     ],
 )
 def test_functions_are_those_of_mathematics(expression, same):
-    ours = with_law(expression, "cwnd / 2").run(seed=2)
-    assert ours.fingerprint == with_law(same, "cwnd / 2").run(seed=2).fingerprint
+    ours = with_controller(expression, "cwnd / 2").run(seed=2)
+    assert ours.fingerprint == with_controller(same, "cwnd / 2").run(seed=2).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_functions_are_those_of_mathematics(expression, same):
         ("cwnd ** 2", "cwnd", "expected a number"),
         ("sqrt(1, 2)", "cwnd", "takes 1, not 2"),
         ("sqrt", "cwnd", "expected|ends where"),
-        ("open('x')", "cwnd", "nothing that a law knows"),
+        ("open('x')", "cwnd", "nothing that a controller knows"),
         ("(" * 100 + "1" + ")" * 100, "cwnd", "nests too deeply"),
         ("pow(1, " * 100 + "1" + ")" * 100, "cwnd", "nests too deeply"),
         ("", "cwnd", "ends where"),
@@ -148,23 +148,37 @@ def test_what_is_no_expression_is_refused(on_ack, on_loss, message):
 
 
 def test_what_is_no_number_ends_the_run():
-    with pytest.raises(ValueError, match=r'law: on_loss = "sqrt\(-cwnd\)" is not a number') as caught:
-        with_law("cwnd + 1 / cwnd", "sqrt(-cwnd)").run()
+    with pytest.raises(ValueError, match=r'controller: on_loss = "sqrt\(-cwnd\)" is not a number') as caught:
+        with_controller("cwnd + 1 / cwnd", "sqrt(-cwnd)").run()
     assert 0 < caught.value.simulated_time < 8
     # Infinite is as large as a window can be, and negative as small.
     for expression, bound in [("cwnd / 0", "1e9"), ("-cwnd", "1")]:
-        ours, same = with_law(expression, "cwnd / 2"), with_law(bound, "cwnd / 2")
+        ours, same = with_controller(expression, "cwnd / 2"), with_controller(bound, "cwnd / 2")
         changes = dict(duration="2s", warmup="0s")
         assert ours.with_(**changes).run().fingerprint == same.with_(**changes).run().fingerprint
 
 
 def test_laws_are_pickled_and_compared_by_what_they_say():
-    law = ww.controller("cwnd + 1", "cwnd / 2", slow_start=False, name="bold")
-    again = pickle.loads(pickle.dumps(law))
-    assert again == law and hash(again) == hash(law)
-    assert law != ww.controller("cwnd + 1", "cwnd / 2", name="bold")
-    assert repr(law) == 'windward.controller(on_ack="cwnd + 1", on_loss="cwnd / 2", slow_start=False, name="bold")'
-    scenario = first().with_parts(window={"lossy": law})
+    controller = ww.controller("cwnd + 1", "cwnd / 2", slow_start=False, name="bold")
+    again = pickle.loads(pickle.dumps(controller))
+    assert again == controller and hash(again) == hash(controller)
+    assert controller != ww.controller("cwnd + 1", "cwnd / 2", name="bold")
+    assert repr(controller) == 'windward.controller(on_ack="cwnd + 1", on_loss="cwnd / 2", slow_start=False, name="bold")'
+    scenario = first().with_parts(window={"lossy": controller})
     assert pickle.loads(pickle.dumps(scenario)) == scenario
     with pytest.raises(TypeError, match="name"):
         ww.controller("cwnd", "cwnd", name="")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("law", "controller"), ("WindowLaw", "Controller"), ("QueueManagement", "Aqm"), ("Setup", "ControllerSetup")],
+)
+def test_names_of_before_warn_and_are_the_new_ones(old, new):
+    with pytest.warns(DeprecationWarning, match=f"windward.{new}"):
+        assert getattr(ww, old) is getattr(ww, new)
+
+
+def test_a_name_that_never_was_is_no_attribute():
+    with pytest.raises(AttributeError, match="lawful"):
+        ww.lawful

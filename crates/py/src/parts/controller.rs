@@ -10,7 +10,7 @@ use super::{Ack, Congestion, Maker, Method, Reset, events};
 const NEEDED: &str = "a window in packets is needed, 1 at least";
 
 #[derive(Debug)]
-struct Law {
+struct PythonController {
     cwnd: f64,
     object: Option<Py<PyAny>>,
     on_ack: Option<Method>,
@@ -22,7 +22,7 @@ struct Law {
 impl MakeController for Maker {
     fn make(&self, mut setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let initial_window = setup.endpoint.initial_window;
-        let setup = events::Setup {
+        let setup = events::ControllerSetup {
             initial_window,
             rwnd: setup.endpoint.rwnd,
             // 53 bits are what a uniform number has.
@@ -33,7 +33,7 @@ impl MakeController for Maker {
             let object = object.as_ref()?;
             Python::attach(|py| Method::of(object.bind(py), self.name, name))
         };
-        Box::new(Law {
+        Box::new(PythonController {
             cwnd: initial_window,
             on_ack: method("on_ack"),
             on_congestion: method("on_congestion"),
@@ -46,12 +46,12 @@ impl MakeController for Maker {
 
 /// Tells a method of an event, if there is one; its answer is the window.
 macro_rules! tell {
-    ($law:ident . $method:ident, $now:expr, $event:ident as $class:ty) => {
-        if let Some(method) = &$law.$method {
+    ($controller:ident . $method:ident, $now:expr, $event:ident as $class:ty) => {
+        if let Some(method) = &$controller.$method {
             let event = <$class>::from($event);
             let read = |answer: &Bound<'_, PyAny>| method.number(answer, f64::INFINITY, NEEDED);
             let answer = method.call($now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);
-            $law.cwnd = answer.unwrap_or($law.cwnd);
+            $controller.cwnd = answer.unwrap_or($controller.cwnd);
             true
         } else {
             false
@@ -59,7 +59,7 @@ macro_rules! tell {
     };
 }
 
-impl Controller for Law {
+impl Controller for PythonController {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
