@@ -74,7 +74,7 @@ class Protocol:
     router: str
 
     def explain(self) -> str:
-        """What it is made of, as Markdown: its page of the documentation."""
+        """Returns its parts, as Markdown: its page of the documentation."""
         text = _windward.explain(self.name) or ""
         return "\n".join(line for line in text.splitlines() if not line.startswith("<!--"))
 

@@ -1,4 +1,4 @@
-"""What goes wrong."""
+"""Errors."""
 
 from __future__ import annotations
 

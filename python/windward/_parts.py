@@ -1,4 +1,4 @@
-"""What parts written in Python look like. A class needs the methods, not the base."""
+"""Interfaces of parts written in Python. A class needs the methods, not the base."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Controller(Protocol):
     ...         self.cwnd = reset.window_after(self.cwnd)
     ...         return self.cwnd
 
-    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of what is in
-    flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
+    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of the
+    packets in flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
     loss that is certainly no congestion, by default nothing. The default of a method moves the window
     behind the object's back: ``ack.cwnd`` has it. An attribute ``ssthresh`` is shown in series.
     """
@@ -60,7 +60,7 @@ class Discriminator(Protocol):
 
 @runtime_checkable
 class LossModel(Protocol):
-    """What a wire does to packets: one object a link, made without arguments.
+    """Loss model of a wire: one object for each link, made without arguments.
 
     An attribute ``loss_rate`` of the class, 0 by default, is the share of packets that it destroys in
     the long run, which a notifier that is configured tells of.
@@ -73,12 +73,12 @@ class LossModel(Protocol):
 
 @runtime_checkable
 class Aqm(Protocol):
-    """What is dropped or marked before a queue is full: one object a link, made with a ``QueueSetup``.
+    """AQM: drops or marks packets before a queue is full. One object a link, made with a ``QueueSetup``.
 
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
     leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
     packet of a transport that understands none. ``on_rate(rate_bps, share_bps)`` hears of the link's
-    new rate, and of what the queue may count on of it, when ``Simulation.change_link`` changes it.
+    new rate, and of the share of it that the queue may use, when ``Simulation.change_link`` changes it.
     """
 
     def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:

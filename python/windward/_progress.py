@@ -47,7 +47,7 @@ class Bar:
 def told(
     progress: Callable[[float], object] | bool | None, what: str
 ) -> Generator[Callable[[float], object] | None, None, None]:
-    """Who is told of the share done: a function, a bar, which is closed at the end, or nobody.
+    """Receiver of the share done: a function, a bar, which is closed at the end, or none.
 
     Raises:
         ImportError: If a bar is wanted and tqdm is not installed.

@@ -29,7 +29,7 @@ Choices: TypeAlias = "tuple[Bound, Bound] | tuple[Bound, Bound, Literal['log']] 
 
 
 class Executor(Protocol):
-    """What runs may be given to: of ``concurrent.futures``, or a client of Dask."""
+    """Executor of runs: of ``concurrent.futures``, or a client of Dask."""
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any) -> Any:
         """Gives the work away; the result has a method ``result``."""
@@ -57,7 +57,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found. A notebook shows it.
+    """Results of a search. A notebook shows them.
 
     The best of many trials was chosen for its value over the seeds of the search, which therefore flatters
     it. ``value`` is that of the same parameters over seeds that had no part in the choice.
@@ -178,7 +178,7 @@ def _dimension(key: str, choices: Any) -> _Dimension:
         )
     first, last, *scale = choices
     if scale not in ([], ["log"]):
-        raise ValueError(f'{key}: {scale[0]!r} is no scale; "log" is')
+        raise ValueError(f'{key}: {scale[0]!r} is not a scale; expected "log"')
     log = bool(scale)
     (low, unit), (high, other) = _number(key, first), _number(key, last)
     if unit != other:
@@ -202,7 +202,7 @@ def _number(key: str, end: Bound) -> tuple[int | float, str]:
     if not isinstance(end, str):
         number: int | float = end if isinstance(end, int) else float(end)
         if not math.isfinite(number):
-            raise ValueError(f"{key}: {end!r} is no bound")
+            raise ValueError(f"{key}: {end!r} is not a bound")
         return number, ""
     found = _windward.quantity(end)
     if found is None:

@@ -77,11 +77,11 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             env.steered(scenario, self.possible_agents)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Space[Observation]:
-        """What the agent sees."""
+        """Observation space of the agent."""
         return self._spaces[agent][0]
 
     def action_space(self, agent: str) -> gymnasium.spaces.Space[Action]:
-        """What the agent may do."""
+        """Action space of the agent."""
         return self._spaces[agent][1]
 
     def reset(
