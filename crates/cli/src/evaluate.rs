@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use windward_lab::claims::ClaimResult;
-use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{LabError, ReportOptions};
+use windward_evaluation::{Answer, Evaluation, Question, Suite};
+use windward_experiments::LabError;
+use windward_experiments::claims::ClaimResult;
+use windward_experiments::experiment::Subject;
+use windward_report::ReportOptions;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -76,7 +77,7 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
-        windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &args.out)
+        windward_evaluation::evaluate(&inquiry, &effort, options, &report, &args.out)
     })?;
     let mut text = table(&summary.evaluation).text();
     text.push('\n');
@@ -114,7 +115,11 @@ fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failu
 }
 
 /// A row for each thing that is asked, of those that `only` names if it names any.
-fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result<String, LabError> {
+fn list(
+    suite: &Suite,
+    only: &[String],
+    effort: &windward_experiments::Effort,
+) -> Result<String, LabError> {
     let only = only.to_vec();
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };

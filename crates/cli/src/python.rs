@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use windward_core::protocols::Protocol;
-use windward_lab::experiment::Subject;
+use windward_experiments::experiment::Subject;
 
 use crate::failure::Failure;
 

@@ -6,9 +6,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use windward_cli::PythonController;
 use windward_core::protocols::Protocol;
-use windward_lab::evaluate::{Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{Effort, Provenance, ReportOptions};
+use windward_evaluation::{Question, Suite};
+use windward_experiments::Effort;
+use windward_experiments::experiment::Subject;
+use windward_report::{Provenance, ReportOptions};
 
 use crate::work::{How, lab, watched};
 use crate::{amount, error, parts};
@@ -81,7 +82,7 @@ pub(crate) fn evaluate(
     });
     let inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
     watched(py, how, |options| {
-        let done = windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &folder)?;
+        let done = windward_evaluation::evaluate(&inquiry, &effort, options, &report, &folder)?;
         Ok(done.summary.runs)
     })
 }

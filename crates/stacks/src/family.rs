@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windward_core::endpoint::window::ControllerConfig;
+use windward_core::part::AnyPart;
 use windward_sim::stack::{Facts, UDP_OVERHEAD};
 
 use crate::law::{self, Pacer};

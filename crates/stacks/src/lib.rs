@@ -82,7 +82,11 @@ pub enum Host {
 /// # Errors
 /// If the name is taken or none, or if the controller needs what a stack does not give; the reason, as a sentence
 /// without a capital or a full stop.
-pub fn with_controller(host: Host, name: &str, law: ControllerConfig) -> Result<Arc<dyn Stack>, String> {
+pub fn with_controller(
+    host: Host,
+    name: &str,
+    law: ControllerConfig,
+) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
         return Err(format!("a controller cannot be called `{}`", name.escape_debug()));

@@ -109,7 +109,8 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'newreno'\npacket_size = 1500\n");
     for (host, name) in HOSTS {
         for law in [&AT_ONCE, &LATER] {
-            let stack = with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
+            let stack =
+                with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
             let outcome = common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();

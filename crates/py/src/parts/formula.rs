@@ -10,7 +10,7 @@ use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 use windward_core::units::Time;
-use windward_lab::expression::{Cursor, Expression, Leaf};
+use windward_experiments::expression::{Cursor, Expression, Leaf};
 
 use super::{Trouble, report};
 use crate::error;
