@@ -18,9 +18,9 @@ pub(crate) struct QueueSetup {
     rate_bps: u64,
     /// What of it the queue may count on beside other classes, bits per second.
     share_bps: u64,
-    /// How much may wait, packets; None where bytes are counted.
+    /// Size of the queue, packets; None where bytes are counted.
     limit_packets: Option<u32>,
-    /// How much may wait, bytes; None where packets are counted.
+    /// Size of the queue, bytes; None where packets are counted.
     limit_bytes: Option<u64>,
     /// The seed of the run.
     seed: u64,
