@@ -119,7 +119,7 @@ def evaluate(
 
     Raises:
         ScenarioError: If nothing has such a name.
-        TypeError: If a subject is none.
+        TypeError: If a subject is invalid.
         Exception: Whatever a controller raises, with ``simulated_time``.
         OSError: If the folder does not take the report.
     """

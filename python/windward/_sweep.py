@@ -34,7 +34,7 @@ _PER_WORKER = 0.01
 _AHEAD = 2
 #: Tasks that a scheduler holds at most, whatever the number of workers.
 _MOST = 4096
-#: Times that a task is handed out again when whoever did it is gone.
+#: Times that a task is handed out again when its worker is gone.
 _RETRIES = 5
 #: Seconds that a scheduler may be gone.
 _PATIENCE = 10.0
