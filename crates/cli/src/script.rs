@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windward_conformance::{self as script, Finding, Script, ScriptReport, Verdict};
+use windward_conformance::{self as script, Compliance, Finding, Script, ScriptReport};
 
 use crate::failure::Failure;
 use crate::output;
@@ -96,10 +96,14 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
 fn text(reports: &[(&Script, ScriptReport)], all: bool) -> String {
     let mut text = String::new();
     for (script, report) in reports {
-        let met = report.count(Verdict::Met);
+        let met = report.count(Compliance::Met);
         let mut counts = format!("{met} of {} met", report.findings.len());
-        for verdict in [Verdict::NotMet, Verdict::Departs, Verdict::DepartsNoMore, Verdict::NotTold]
-        {
+        for verdict in [
+            Compliance::NotMet,
+            Compliance::Departs,
+            Compliance::DepartsNoMore,
+            Compliance::NotTold,
+        ] {
             let count = report.count(verdict);
             if count > 0 {
                 counts += &format!(", {count} {verdict}");
@@ -111,7 +115,7 @@ fn text(reports: &[(&Script, ScriptReport)], all: bool) -> String {
             script.name, report.protocol, script.title, script.source
         );
         for finding in &report.findings {
-            if all || finding.verdict != Verdict::Met {
+            if all || finding.verdict != Compliance::Met {
                 text += &line(script, finding);
             }
         }

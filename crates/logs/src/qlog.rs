@@ -1,12 +1,13 @@
 //! A run as qlog, the event log of QUIC endpoints: what each sender, each receiver and the network
 //! between them saw of a flow, a file for each.
 //!
-//! The format is that of draft-ietf-quic-qlog-main-schema-13 and draft-ietf-quic-qlog-quic-events-13,
-//! as JSON text sequences (RFC 7464), or qlog 0.3, which qvis reads. Times are virtual, so that the
-//! same run writes the same bytes. docs/qlog.md says what of a TCP-like protocol is mapped how.
+//! The format is that of draft-ietf-quic-qlog-main-schema-13 and
+//! draft-ietf-quic-qlog-quic-events-13, as JSON text sequences (RFC 7464), or qlog 0.3, which qvis
+//! reads. Times are virtual, so that the same run writes the same bytes. docs/qlog.md says what of
+//! a TCP-like protocol is mapped how.
 //!
-//! The types are our own and not those of the `qlog` crate: those keep RTTs in `f32`, which is seven
-//! digits where a simulator has twelve, know one of the two versions, and would turn on
+//! The types are our own and not those of the `qlog` crate: those keep RTTs in `f32`, which is
+//! seven digits where a simulator has twelve, know one of the two versions, and would turn on
 //! `serde_json/preserve_order` for everybody.
 
 mod flow;
@@ -31,7 +32,7 @@ use windward_sim::{Loss, Observer, Scenario};
 
 use self::format::Sink;
 
-/// What is to be logged, and how.
+/// Options of a log: format, flows and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QlogOptions {
     /// The version of qlog.
@@ -45,7 +46,7 @@ pub struct QlogOptions {
 impl QlogOptions {
     /// The most flows that are logged: each keeps three files open.
     pub const MAX_FLOWS: usize = 64;
-    /// [`QlogOptions::limit_bytes`] unless somebody wants more: 4 GB.
+    /// Default of [`QlogOptions::limit_bytes`]: 4 GB.
     pub const DEFAULT_LIMIT_BYTES: u64 = 4_000_000_000;
 }
 
@@ -127,8 +128,8 @@ impl From<OutputError> for QlogError {
 }
 
 /// The logs of a run, written into a folder while it goes on: for each flow `FLOW.sender.sqlog`,
-/// `FLOW.receiver.sqlog` and `FLOW.network.sqlog`; but connections that come by themselves, of which
-/// there may be any number, are not logged. The files appear with [`QlogFiles::commit`];
+/// `FLOW.receiver.sqlog` and `FLOW.network.sqlog`; but connections that come by themselves, of
+/// which there may be any number, are not logged. The files appear with [`QlogFiles::commit`];
 /// dropped before that, nothing is left of them.
 ///
 /// ```
@@ -160,7 +161,7 @@ pub struct QlogFiles {
     dir: OutputDir,
 }
 
-/// What the observer writes.
+/// State that the observer writes to.
 #[derive(Debug)]
 struct Shared {
     /// By the place of the flow in the scenario.
@@ -176,7 +177,8 @@ impl QlogFiles {
     /// Makes the folder, where it is missing, and begins the files.
     ///
     /// # Errors
-    /// If flows are asked for that do not exist, or too many, or the folder does not take the files.
+    /// If flows are asked for that do not exist, or too many, or the folder does not take the
+    /// files.
     pub fn create(
         dir: &Path,
         options: &QlogOptions,
@@ -185,7 +187,8 @@ impl QlogFiles {
         Self::begin(dir, options, scenario, &[])
     }
 
-    /// As [`QlogFiles::create`], of flows between hosts: of each flow of `scenario` the end that is here, whose file alone there is.
+    /// As [`QlogFiles::create`], of flows between hosts: of each flow of `scenario` the end that is
+    /// here, whose file alone there is.
     ///
     /// # Errors
     /// Likewise.
@@ -205,7 +208,8 @@ impl QlogFiles {
         ends: &[End],
     ) -> Result<Self, QlogError> {
         let mut chosen = choose(&options.flows, scenario)?;
-        // Nobody knows beforehand how many connections will come, and the pair of hosts sends nothing.
+        // Nobody knows beforehand how many connections will come, and the pair of hosts sends
+        // nothing.
         chosen.retain(|flow| scenario.flows[*flow].kind.traffic.arrivals().is_none());
         if chosen.is_empty() {
             return Err(QlogError::Nothing);
@@ -247,13 +251,13 @@ impl QlogFiles {
         Ok(files)
     }
 
-    /// Who writes them, for [`Simulation::observed`](windward_sim::Simulation::observed).
+    /// Observer for [`Simulation::observed`](windward_sim::Simulation::observed).
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Writer(Arc::clone(&self.shared)))
     }
 
-    /// Has all been written so far? Worth asking now and then: a run whose logs are lost need not go
-    /// on.
+    /// Has all been written so far? Worth asking now and then: a run whose logs are lost need not
+    /// go on.
     ///
     /// # Errors
     /// Why not; said once.

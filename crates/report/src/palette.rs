@@ -104,7 +104,15 @@ pub(crate) struct Style {
     pub(crate) color: Color,
     pub(crate) marker: Marker,
     pub(crate) dash: &'static str,
+    /// A thicker line than the others of a chart.
+    pub(crate) bold: bool,
 }
+
+/// The protocol that charts emphasise: a thick solid line in a colour of its own.
+const EMPHASISED: (&str, Style) = (
+    "upwind",
+    Style { color: Color(0xc4, 0x00, 0x6a), marker: Marker::Circle, dash: "", bold: true },
+);
 
 impl Style {
     /// The look of variant `n` of the same protocol: its marker and its hue.
@@ -124,12 +132,13 @@ pub(crate) fn style(n: usize, all: usize) -> Style {
         color: SCALE[below].towards(SCALE[below + 1], place - below as f64),
         marker: MARKERS[n % MARKERS.len()],
         dash: DASHES[n % DASHES.len()],
+        bold: false,
     }
 }
 
 /// Protocols whose looks were given out by hand: number `n` of this list has the look [`given`] to
-/// `n`. It is closed. Who is not in it gets a look by its name, or the next one that is free, so that
-/// a new row at the end of the table changes nobody's colour.
+/// `n`. It is closed. Who is not in it gets a look by its name, or the next one that is free, so
+/// that a new row at the end of the table changes nobody's colour.
 const BY_HAND: [&str; 36] = [
     "reno",
     "newreno",
@@ -176,6 +185,7 @@ fn given(n: usize) -> Style {
         color: COLORS[n % COLORS.len()],
         marker: MARKERS[(n % COLORS.len() + 3 * round) % MARKERS.len()],
         dash: DASHES[round % DASHES.len()],
+        bold: false,
     }
 }
 
@@ -185,15 +195,18 @@ pub(crate) fn protocol_of(label: &str) -> Option<usize> {
     PROTOCOLS.iter().position(|p| p.name == name)
 }
 
-/// The look of a protocol; `None` for what is no row of the table.
+/// Look of a protocol; `None` for names that the table does not have.
 pub(crate) fn protocol_style(label: &str) -> Option<Style> {
     let row = protocol_of(label)?;
+    if PROTOCOLS[row].name == EMPHASISED.0 {
+        return Some(EMPHASISED.1);
+    }
     let by_hand = BY_HAND.iter().position(|known| *known == PROTOCOLS[row].name);
     Some(by_hand.map_or_else(|| style_of_row(row), given))
 }
 
-/// The look of a row that has none by hand. Rows before it choose first, so that one more at the end
-/// of the table changes nobody's.
+/// The look of a row that has none by hand. Rows before it choose first, so that one more at the
+/// end of the table changes nobody's.
 fn style_of_row(row: usize) -> Style {
     let mut chosen: Vec<Style> = Vec::new();
     for protocol in PROTOCOLS[..=row].iter().filter(|p| !BY_HAND.contains(&p.name)) {
@@ -202,7 +215,8 @@ fn style_of_row(row: usize) -> Style {
     chosen.pop().unwrap_or_else(|| given(row))
 }
 
-/// One of all looks that nobody has by hand, nor among the `chosen`, by a hash of the name (FNV-1a).
+/// One of all looks that nobody has by hand, nor among the `chosen`, by a hash of the name
+/// (FNV-1a).
 fn style_of_name(name: &str, chosen: &[Style]) -> Style {
     let hash = name
         .bytes()
@@ -212,6 +226,7 @@ fn style_of_name(name: &str, chosen: &[Style]) -> Style {
         color: COLORS[n % COLORS.len()],
         dash: DASHES[n / COLORS.len() % DASHES.len()],
         marker: MARKERS[n / (COLORS.len() * DASHES.len()) % MARKERS.len()],
+        bold: false,
     };
     // A dash alone tells no points apart.
     let alike = |a: &Style, b: &Style| (a.color, a.marker) == (b.color, b.marker);

@@ -53,7 +53,7 @@ pub(super) struct FlowLog {
     reception: Reception,
     /// Acknowledgments under way, by the transmission that each answers and its own number.
     acks: BTreeMap<(u64, u64), Answer>,
-    /// Of a stack's connection; `None` for our own transports and datagrams.
+    /// Packets of a stack's connection; `None` for our own transports and datagrams.
     stack: Option<Box<StackPackets>>,
     /// Is only one end of it here, and nobody knows what the other does?
     is_measured: bool,
@@ -66,7 +66,7 @@ struct Transmission {
     is_lost: bool,
 }
 
-/// What has come to the receiver.
+/// Packets that reached the receiver.
 #[derive(Debug, Default)]
 struct Reception {
     /// First and last of each run of transmissions, the newest first.
@@ -84,7 +84,7 @@ struct EcnCounts {
     ce: u64,
 }
 
-/// What an acknowledgment tells.
+/// Content of an acknowledgment.
 #[derive(Debug)]
 struct Answer {
     ranges: Box<[(u64, u64)]>,
@@ -120,8 +120,8 @@ impl Metrics {
         let sampled = !rtt.latest().is_zero();
         let known = |time: Duration| sampled.then(|| ms(time));
         let in_flight = sender.in_flight();
-        // What is more than a u64 holds becomes its largest: no controller has such a window, but for
-        // those that have no threshold.
+        // What is more than a u64 holds becomes its largest: no controller has such a window, but
+        // for those that have no threshold.
         let bytes = |packets: f64| (packets * size).round() as u64;
         Metrics {
             min_rtt: known(rtt.min_rtt()),
@@ -136,7 +136,7 @@ impl Metrics {
         }
     }
 
-    /// Of a stack, which counts bytes.
+    /// The same for a stack, which counts bytes.
     fn of_stack(report: &StackReport) -> Self {
         Metrics {
             min_rtt: None,
@@ -151,7 +151,7 @@ impl Metrics {
         }
     }
 
-    /// What is new.
+    /// Newly acknowledged packets.
     fn since(self, before: Option<Metrics>) -> Metrics {
         let Some(before) = before else { return self };
         fn new<T: PartialEq + Copy>(now: Option<T>, before: Option<T>) -> Option<T> {
@@ -198,7 +198,7 @@ impl Header {
         Header { packet_type: "1RTT", packet_number }
     }
 
-    /// Of a stack's packet.
+    /// Header of a stack's packet.
     fn of_stack(kind: PacketType, number: u64) -> Self {
         let packet_type = match kind {
             PacketType::Initial => "initial",
@@ -359,7 +359,7 @@ impl FlowLog {
         }
     }
 
-    /// What the files begin with: who logs, and what is simulated.
+    /// First record of each file: vantage point, and description of the simulation.
     pub(super) fn begin(&mut self, scenario: &Scenario) -> Written {
         #[derive(Serialize)]
         struct Details<'a> {
@@ -398,7 +398,7 @@ impl FlowLog {
         [self.sender, self.receiver, self.network].into_iter().filter_map(Sink::into_file)
     }
 
-    /// What the sender's log begins with, once there is a sender.
+    /// First events of the sender's log, once there is a sender.
     fn introduce(&mut self, now: Time, sender: &Sender) -> Written {
         #[derive(Serialize)]
         struct Data {
@@ -509,8 +509,8 @@ impl FlowLog {
         }
     }
 
-    /// Without numbers of its own, a sender gives a transmission up when it finds a loss or sends the
-    /// data again.
+    /// Without numbers of its own, a sender gives a transmission up when it finds a loss or sends
+    /// the data again.
     fn give_up(&mut self, now: Time, seq: u64, sender: &Sender, sign: &'static str) -> Written {
         if sender.report().numbers.is_some() {
             return Ok(0);
@@ -672,8 +672,8 @@ impl FlowLog {
         Ok(bytes)
     }
 
-    /// Writes the packets of a stack's datagram into the log of an end. One that tells nothing of itself
-    /// is a packet of unknown type.
+    /// Writes the packets of a stack's datagram into the log of an end. One that tells nothing of
+    /// itself is a packet of unknown type.
     fn stack_packets(
         &mut self,
         now: Time,

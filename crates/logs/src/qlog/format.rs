@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// Who saw it.
+/// Vantage point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vantage {
     /// Of what connects, which here is what has the data to send.
@@ -104,7 +104,7 @@ pub(super) fn ms(time: Duration) -> f64 {
 pub(super) struct Sink {
     file: Option<StagedFile>,
     format: Format,
-    /// Was it measured between hosts, and not simulated?
+    /// True if it was measured between hosts, and not simulated.
     is_measured: bool,
     record: Vec<u8>,
 }

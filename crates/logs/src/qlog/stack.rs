@@ -18,7 +18,7 @@ pub(super) struct StackPackets {
     lost: u64,
 }
 
-/// What the sender has sent in a number space.
+/// Packets that the sender has sent in a number space.
 #[derive(Debug, Default)]
 struct Space {
     /// Neither acknowledged nor deemed lost.
@@ -83,9 +83,9 @@ impl StackPackets {
         }
     }
 
-    /// Those that the sender deems lost since it was asked last; so many there are in all. Stacks tell
-    /// their number only. Both of QUIC's thresholds take the oldest first (RFC 9002 section 6.1), so
-    /// these are the oldest that are not acknowledged.
+    /// Those that the sender deems lost since it was asked last; so many there are in all. Stacks
+    /// tell their number only. Both of QUIC's thresholds take the oldest first (RFC 9002 section
+    /// 6.1), so these are the oldest that are not acknowledged.
     pub(super) fn newly_lost(&mut self, lost: u64) -> Vec<LostPacket> {
         let count = lost.saturating_sub(self.lost) as usize;
         self.lost = lost;
