@@ -19,12 +19,17 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use windward_core::units::Duration;
 
 use crate::child::again;
 use crate::namespace::{kill_inside, present, sweep};
+use crate::real_time::wait;
 
 /// The first argument of this program where it is only to be a guard.
 pub(crate) const GUARD: &str = "--windward-netns-guard";
+
+/// Longest time to wait for the exit of a process whose pipe has closed.
+const EXIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Guard {
@@ -121,6 +126,10 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
         if writeln!(out).and_then(|()| out.flush()).is_err() {
             break;
         }
+    }
+    // The pipe closes while the process still exits: until that is over it would count as alive.
+    if let Some(parent) = &parent {
+        let _ = wait(parent.as_fd(), EXIT);
     }
     for (_, what) in &held {
         let _ = kill_inside(what.as_fd());

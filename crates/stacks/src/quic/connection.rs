@@ -345,7 +345,7 @@ impl Peer {
         differences::set_cid_generator(&mut config, move || {
             Box::new(Cids(Stream::new(seed, "stack", "connection ids")))
         });
-        // Sizes beyond its bounds are none that scenarios have.
+        // Sizes in scenarios are within its bounds.
         let _ = config.max_udp_payload_size(setup.config.payload() as u16);
         Peer {
             endpoint: differences::endpoint(config, server),
