@@ -77,7 +77,7 @@ impl Cells {
         self.untouched.insert((experiment, choice, cell));
     }
 
-    /// What is left of a reading in one cell: the choices that change something there.
+    /// Rest of a reading in one cell: the choices that change something there.
     pub(super) fn changing(&self, experiment: usize, reading: Deviation, cell: usize) -> Deviation {
         reading.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
     }
