@@ -6,8 +6,6 @@
 
 use std::io;
 
-use hdrhistogram::Histogram;
-
 use windward_core::units::{Duration, Time};
 use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::MAX_DURATION;
@@ -15,6 +13,7 @@ use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Clock;
+use crate::histogram::Durations;
 use crate::port::Port;
 use crate::record::Recorder;
 
@@ -51,12 +50,12 @@ pub trait Outside {
 }
 
 /// How late packets went out, and how early they were taken in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Lateness {
-    late: Histogram<u64>,
+    late: Durations,
     /// Packets that the engine took in.
     taken: u64,
-    /// Those of them that it took for more than [`BOUND`] earlier than they had been read.
+    /// Packets among them that it took in as of more than [`BOUND`] before they were read.
     early: u64,
     most_early: Duration,
 }
@@ -64,31 +63,22 @@ pub struct Lateness {
 /// What is later or earlier than this counts against an emulation.
 const BOUND: Duration = Duration::from_millis(1);
 
-impl Default for Lateness {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Lateness {
-    /// Of no packets.
+    /// Lateness of no packets.
     pub fn new() -> Self {
-        // 1 ns to a minute, three digits: 200 kB. These bounds are in order.
-        let late = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds are in order");
-        Lateness { late, taken: 0, early: 0, most_early: Duration::ZERO }
+        Self::default()
     }
 
     /// Counts the packets of another run too.
     pub fn add(&mut self, other: &Lateness) {
-        // Both have the same bounds.
-        let _ = self.late.add(&other.late);
+        self.late.add(&other.late);
         self.taken += other.taken;
         self.early += other.early;
         self.most_early = self.most_early.max(other.most_early);
     }
 
     fn note(&mut self, late: Duration) {
-        self.late.saturating_record(late.as_ps() / 1000);
+        self.late.record(late);
     }
 
     /// Packets that were read at `read` are taken in as of `stamp`.
@@ -101,19 +91,18 @@ impl Lateness {
 
     /// Packets counted.
     pub fn packets(&self) -> u64 {
-        self.late.len()
+        self.late.count()
     }
 
-    /// So many of a hundred were no later than this.
+    /// The lateness that `percent` of a hundred packets do not exceed.
     pub fn percentile(&self, percent: f64) -> Duration {
-        Duration::from_ps(self.late.value_at_percentile(percent).saturating_mul(1000))
+        self.late.percentile(percent)
     }
 
-    /// The share of packets that were later than that.
+    /// Share of packets that were later than this.
     pub fn share_above(&self, late: Duration) -> f64 {
-        let within = self.late.count_between(0, late.as_ps() / 1000);
-        let all = self.late.len();
-        if all == 0 { 0.0 } else { (all - within.min(all)) as f64 / all as f64 }
+        let all = self.packets();
+        if all == 0 { 0.0 } else { (all - self.late.count_up_to(late)) as f64 / all as f64 }
     }
 
     /// The share of packets that went out more than a millisecond late.

@@ -1,11 +1,11 @@
 //! Children inside a namespace that end when this process does.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, exit};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
@@ -18,20 +18,41 @@ use crate::error::{Context, Error, Result};
 use crate::guard::{self, GUARD};
 use crate::namespace::Namespace;
 
-/// The first argument of this program where it is only to become another one. What has to be done
-/// between fork and exec would be unsafe code here; done by a fresh process it is not.
+/// First argument of this program where it is only to become another one. What has to be done between
+/// fork and exec would be unsafe code here; in a fresh process it is not.
 const BECOME: &str = "--windward-netns-become";
 
-/// True once [`start_up`] has been called. Else children would be this program again, and theirs too.
-pub(crate) static STARTED: AtomicBool = AtomicBool::new(false);
+/// Program and first arguments by which this process is started again. Without them children would be
+/// this program from its beginning, and theirs too.
+static AGAIN: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// To be called before anything else in `main` by programs that use [`Namespace::spawn`], which
+/// Must be called before anything else in `main` by programs that use [`Namespace::spawn`], which
 /// starts children through this program. Returns at once, unless this process is such a child: then
-/// never, for it becomes what was to be started, or says why not on standard error and ends with
-/// status 127, as shells do.
+/// it never returns, but becomes what was to be started, or says on standard error why it cannot and
+/// ends with status 127, as shells do.
 pub fn start_up() {
-    STARTED.store(true, Ordering::Relaxed);
-    let mut arguments = std::env::args_os().skip(1);
+    start_again_by(["/proc/self/exe"]);
+    become_child(std::env::args_os().skip(1));
+}
+
+/// Sets the command that starts this process again, for a library in an interpreter, in place of
+/// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the first
+/// call counts.
+pub fn start_again_by<T: Into<OsString>>(command: impl IntoIterator<Item = T>) {
+    let _ = AGAIN.set(command.into_iter().map(Into::into).collect());
+}
+
+/// The command that starts this process again, if it is known.
+pub(crate) fn again() -> Option<Command> {
+    let (program, arguments) = AGAIN.get()?.split_first()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Some(command)
+}
+
+/// Becomes a child if these are the arguments of one, as [`start_up`] does. Else it returns.
+pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
+    let mut arguments = arguments.into_iter();
     let Some(first) = arguments.next() else { return };
     if first != BECOME && first != GUARD {
         return;
@@ -83,11 +104,10 @@ impl Namespace {
     ) -> Result<Inside> {
         let program = program.as_ref();
         let what = format!("cannot start {} inside a network namespace", program.display());
-        if !STARTED.load(Ordering::Relaxed) {
-            return Err(Error::new(what, io::Error::from(io::ErrorKind::Unsupported))
-                .advise("call start_up at the beginning of main"));
-        }
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = again().ok_or_else(|| {
+            Error::new(what.clone(), io::Error::from(io::ErrorKind::Unsupported))
+                .advise("call start_up at the beginning of main")
+        })?;
         command.args([BECOME, &std::process::id().to_string()]).arg(program);
         set_up(&mut command);
         let namespace = self.again().context(|| what.clone())?;

@@ -12,8 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, exit};
-use std::sync::atomic::Ordering;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio, exit};
 use std::sync::{Mutex, PoisonError};
 
 use nix::sched::{CloneFlags, unshare};
@@ -21,7 +20,7 @@ use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::child::STARTED;
+use crate::child::again;
 use crate::namespace::{kill_inside, present, sweep};
 
 /// The first argument of this program where it is only to be a guard.
@@ -39,7 +38,8 @@ static RUNNING: Mutex<Option<Guard>> = Mutex::new(None);
 
 impl Guard {
     fn start() -> io::Result<Self> {
-        let mut process = Command::new("/proc/self/exe")
+        let mut process = again()
+            .ok_or(io::ErrorKind::Unsupported)?
             .args([GUARD, &std::process::id().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -85,9 +85,6 @@ impl Drop for Hold {
 fn ask(line: &str, may_start: bool) -> io::Result<()> {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     if running.is_none() && may_start {
-        if !STARTED.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
         *running = Some(Guard::start()?);
     }
     let Some(guard) = &mut *running else { return Ok(()) };

@@ -69,7 +69,7 @@ mod user;
 
 #[cfg(target_os = "linux")]
 pub use {
-    child::{Inside, start_up},
+    child::{Inside, become_child, start_again_by, start_up},
     divert::Diverted,
     error::{Error, Result},
     namespace::{Namespace, Published, published, sweep},

@@ -1,10 +1,8 @@
 //! Congestion controllers of another crate in stacks, among them such as do what no controller should.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::PATH;
+use crate::common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use windward_core::endpoint::window::{
     self, Controller, ControllerConfig, FixedConfig, MakeController,
@@ -14,8 +12,8 @@ use windward_sim::Outcome;
 use windward_sim::stack::{Stack, Stacks};
 use windward_stacks::{Host, with_controller};
 
-/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at
-/// least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
+/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and
+/// at least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
 const MOST: f64 = 1e7 * (1500.0 - 28.0 - 16.0 - 13.0) / 1500.0;
 
 /// Windows, one for each acknowledgment; `None` is a panic.

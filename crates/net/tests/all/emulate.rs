@@ -1,7 +1,5 @@
 //! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it would be without a clock.
 
-mod common;
-
 use std::cell::Cell;
 use std::io;
 
@@ -15,7 +13,7 @@ use windward_netns::packet::{Ecn, set_ecn};
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Simulation, run};
 
-use common::{build, ours, udp, xcp};
+use crate::common::{build, ours, udp, xcp};
 
 /// A clock that stands still but for [`Outside::wait`].
 #[derive(Default)]
