@@ -114,7 +114,7 @@ impl Collection {
     /// Does the experiment belong to it? Those of a paper say so; the others are known by their
     /// file.
     pub fn holds(&self, experiment: &Experiment) -> bool {
-        match &experiment.paper {
+        match &experiment.caption.paper {
             Some(paper) => paper == self.key,
             None => self.files.iter().any(|(name, _)| *name == experiment.file),
         }
@@ -161,7 +161,7 @@ impl Experiment {
             }
             words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
         }
-        for (key, value) in &self.overrides {
+        for (key, value) in &self.revision.overrides {
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
         // Only `sweep` takes another number of repetitions.

@@ -69,11 +69,11 @@ struct Manifest {
 impl Manifest {
     fn of(grid: &Grid) -> Self {
         let experiment = grid.experiment();
-        let set = experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+        let set = experiment.revision.overrides.iter().map(|(key, value)| format!("{key}={value}"));
         Manifest {
             id: experiment.id.clone(),
             version: BUILD.to_owned(),
-            configuration_hash: format!("{:016x}", experiment.configuration_hash),
+            configuration_hash: format!("{:016x}", experiment.revision.configuration_hash),
             set: set.collect(),
             repetitions: grid.length().repetitions,
             duration: grid.length().duration.clone(),

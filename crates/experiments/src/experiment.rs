@@ -34,18 +34,8 @@ pub struct Experiment {
     pub file: String,
     /// Unique name; results and figures are called by it.
     pub id: String,
-    /// Key of the paper it reproduces.
-    pub paper: Option<String>,
-    /// The paper's figure, as `Figure 3`.
-    pub figure: Option<String>,
-    /// The page of the report that it stands on, if its suite has one for it.
-    pub chapter: Option<String>,
-    /// Title.
-    pub title: String,
-    /// Topology and parameters in one sentence, shown under the chart.
-    pub setting: String,
-    /// Choices where the paper is silent, with the reason.
-    pub choices: Vec<String>,
+    /// What pages say about it.
+    pub caption: Caption,
     /// How long a quick look takes.
     pub quick: RunLength,
     /// How long the full measurement takes.
@@ -64,12 +54,36 @@ pub struct Experiment {
     pub reported: Vec<Reported>,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
+    /// True if all readings of its claims are judged, whatever a quick look has time for.
+    pub all_readings: bool,
+    /// What tells it from other versions of the same file.
+    pub revision: Revision,
+}
+
+/// Title of an experiment, its place in a paper, and remarks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Caption {
+    /// Key of the paper it reproduces.
+    pub paper: Option<String>,
+    /// The paper's figure, as `Figure 3`.
+    pub figure: Option<String>,
+    /// The page of the report that it stands on, if its suite has one for it.
+    pub chapter: Option<String>,
+    /// Title.
+    pub title: String,
+    /// Topology and parameters in one sentence, shown under the chart.
+    pub setting: String,
+    /// Choices where the paper is silent, with the reason.
+    pub choices: Vec<String>,
+}
+
+/// Version of an experiment: the text of its files and later changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Revision {
     /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and
     /// axes.
     pub overrides: Vec<(String, String)>,
-    /// True if all readings of its claims are judged, whatever a quick look has time for.
-    pub all_readings: bool,
-    /// FNV-1a hash of the file's text, of those that it takes readings from and of `overrides`: two
+    /// FNV-1a hash of the file's text, of those that it takes readings from and of [`overrides`](Self::overrides): two
     /// results with the same hash and version came from the same configuration.
     pub configuration_hash: u64,
     /// That of the file's own text.
@@ -549,26 +563,27 @@ impl Experiment {
                 });
             }
         }
-        self.configuration_hash = hash_change(self.configuration_hash, key, value);
-        self.overrides.push((key.to_owned(), value.to_owned()));
+        let revision = &mut self.revision;
+        revision.configuration_hash = hash_change(revision.configuration_hash, key, value);
+        revision.overrides.push((key.to_owned(), value.to_owned()));
         Ok(())
     }
 
     /// True if it was read from this text, whatever was set since, and whatever lay beside it.
     pub(crate) fn is_of(&self, text: &str) -> bool {
-        self.text_hash == fnv1a(text.as_bytes())
+        self.revision.text_hash == fnv1a(text.as_bytes())
     }
 
     /// True if it is that experiment with nothing but its own overrides.
     pub(crate) fn is_changed_from(&self, plain: &Experiment) -> bool {
         let hash = |hash, (key, value): &(String, String)| hash_change(hash, key, value);
-        let changed = self.overrides.iter().fold(plain.configuration_hash, hash);
-        changed == self.configuration_hash
+        let changed = self.revision.overrides.iter().fold(plain.revision.configuration_hash, hash);
+        changed == self.revision.configuration_hash
     }
 
     /// The length of the runs, with what [`Experiment::set`] says of it.
     pub fn overridden(&self, mut length: RunLength) -> RunLength {
-        for (key, value) in &self.overrides {
+        for (key, value) in &self.revision.overrides {
             match key.as_str() {
                 "duration" => length.duration = Some(value.clone()),
                 "warmup" => length.warmup = Some(value.clone()),

@@ -104,7 +104,7 @@ impl Grid {
 
     fn of(experiment: Experiment, length: RunLength, columns: RunColumns) -> Self {
         let RunLength { repetitions, duration, warmup, .. } = &length;
-        let what = (BUILD, experiment.configuration_hash);
+        let what = (BUILD, experiment.revision.configuration_hash);
         let text = format!("{what:?} {repetitions} {duration:?} {warmup:?}");
         Grid { experiment, length, columns, key: fnv1a(text.as_bytes()), costs: None }
     }

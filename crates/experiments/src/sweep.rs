@@ -182,7 +182,8 @@ impl Experiment {
         });
         let of_axes = self.points(cell).into_iter().flat_map(|p| &p.set);
         let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
-        let changed = self.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let changed =
+            self.revision.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         for (key, value) in lengths.chain(of_readings).chain(of_axes).chain(changed) {
             file.set(key, value).map_err(|error| self.at_cell(cell, reading, error))?;
         }

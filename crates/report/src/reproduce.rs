@@ -184,7 +184,7 @@ fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
     about.commit.hash(&mut key);
     options.readings_budget.map(f64::to_bits).hash(&mut key);
     for Plan { experiment, length, effort, scenarios } in plans {
-        (&experiment.id, &experiment.file, experiment.configuration_hash).hash(&mut key);
+        (&experiment.id, &experiment.file, experiment.revision.configuration_hash).hash(&mut key);
         format!("{length:?} {effort:?}").hash(&mut key);
         experiment.all_readings.hash(&mut key);
         scenarios.first().map(|s| s.seed).hash(&mut key);

@@ -9,8 +9,8 @@ use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
-    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind, Point,
-    Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
+    Asked, Axis, Caption, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind,
+    Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject, Traced, Unit,
 };
 use crate::LabError;
 use crate::error::nearest;
@@ -59,10 +59,11 @@ pub(super) fn parse(
         Ok(text)
     };
     let mut experiment = read(source, &section, scenario, &hashing, cast)?;
-    experiment.configuration_hash = all.into_inner();
+    experiment.revision.configuration_hash = all.into_inner();
     if let Some(cast) = cast {
         let parts = format!("\0{cast:?}");
-        experiment.configuration_hash = fnv1a_on(experiment.configuration_hash, parts.as_bytes());
+        experiment.revision.configuration_hash =
+            fnv1a_on(experiment.revision.configuration_hash, parts.as_bytes());
     }
     section.finish()?;
     check_cells(source, &experiment)?;
@@ -98,12 +99,14 @@ fn read(
     Ok(Experiment {
         file: source.name.to_owned(),
         id: id.value,
-        paper: optional("paper")?,
-        figure: optional("figure")?,
-        chapter: None,
-        title: section.needed_text("title")?.value,
-        setting: optional("setting")?.unwrap_or_default(),
-        choices: texts.into_iter().map(|t| t.value).collect(),
+        caption: Caption {
+            paper: optional("paper")?,
+            figure: optional("figure")?,
+            chapter: None,
+            title: section.needed_text("title")?.value,
+            setting: optional("setting")?.unwrap_or_default(),
+            choices: texts.into_iter().map(|t| t.value).collect(),
+        },
         quick: run_length(section, "quick", 5, QUICK_FACTOR)?,
         full: run_length(section, "full", 30, FULL_FACTOR)?,
         readings: readings::read(source, section, beside)?,
@@ -113,10 +116,12 @@ fn read(
         metrics,
         plots,
         scenario,
-        overrides: Vec::new(),
         all_readings: false,
-        configuration_hash: 0,
-        text_hash: fnv1a(source.text.as_bytes()),
+        revision: Revision {
+            overrides: Vec::new(),
+            configuration_hash: 0,
+            text_hash: fnv1a(source.text.as_bytes()),
+        },
     })
 }
 
