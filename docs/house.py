@@ -220,7 +220,7 @@ def draw(needs, lines, title, note):
     rows = defaultdict(list)
     for node in sorted(needs):
         rows[floor[node]].append(node)
-    # Each box stands near the middle of what it stands on.
+    # Each box stands near the middle of the boxes below it.
     place = {}
     for level in sorted(rows):
         row = rows[level]

@@ -15,14 +15,14 @@ import windward
 if TYPE_CHECKING:
     from stage import Stage
 
-# What the parts of an axis are for; the order is that of the package.
+# Purpose of the parts of an axis; the order is that of the package.
 AXES = {
     "window": "How cwnd grows and shrinks.",
-    "recovery": "What is lost, and what to send next.",
-    "discrimination": "Does a loss mean congestion, or corruption?",
-    "feedback": "What packets carry and acknowledgments echo.",
-    "aqm": "What a queue drops or marks, and in which order it sends: `aqm` of a link.",
-    "router": "What a router writes into packets: `router` of a link.",
+    "recovery": "Loss detection and retransmission.",
+    "discrimination": "Whether a loss means congestion or corruption.",
+    "feedback": "Information in packets and ACKs.",
+    "aqm": "Drops and marks of a queue, and the order in which it sends: `aqm` of a link.",
+    "router": "Feedback that a router writes into packets: `router` of a link.",
 }
 
 # The package, by what people look for.
@@ -65,7 +65,7 @@ PYTHON = {
     "Units": ["Unit"],
 }
 
-# What is no class and no function.
+# Data: neither a class nor a function.
 DATA = {
     "protocols": "Every protocol by name.",
     "parts": "Every part by axis and name.",
@@ -88,7 +88,7 @@ def write(stage: Stage, rust_pages: Path) -> None:
 
 
 def windward_output(*arguments: str) -> str:
-    """What the program prints, in lines of at most 80 characters."""
+    """Output of the program, in lines of at most 80 characters."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "windward", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
@@ -112,7 +112,7 @@ def parts() -> str:
     page = [
         "# Parts",
         "",
-        "What [protocols](../protocols/index.md) and links are composed of, as "
+        "The parts of [protocols](../protocols/index.md) and links, as "
         "`windward list --parts` and `windward.parts` have it. "
         "[Scenario files](../scenarios.md) say how parts are put together, and "
         "[Parts of your own](../extending.md) how to add one.",
@@ -190,7 +190,7 @@ def below(key: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def form(key: dict[str, Any], path: str) -> str:
-    """What may stand under a key, in words."""
+    """Describes the permitted values of a key."""
     if "$ref" in key:
         name = key["$ref"].rpartition("/")[2]
         return f"table [{name}](#{name})"
@@ -219,7 +219,7 @@ def plain(kind: str) -> str:
 
 
 def cli() -> str:
-    page = ["# The command line", "", "What each command says of itself with `--help`.", ""]
+    page = ["# The command line", "", "The output of each command with `--help`.", ""]
     top = windward_output("--help")
     page += ["```text", top.rstrip(), "```"]
     inside = False

@@ -157,7 +157,7 @@ def test_mistakes_are_said(monkeypatch):
         ww.run_batch(scenario(), {"ours": Recorder}, every="20mss")
     with pytest.raises(ValueError, match='did you mean "ours"'):
         ww.run_batch(scenario(), {"our": Recorder})
-    with pytest.raises(TypeError, match="no class with a method on_interval"):
+    with pytest.raises(TypeError, match="not a class with a method on_interval"):
         ww.run_batch(scenario(), {"ours": 5})
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ImportError, match="pip install numpy"):

@@ -96,7 +96,7 @@ def test_what_a_law_raises_comes_out_with_its_time():
     with pytest.raises(ZeroDivisionError) as raised:
         ww.evaluate(Late, only=["high-loss"])
     assert 1 < raised.value.simulated_time < 1.5
-    # What was wrong before is not told again.
+    # An earlier error is not reported again.
     assert ww.evaluate("newreno", only=["high-loss"]).subjects == ["newreno"]
 
 

@@ -202,7 +202,7 @@ def test_processes_that_are_forked_beside_threads_go_on(tmp_path):
     program = tmp_path / "forks.py"
     program.write_text(FORKS)
     first = ROOT / "experiments/examples/first.toml"
-    # What hangs is killed, and fails.
+    # A process that hangs is killed, and fails.
     done = subprocess.run(
         [sys.executable, "-W", "ignore", program, first, SWEEP],
         capture_output=True,

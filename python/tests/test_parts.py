@@ -140,7 +140,7 @@ def test_an_exception_comes_out_with_its_traceback_and_the_time():
     assert "in raises" in text
     if sys.version_info >= (3, 11):
         assert "in Own, at 0." in text and "of simulated time" in text
-    # What comes after is not touched by it.
+    # Later runs are not affected.
     assert first().run().fingerprint == first().run().fingerprint
 
 
@@ -240,7 +240,7 @@ def test_a_law_that_takes_its_time_changes_nothing():
     others = []
 
     def sleeps(ack):
-        # Whoever else waits for the interpreter has it meanwhile.
+        # Another thread that waits for the interpreter gets it in the meantime.
         other = threading.Thread(target=lambda: others.append(first(duration="2s").run()))
         other.start()
         other.join(timeout=60)

@@ -169,7 +169,7 @@ def run_batch(
         scenario: What to simulate.
         controllers: A controller for each group of connections that is to have one, by the name of the group. Each
             is a class with a method ``on_interval``: see ``BatchController``.
-        every: The interval: seconds, ``"20ms"`` or a timedelta. None is about an RTT: the mean of what the
+        every: The interval: seconds, ``"20ms"`` or a timedelta. None means about an RTT: the mean of the RTTs that the
             group's connections measured in the last interval, at least 1 ms, and 100 ms while they
             have measured nothing.
         seed: Instead of the scenario's.
@@ -191,7 +191,7 @@ def run_batch(
         raise ValueError(f"every = {every}: must be longer than 0 s")
     for name, controller in controllers.items():
         if not (callable(controller) and hasattr(controller, "on_interval")):
-            raise TypeError(f"{name}: {controller!r} is no class with a method on_interval")
+            raise TypeError(f"{name}: {controller!r} is not a class with a method on_interval")
     steered = scenario.with_parts(window=dict.fromkeys(controllers, Steered))
     simulation = Simulation(steered, seed=seed)
     run_seed = scenario.seed if seed is None else seed

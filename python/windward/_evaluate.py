@@ -119,8 +119,8 @@ def evaluate(
 
     Raises:
         ScenarioError: If nothing has such a name.
-        TypeError: If a subject is none.
-        Exception: Whatever a controller raises, with ``simulated_time``.
+        TypeError: If a subject is invalid.
+        Exception: The exception that a controller raises, with ``simulated_time``.
         OSError: If the folder does not take the report.
     """
     own = None
@@ -157,7 +157,7 @@ def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object
         return f"{name}={subject}"
     name = name or getattr(subject, "name", None) or getattr(subject, "__name__", None)
     if not isinstance(name, str):
-        raise TypeError(f"{subject!r} is no subject: a name, a controller or a class is")
+        raise TypeError(f"{subject!r} is not a subject: expected a name, a controller or a class")
     return (name, subject)
 
 
@@ -168,11 +168,11 @@ def load(file: str, name: str) -> tuple[object, str]:
         text = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{file}: cannot read: {error.strerror}") from None
-    # What lies beside the file can be imported, as if it were run.
+    # Modules beside the file can be imported, as if it were run.
     sys.path.insert(0, str(path.parent.resolve()))
     specification = importlib.util.spec_from_file_location(path.stem, path)
     if specification is None or specification.loader is None:
-        raise ValueError(f"{file}: is no module of Python")
+        raise ValueError(f"{file}: is not a Python module")
     module = importlib.util.module_from_spec(specification)
     sys.modules.setdefault(path.stem, module)
     try:

@@ -33,8 +33,8 @@ class Controller(Protocol):
     ...         self.cwnd = reset.window_after(self.cwnd)
     ...         return self.cwnd
 
-    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of what is in
-    flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
+    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of the
+    packets in flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
     loss that is certainly no congestion, by default nothing. The default of a method moves the window
     behind the object's back: ``ack.cwnd`` has it. An attribute ``ssthresh`` is shown in series.
     """
@@ -78,7 +78,7 @@ class Aqm(Protocol):
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
     leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
     packet of a transport that understands none. ``on_rate(rate_bps, share_bps)`` hears of the link's
-    new rate, and of what the queue may count on of it, when ``Simulation.change_link`` changes it.
+    new rate, and of the share of it that the queue may use, when ``Simulation.change_link`` changes it.
     """
 
     def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:

@@ -178,7 +178,7 @@ def _dimension(key: str, choices: Any) -> _Dimension:
         )
     first, last, *scale = choices
     if scale not in ([], ["log"]):
-        raise ValueError(f'{key}: {scale[0]!r} is no scale; "log" is')
+        raise ValueError(f'{key}: {scale[0]!r} is not a scale; expected "log"')
     log = bool(scale)
     (low, unit), (high, other) = _number(key, first), _number(key, last)
     if unit != other:
@@ -202,7 +202,7 @@ def _number(key: str, end: Bound) -> tuple[int | float, str]:
     if not isinstance(end, str):
         number: int | float = end if isinstance(end, int) else float(end)
         if not math.isfinite(number):
-            raise ValueError(f"{key}: {end!r} is no bound")
+            raise ValueError(f"{key}: {end!r} is not a bound")
         return number, ""
     found = _windward.quantity(end)
     if found is None:

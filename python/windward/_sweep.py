@@ -34,7 +34,7 @@ _PER_WORKER = 0.01
 _AHEAD = 2
 #: Tasks that a scheduler holds at most, whatever the number of workers.
 _MOST = 4096
-#: Times that a task is handed out again when whoever did it is gone.
+#: Times that a task is assigned again when its worker is gone.
 _RETRIES = 5
 #: Seconds that a scheduler may be gone.
 _PATIENCE = 10.0
@@ -179,7 +179,7 @@ class _Driver:
         self._runs_done = 0 if store is None else store.done
         self._began = self._flushed = time.monotonic()
         self._workers_known = (-math.inf, 1)
-        # What waits, the most expensive last; what that costs; and the blocks behind it.
+        # Waiting runs, the most expensive last; their cost; and the blocks behind them.
         self._waiting: list[tuple[int, float]] = []
         self._cost_waiting = 0.0
         self._blocks = range(0, grid.runs, _BLOCK)
@@ -517,7 +517,7 @@ class _Ray(_Workers):
             return future.result()
 
     def stop(self, grid: Grid, futures: list[Any]) -> None:
-        # What cannot be reached any more does nothing either.
+        # An actor that cannot be reached any more does nothing.
         with contextlib.suppress(self._ray.exceptions.RayError):
             for future in futures:
                 self._ray.cancel(future.reference)
@@ -611,6 +611,6 @@ def _workers(executor: Any) -> _Workers:
     if callable(getattr(executor, "submit", None)):
         return _Pool(executor)
     raise TypeError(
-        f"executor: a {type(executor).__name__} is no concurrent.futures.Executor, Dask client, "
+        f"executor: a {type(executor).__name__} is not a concurrent.futures.Executor, Dask client, "
         "module ray or address"
     )

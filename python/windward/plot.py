@@ -33,7 +33,7 @@ _HOLLOW = {"ring", "frame"}
 
 def look(label: str, number: int = 0, of: int = 1) -> dict[str, Any]:
     """Arguments of ``Axes.plot`` for a series: those of its protocol, if the label names one, or of
-    number ``number`` of ``of`` that are none.
+    number ``number`` of ``of`` others.
 
     >>> look("newreno")["color"]
     '#0072b2'

@@ -12,7 +12,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// Print the table of the README, as Markdown
+    /// The table of docs/protocols/README.md, in Markdown
     #[arg(long)]
     markdown: bool,
 

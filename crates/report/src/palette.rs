@@ -104,7 +104,15 @@ pub(crate) struct Style {
     pub(crate) color: Color,
     pub(crate) marker: Marker,
     pub(crate) dash: &'static str,
+    /// A thicker line than the others of a chart.
+    pub(crate) bold: bool,
 }
+
+/// The protocol that charts emphasise: a thick solid line in a colour of its own.
+const EMPHASISED: (&str, Style) = (
+    "upwind",
+    Style { color: Color(0xc4, 0x00, 0x6a), marker: Marker::Circle, dash: "", bold: true },
+);
 
 impl Style {
     /// The look of variant `n` of the same protocol: its marker and its hue.
@@ -124,6 +132,7 @@ pub(crate) fn style(n: usize, all: usize) -> Style {
         color: SCALE[below].towards(SCALE[below + 1], place - below as f64),
         marker: MARKERS[n % MARKERS.len()],
         dash: DASHES[n % DASHES.len()],
+        bold: false,
     }
 }
 
@@ -176,6 +185,7 @@ fn given(n: usize) -> Style {
         color: COLORS[n % COLORS.len()],
         marker: MARKERS[(n % COLORS.len() + 3 * round) % MARKERS.len()],
         dash: DASHES[round % DASHES.len()],
+        bold: false,
     }
 }
 
@@ -188,6 +198,9 @@ pub(crate) fn protocol_of(label: &str) -> Option<usize> {
 /// Look of a protocol; `None` for names that the table does not have.
 pub(crate) fn protocol_style(label: &str) -> Option<Style> {
     let row = protocol_of(label)?;
+    if PROTOCOLS[row].name == EMPHASISED.0 {
+        return Some(EMPHASISED.1);
+    }
     let by_hand = BY_HAND.iter().position(|known| *known == PROTOCOLS[row].name);
     Some(by_hand.map_or_else(|| style_of_row(row), given))
 }
@@ -213,6 +226,7 @@ fn style_of_name(name: &str, chosen: &[Style]) -> Style {
         color: COLORS[n % COLORS.len()],
         dash: DASHES[n / COLORS.len() % DASHES.len()],
         marker: MARKERS[n / (COLORS.len() * DASHES.len()) % MARKERS.len()],
+        bold: false,
     };
     // A dash alone tells no points apart.
     let alike = |a: &Style, b: &Style| (a.color, a.marker) == (b.color, b.marker);

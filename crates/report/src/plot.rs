@@ -55,7 +55,7 @@ pub struct Look {
 /// The look of a series: that of its protocol, if its label begins with one, else that of number
 /// `n` of `all` that are none.
 pub fn look(label: &str, n: usize, all: usize) -> Look {
-    let Style { color, marker, dash } = protocol_style(label).unwrap_or_else(|| style(n, all));
+    let Style { color, marker, dash, .. } = protocol_style(label).unwrap_or_else(|| style(n, all));
     Look { color: color.to_string(), marker: marker.name(), dash }
 }
 

@@ -170,9 +170,9 @@ impl Pages {
     /// The index: a row per protocol.
     pub fn index(&self) -> String {
         let mut page = format!(
-            "{BEGIN}\n# Protocols\n\nA page per protocol: what it is made of, its parameters, how \
-             to run it, the idea, the equations, and where this implementation deviates.\n\n\
-             | name | paper | window | recovery | discrimination | feedback | router |\n\
+            "{BEGIN}\n# Protocols\n\nEach protocol is a composition of parts. Its page has the parts, \
+             the parameters, the idea, the equations and the deviations from the source.\n\n\
+             | name | window | recovery | discrimination | feedback | router | source |\n\
              | --- | --- | --- | --- | --- | --- | --- |\n"
         );
         for protocol in PROTOCOLS {
@@ -181,8 +181,8 @@ impl Pages {
                 explain::parts(protocol).map(|(_, part)| part.name);
             let _ = writeln!(
                 page,
-                "| [{name}]({name}.md) | {} | {window} | {recovery} | {discrimination} | \
-                 {feedback} | {router} |",
+                "| [{name}]({name}.md) | {window} | {recovery} | {discrimination} | {feedback} | \
+                 {router} | {} |",
                 protocol.source
             );
         }

@@ -331,7 +331,8 @@ fn a_record_keeps_what_links_look_at() {
     let (again, same) = replayed(&whole).unwrap();
     assert_eq!((same, again == out), (fingerprint, true));
     let granted = |event: &&Event| event.1 == End::Sender && event.2.len() > 90;
-    let deltas: Vec<_> = out.iter().filter(granted).map(|e| common::read(&e.2).header).collect();
+    let deltas: Vec<_> =
+        out.iter().filter(granted).map(|e| crate::common::read(&e.2).header).collect();
     assert!(deltas.iter().filter(|header| **header != deltas[0]).count() > 50, "XCP writes");
     // What else is in them is not needed: 20 or 40 bytes of IP, 8 of UDP, 64 of ours.
     let (short, ..) = record(&scenario, ms(1000), 0, packet);

@@ -690,7 +690,8 @@ fn stroke(style: Style) -> String {
         "" => String::new(),
         dash => format!(" stroke-dasharray=\"{dash}\""),
     };
-    format!("stroke=\"{}\" stroke-width=\"1.6\"{dash}", style.color)
+    let width = if style.bold { 3.2 } else { 1.6 };
+    format!("stroke=\"{}\" stroke-width=\"{width}\"{dash}", style.color)
 }
 
 fn draw_band(svg: &mut String, frame: &Frame, series: &Series) {

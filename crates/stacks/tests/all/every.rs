@@ -22,7 +22,7 @@ const OWN: [&str; 8] = [
 ];
 
 fn run(changes: &[(&str, &str)]) -> Outcome {
-    common::run(PATH, &windward_stacks::all(), changes)
+    crate::common::run(PATH, &windward_stacks::all(), changes)
 }
 
 fn names(which: impl Fn(&Facts) -> bool) -> Vec<&'static str> {
@@ -150,8 +150,13 @@ fn an_outage_of_half_a_minute_is_survived() {
 fn two_stacks_share_a_path() {
     let two =
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'noq:cubic'\npacket_size = 1500\n");
-    let run =
-        || common::run(&two, &windward_stacks::all(), &[("duration", "120s"), ("warmup", "20s")]);
+    let run = || {
+        crate::common::run(
+            &two,
+            &windward_stacks::all(),
+            &[("duration", "120s"), ("warmup", "20s")],
+        )
+    };
     let outcome = run();
     assert_eq!(outcome, run());
     let carried: Vec<f64> = outcome.flows.iter().map(|flow| flow.goodput_bps).collect();
@@ -161,7 +166,7 @@ fn two_stacks_share_a_path() {
     let later = |protocol| {
         let changes =
             [("flows.other.protocol", protocol), ("flows.other.start", "9s"), ("duration", "8s")];
-        common::run(&two, &windward_stacks::all(), &changes).flows[0].clone()
+        crate::common::run(&two, &windward_stacks::all(), &changes).flows[0].clone()
     };
     assert_eq!(later("noq:cubic"), later("noq:newreno"));
 }

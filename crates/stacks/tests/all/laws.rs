@@ -54,7 +54,7 @@ fn run(host: Host, name: &str, law: &'static Maker, changes: &[(&str, &str)]) ->
     let law = ControllerConfig::Custom(Custom(law));
     let stack: Arc<dyn Stack> = with_controller(host, "says", law).unwrap();
     let changes = [&[("flows.bulk.protocol", name), ("duration", "5s")], changes].concat();
-    common::run(PATH, &Stacks::from_iter([stack]), &changes)
+    crate::common::run(PATH, &Stacks::from_iter([stack]), &changes)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
             let stack =
                 with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
-            let outcome = common::run(&two, &Stacks::from_iter([stack]), &changes);
+            let outcome = crate::common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();
             assert_eq!(failure, format!("{name} panicked: no window at all"));
             assert!(outcome.flows[1].goodput_bps > 5e6, "the other goes on");
