@@ -361,7 +361,7 @@ impl<'a> Campaign<'a> {
 
     /// Tells of a run that ended, or was known to, and puts it where it is handled.
     fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
-        let cell = &self.cells[run.cell];
+        let cell = &self.cells.all[run.cell];
         let record = RunRecord {
             experiment: cell.experiment,
             reading: cell.reading.clone(),
@@ -378,12 +378,12 @@ impl<'a> Campaign<'a> {
 
     /// Asks for the first `runs` repetitions of a cell.
     fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
-        let cell = &mut self.cells[id];
+        let cell = &mut self.cells.all[id];
         cell.rows.resize(cell.rows.len().max(runs as usize), None);
         let asked = cell.asked;
         cell.asked = asked.max(runs);
         for repetition in asked..runs {
-            let cell = &self.cells[id];
+            let cell = &self.cells.all[id];
             let plan = &self.plans[cell.experiment];
             let shown = plan.shows(&cell.reading, repetition);
             self.work.asked.0 += 1;
@@ -415,7 +415,7 @@ impl<'a> Campaign<'a> {
     /// Notes a run, and goes on with what waited for it.
     fn take(&mut self, run: Finished) -> Result<(), LabError> {
         let Finished { cell: id, repetition, metrics, outcome, weight } = run;
-        let cell = &mut self.cells[id];
+        let cell = &mut self.cells.all[id];
         let (experiment, index) = (cell.experiment, cell.cell);
         let plan = &self.plans[experiment];
         if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
@@ -668,7 +668,7 @@ impl<'a> Campaign<'a> {
             let id = self.cells.number(e, &reading, cell, scenario)?;
             self.ask(id, runs, (true, own))?;
             for repetition in 0..runs {
-                if self.cells[id].rows[repetition as usize].is_none() {
+                if self.cells.all[id].rows[repetition as usize].is_none() {
                     self.waiters.entry((id, repetition)).or_default().push(number);
                     waiting += 1;
                 }
