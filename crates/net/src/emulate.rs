@@ -15,7 +15,7 @@ use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Clock;
-use crate::port::Port;
+use crate::port::{Port, wake};
 use crate::record::Recorder;
 
 /// Takes a packet in: the number of the port, the end, all bytes of an IP packet, and its codepoint.
@@ -237,15 +237,6 @@ pub fn run_recorded<W: io::Write>(
         let wait = next.since(clock.now()).min(LONGEST_SLEEP);
         if !outside.wait(wait)? {
             return Ok(lateness);
-        }
-    }
-}
-
-/// Wakes the ends at which something came in.
-pub(crate) fn wake(simulation: &mut Simulation, flow: usize, ends: [bool; 2]) {
-    for end in End::BOTH {
-        if ends[end as usize] {
-            simulation.wake(flow, end);
         }
     }
 }

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windward_core::packet::Packet;
 use windward_core::units::Time;
+use windward_sim::Simulation;
 use windward_sim::stack::{
-    Codepoint, Connection, End, Facts, Report, Seen, Setup, Stack, UDP_OVERHEAD,
+    Codepoint, Connection, End, Facts, Seen, Stack, StackReport, StackSetup, UDP_OVERHEAD,
 };
 
 use crate::headers::{self, View};
@@ -22,7 +23,7 @@ pub const NAME: &str = "outside:port";
 
 /// A packet of an outside program: an IP packet from its first byte on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsidePacket {
     /// The end at which it comes in, or goes out.
     pub end: End,
     /// When it goes out, or was lost, by the clock of the simulation; of one that comes in, zero.
@@ -35,14 +36,14 @@ pub struct Outside {
 
 /// What waits to come in at each end, and what has come out.
 #[derive(Debug, Default)]
-struct State {
+struct PortState {
     /// What was read and the engine must not see yet, and when the last of it was read.
-    arrived: Vec<Outside>,
+    arrived: Vec<OutsidePacket>,
     arrived_at: Option<Time>,
-    inbox: [VecDeque<Outside>; 2],
-    outbox: VecDeque<Outside>,
+    inbox: [VecDeque<OutsidePacket>; 2],
+    outbox: VecDeque<OutsidePacket>,
     /// What the network has lost, if somebody asks for it.
-    lost: Option<VecDeque<Outside>>,
+    lost: Option<VecDeque<OutsidePacket>>,
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     delivered: u64,
@@ -78,10 +79,10 @@ const MOST_SPARE: usize = 1024;
 
 /// A flow of a scenario as its owner outside has it.
 #[derive(Debug, Clone, Default)]
-pub struct Port(Arc<Mutex<State>>);
+pub struct Port(Arc<Mutex<PortState>>);
 
 impl Port {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PortState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,7 +93,7 @@ impl Port {
         let mut buffer = state.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        let packet = Outside { end, at: Time::ZERO, bytes: buffer, ecn };
+        let packet = OutsidePacket { end, at: Time::ZERO, bytes: buffer, ecn };
         state.inbox[end as usize].push_back(packet);
     }
 
@@ -102,7 +103,7 @@ impl Port {
         let mut buffer = state.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        state.arrived.push(Outside { end, at: Time::ZERO, bytes: buffer, ecn });
+        state.arrived.push(OutsidePacket { end, at: Time::ZERO, bytes: buffer, ecn });
         state.arrived_at = Some(now);
     }
 
@@ -114,7 +115,7 @@ impl Port {
     /// What has [arrived](Port::arrive) comes in: the engine takes it when it is woken.
     pub(crate) fn take_in(&self) -> Option<Arrived> {
         let mut state = self.state();
-        let State { arrived, arrived_at, inbox, .. } = &mut *state;
+        let PortState { arrived, arrived_at, inbox, .. } = &mut *state;
         let last = arrived_at.take()?;
         let packets = arrived.len() as u64;
         let mut ends = [false; 2];
@@ -126,7 +127,7 @@ impl Port {
     }
 
     /// The next packet that has come out, in the order in which they did.
-    pub fn pop(&self) -> Option<Outside> {
+    pub fn pop(&self) -> Option<OutsidePacket> {
         self.state().outbox.pop_front()
     }
 
@@ -137,7 +138,7 @@ impl Port {
 
     /// The next packet that was lost, as it came in at its end; `None` too if nobody
     /// [watches](Port::watch_losses).
-    pub fn pop_lost(&self) -> Option<Outside> {
+    pub fn pop_lost(&self) -> Option<OutsidePacket> {
         self.state().lost.as_mut()?.pop_front()
     }
 
@@ -152,10 +153,19 @@ impl Port {
     }
 
     /// Gives the buffer of a packet back.
-    pub fn recycle(&self, packet: Outside) {
+    pub fn recycle(&self, packet: OutsidePacket) {
         let mut state = self.state();
         if state.spare.len() < MOST_SPARE {
             state.spare.push(packet.bytes);
+        }
+    }
+}
+
+/// Wakes the ends at which something came in.
+pub(crate) fn wake(simulation: &mut Simulation, flow: usize, ends: [bool; 2]) {
+    for end in End::BOTH {
+        if ends[end as usize] {
+            simulation.wake(flow, end);
         }
     }
 }
@@ -202,7 +212,7 @@ impl Stack for Ports {
         true
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         let port = Port::default();
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(port.clone());
         Box::new(Inside { port, salt: setup.seed })
@@ -239,7 +249,7 @@ impl Inside {
         let counts = &mut state.counts[1 - end as usize];
         counts.packets_delivered += 1;
         counts.bytes_delivered += payload.len() as u64;
-        state.outbox.push_back(Outside { end, at, bytes, ecn });
+        state.outbox.push_back(OutsidePacket { end, at, bytes, ecn });
     }
 }
 
@@ -290,7 +300,7 @@ impl Connection for Inside {
         let mut bytes = state.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
-        let packet = Outside { end: from, at: now, bytes, ecn: Codepoint::NotEct };
+        let packet = OutsidePacket { end: from, at: now, bytes, ecn: Codepoint::NotEct };
         state.lost.get_or_insert_default().push_back(packet);
     }
 
@@ -300,9 +310,9 @@ impl Connection for Inside {
 
     fn on_timer(&mut self, _: Time, _: End) {}
 
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         let delivered = self.port.state().delivered;
-        Report { delivered, connected: true, ..Report::default() }
+        StackReport { delivered, connected: true, ..StackReport::default() }
     }
 
     fn overhead(&self) -> u32 {

@@ -22,9 +22,8 @@ use windward_core::units::{Duration, Time};
 use windward_sim::Simulation;
 use windward_sim::stack::{Codepoint, End};
 
-use crate::emulate::wake;
 use crate::headers;
-use crate::port::{Outside, Port};
+use crate::port::{OutsidePacket, Port, wake};
 
 const MAGIC: &[u8] = b"WDREC\x01";
 /// The longest frame: a packet of 64 KiB, or a scenario of a megabyte.
@@ -62,7 +61,7 @@ struct Taken {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Record {
+enum RecordedEvent {
     Header(Header),
     Taken(Taken),
     /// How many packets there are, and how long the run took, picoseconds.
@@ -150,7 +149,7 @@ impl<W: Write> Recorder<W> {
     pub fn begin(mut out: W, header: Header) -> io::Result<Self> {
         let kept = header.kept as usize;
         out.write_all(MAGIC)?;
-        write(&mut out, &Record::Header(header))?;
+        write(&mut out, &RecordedEvent::Header(header))?;
         Ok(Recorder { out, kept, last: Time::ZERO, arrived: Vec::new(), packets: 0, failed: None })
     }
 
@@ -177,7 +176,7 @@ impl<W: Write> Recorder<W> {
         for mut taken in self.arrived.drain(..) {
             taken.since = now.since(self.last).as_ps();
             self.last = now;
-            match write(&mut self.out, &Record::Taken(taken)) {
+            match write(&mut self.out, &RecordedEvent::Taken(taken)) {
                 Ok(()) => self.packets += 1,
                 Err(error) => {
                     self.failed = Some(error);
@@ -195,14 +194,14 @@ impl<W: Write> Recorder<W> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let end = Record::End { packets: self.packets, until: until.as_ps() };
+        let end = RecordedEvent::End { packets: self.packets, until: until.as_ps() };
         write(&mut self.out, &end)?;
         self.out.flush()?;
         Ok(self.packets)
     }
 }
 
-fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
+fn write(out: &mut impl Write, record: &RecordedEvent) -> io::Result<()> {
     let bytes = postcard::to_stdvec_crc32(record, CRC.digest()).map_err(io::Error::other)?;
     out.write_all(&(bytes.len() as u32).to_le_bytes())?;
     out.write_all(&bytes)
@@ -232,7 +231,7 @@ impl<R: Read> Reader<R> {
             return Err(Error::NotOne);
         }
         match read(&mut from, 0)? {
-            Record::Header(header) => Ok(Reader { from, header, packets: 0 }),
+            RecordedEvent::Header(header) => Ok(Reader { from, header, packets: 0 }),
             _ => Err(Error::Altered { packets: 0 }),
         }
     }
@@ -251,7 +250,7 @@ impl<R: Read> Reader<R> {
         mut self,
         simulation: &mut Simulation,
         ports: &[(usize, Port)],
-        mut out: impl FnMut(usize, &Outside),
+        mut out: impl FnMut(usize, &OutsidePacket),
     ) -> Result<u64, Error> {
         let mut drain = |ports: &[(usize, Port)]| {
             for (number, (_, port)) in ports.iter().enumerate() {
@@ -270,7 +269,7 @@ impl<R: Read> Reader<R> {
         let mut now = Time::ZERO;
         loop {
             match read(&mut self.from, self.packets)? {
-                Record::Taken(taken) => {
+                RecordedEvent::Taken(taken) => {
                     let altered = Error::Altered { packets: self.packets };
                     let end = End::BOTH.get(usize::from(taken.end));
                     let port = ports.get(taken.port as usize);
@@ -290,7 +289,7 @@ impl<R: Read> Reader<R> {
                     woken[taken.port as usize][usize::from(taken.end)] = true;
                     self.packets += 1;
                 }
-                Record::End { packets, until } if packets == self.packets => {
+                RecordedEvent::End { packets, until } if packets == self.packets => {
                     inject(simulation, &mut woken);
                     simulation.advance(Time::from_ps(until));
                     drain(ports);
@@ -300,7 +299,7 @@ impl<R: Read> Reader<R> {
                         _ => Err(Error::Longer { offset }),
                     };
                 }
-                Record::Header(_) | Record::End { .. } => {
+                RecordedEvent::Header(_) | RecordedEvent::End { .. } => {
                     return Err(Error::Altered { packets: self.packets });
                 }
             }
@@ -323,7 +322,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-fn read(from: &mut impl Read, packets: u64) -> Result<Record, Error> {
+fn read(from: &mut impl Read, packets: u64) -> Result<RecordedEvent, Error> {
     let cut = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => Error::Cut { packets },
         _ => Error::Io(error),

@@ -388,7 +388,7 @@ pub fn emulate<W: Write + Send>(
     stop: &'static AtomicBool,
 ) -> Result<Option<Emulated>, Error> {
     // The thread that moves packets is preferred from then on, for good.
-    let run = || match Run::begin(file, stacks, programs, window, stop)? {
+    let run = || match TrialRun::begin(file, stacks, programs, window, stop)? {
         Some(run) => run.measure(recorder),
         None => Ok(None),
     };
@@ -448,7 +448,7 @@ impl Started {
 
 /// A run that goes on.
 #[derive(Debug)]
-struct Run {
+struct TrialRun {
     simulation: Simulation,
     /// Before the testbed, which ends what else is in its namespaces.
     clients: Vec<Started>,
@@ -460,7 +460,7 @@ struct Run {
     stop: &'static AtomicBool,
 }
 
-impl Run {
+impl TrialRun {
     fn begin(
         file: &ScenarioFile,
         stacks: &Stacks,
@@ -497,7 +497,7 @@ impl Run {
         testbed.end_with(clients[0].child.as_fd())?;
         testbed.stop_on(Some(stop));
         let says = programs[0].says;
-        Ok(Some(Run { simulation, clients, servers, testbed, ruler, window, says, stop }))
+        Ok(Some(TrialRun { simulation, clients, servers, testbed, ruler, window, says, stop }))
     }
 
     /// Goes on until the first client ends, or is too long about it.
@@ -514,8 +514,8 @@ impl Run {
         let ports = self.testbed.ports().to_vec();
         let mut late = Lateness::new();
         let mut end = Time::ZERO + PATIENCE;
-        let mut run = |run: &mut Run, until: Time| {
-            let Run { simulation, testbed, .. } = run;
+        let mut run = |run: &mut TrialRun, until: Time| {
+            let TrialRun { simulation, testbed, .. } = run;
             let more = emulate::run_recorded(
                 simulation,
                 &ports,

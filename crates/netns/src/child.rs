@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, exit};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
@@ -15,15 +15,13 @@ use rustix::process::{
 };
 
 use crate::error::{Context, Error, Result};
-use crate::guard::{self, GUARD};
+use crate::guard;
 use crate::namespace::Namespace;
+use crate::process::{GUARD, STARTED};
 
 /// The first argument of this program where it is only to become another one. What has to be done
 /// between fork and exec would be unsafe code here; done by a fresh process it is not.
 const BECOME: &str = "--windward-netns-become";
-
-/// True once [`start_up`] has been called. Else children would be this program again, and theirs too.
-pub(crate) static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// To be called before anything else in `main` by programs that use [`Namespace::spawn`], which
 /// starts children through this program. Returns at once, unless this process is such a child: then

@@ -16,7 +16,7 @@ use netlink_sys::Socket;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use crate::error::{Context, Error, Result};
-use crate::nat::{
+use crate::nftables::{
     ACKNOWLEDGE, EQUAL, FORWARD, NAME_LENGTH, OUTPUT_NAME, REGISTER, REQUEST, add_table, attribute,
     await_answers, empty_chains, expression, message, nested, netfilter, number, text,
 };

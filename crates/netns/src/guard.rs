@@ -19,13 +19,9 @@ use std::sync::{Mutex, PoisonError};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::child::STARTED;
-use crate::namespace::{kill_inside, present, sweep};
-
-/// The first argument of this program where it is only to be a guard.
-pub(crate) const GUARD: &str = "--windward-netns-guard";
+use crate::process::{GUARD, STARTED, enter, kill_inside, present};
+use crate::sweep::sweep;
 
 #[derive(Debug)]
 struct Guard {
@@ -130,7 +126,7 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
     }
     // Forwarding is a matter of the network in which it began.
     if let Some(network) = network {
-        let _ = move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network));
+        let _ = enter(network.as_fd());
     }
     // Rules of nftables are held until what they guard is switched off.
     let _ = sweep();

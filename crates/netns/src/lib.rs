@@ -49,7 +49,11 @@ mod divert;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
+mod forwarding;
+#[cfg(target_os = "linux")]
 mod guard;
+#[cfg(target_os = "linux")]
+mod names;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
@@ -57,11 +61,17 @@ mod nat;
 #[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
+mod nftables;
+#[cfg(target_os = "linux")]
 mod pair;
+#[cfg(target_os = "linux")]
+mod process;
 #[cfg(target_os = "linux")]
 mod real_time;
 #[cfg(target_os = "linux")]
 mod resolver;
+#[cfg(target_os = "linux")]
+mod sweep;
 #[cfg(target_os = "linux")]
 mod tun;
 #[cfg(target_os = "linux")]
@@ -72,10 +82,12 @@ pub use {
     child::{Inside, start_up},
     divert::Diverted,
     error::{Error, Result},
-    namespace::{Namespace, Published, published, sweep},
+    names::{Published, published},
+    namespace::Namespace,
     nat::Masquerade,
     pair::{End, Pair, PairOptions},
     real_time::{Poller, prefer_this_thread, wait},
+    sweep::sweep,
     tun::{Received, ToSend, Tun},
     user::{Rights, become_root},
 };

@@ -9,8 +9,10 @@
 //! digits where a simulator has twelve, know one of the two versions, and would turn on
 //! `serde_json/preserve_order` for everybody.
 
+mod data;
 mod flow;
 mod format;
+mod reception;
 mod stack;
 
 use std::collections::BTreeSet;
@@ -26,7 +28,7 @@ use self::flow::FlowLog;
 pub use self::format::Format;
 use self::format::Sink;
 use crate::output::{OutputDir, OutputError};
-use crate::stack::{End, PacketFacts, Report};
+use crate::stack::{End, PacketFacts, StackReport};
 use crate::suggest;
 use crate::{Loss, Observer, Scenario};
 
@@ -397,7 +399,7 @@ impl Observer for Writer {
     fn on_stack_received(&mut self, now: Time, flow: usize, end: End, packet: &Packet) {
         self.with(now, flow, |log| log.on_stack_received(now, end, packet));
     }
-    fn on_stack_report(&mut self, now: Time, flow: usize, report: &Report) {
+    fn on_stack_report(&mut self, now: Time, flow: usize, report: &StackReport) {
         self.with(now, flow, |log| log.on_stack_report(now, report));
     }
     fn on_loss(&mut self, now: Time, flow: usize, packet: &Packet, loss: Loss) {

@@ -7,7 +7,7 @@
 //! A connection is both of its ends, sans I/O: the engine brings packets and the time, asks for
 //! packets and for the next timer, and carries the packets over the same links, queues and channels
 //! as all others, there and back. What it sends are UDP datagrams over IPv4 ([`UDP_OVERHEAD`]).
-//! A connection must take all randomness from [`Setup::seed`] and all time from its arguments, or runs
+//! A connection must take all randomness from [`StackSetup::seed`] and all time from its arguments, or runs
 //! are not repeatable.
 
 use std::fmt::Debug;
@@ -34,7 +34,7 @@ pub trait Stack: Debug + Send + Sync {
     }
 
     /// Both ends of a connection, at time zero. Nothing is sent before [`Connection::start`].
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection>;
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection>;
 }
 
 /// What a stack tells of itself.
@@ -107,7 +107,7 @@ impl FromIterator<Arc<dyn Stack>> for Stacks {
 
 /// What a connection is to be like.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setup {
+pub struct StackSetup {
     /// What its randomness derives from: the seed of the run and the name of the flow.
     pub seed: u64,
     /// Bytes that the application transfers, or `None` for bulk: data never runs out.
@@ -258,7 +258,7 @@ pub trait Connection: Debug + Send {
     fn on_timer(&mut self, now: Time, end: End);
 
     /// Where it stands.
-    fn report(&self) -> Report;
+    fn report(&self) -> StackReport;
 
     /// The QUIC packets in a datagram that [`Connection::poll_transmit`] has just given, for logs. It is
     /// asked for all datagrams of a connection in their order, or for none, and must change nothing of what
@@ -343,7 +343,7 @@ pub enum FrameFacts {
 
 /// Where a connection stands, as far as it tells. Counts are of the whole connection so far.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
+pub struct StackReport {
     /// Congestion window of the sender, bytes.
     pub cwnd: u64,
     /// Its slow start threshold, bytes; `None` before there is one, and where there never is.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use super::compare::Quantity;
 use super::event::{LogEvent, Metrics, What};
+use super::quantity::Quantity;
 
 /// Packets that are neither acknowledged nor lost and still remembered, to know their sizes.
 const MAX_OUTSTANDING: usize = 1 << 20;

@@ -15,7 +15,7 @@ use windward_core::units::{Duration, Time};
 use windward_core::wire;
 
 use super::connection::{Connection, Envelope};
-use super::frame::{Greeting, Kind, REQUEST_LEN};
+use super::frame::{FrameKind, Greeting, REQUEST_LEN};
 use super::guard::AMPLIFICATION;
 use super::keys::{NONCE_LEN, SessionKeys};
 use super::server::Sessions;
@@ -152,7 +152,7 @@ fn forged_ack(stream: &mut Stream, now: Time, connection: u64, number: u64) -> V
 }
 
 fn start(keys: Option<&SessionKeys>, connection: u64, number: u64, length: usize) -> Vec<u8> {
-    let mut bytes = Kind::Start.prefix().to_vec();
+    let mut bytes = FrameKind::Start.prefix().to_vec();
     bytes.extend(connection.to_be_bytes());
     bytes.extend(number.to_be_bytes());
     if let Some(keys) = keys {
@@ -195,7 +195,7 @@ impl Meeting {
         let all: Vec<Vec<u8>> = outbox.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
         for bytes in &all {
             self.sent.bytes += bytes.len() as u64;
-            self.sent.data += u64::from(bytes[2] & 15 == Kind::Data as u8);
+            self.sent.data += u64::from(bytes[2] & 15 == FrameKind::Data as u8);
         }
         outbox.clear();
         all

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use windward_sim::Observer;
 
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{Counts, Greeting, Kind, REQUEST_LEN, Refusal, Sample};
+use super::frame::{Counts, FrameKind, Greeting, REQUEST_LEN, Refusal, Sample};
 use super::guard::AMPLIFICATION;
 use super::keys::{COOKIE_LEN, NONCE_LEN, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Plan, Test, overhead};
@@ -151,7 +151,7 @@ pub struct Outcome {
 }
 
 #[derive(Debug)]
-enum State {
+enum ClientState {
     /// The server has not accepted yet.
     Greeting { cookie: Option<[u8; COOKIE_LEN]> },
     /// It has.
@@ -164,7 +164,7 @@ struct Flow {
     test: Test,
     socket: Socket,
     client: [u8; NONCE_LEN],
-    state: State,
+    state: ClientState,
     /// When a question is to be repeated.
     repeat: Time,
     ready: bool,
@@ -258,7 +258,7 @@ impl Flow {
             test,
             socket: open().map_err(Error::io(format!("reach {server}")))?,
             client: random()?,
-            state: State::Greeting { cookie: None },
+            state: ClientState::Greeting { cookie: None },
             repeat: Time::ZERO,
             ready: false,
             blocked: false,
@@ -272,14 +272,14 @@ impl Flow {
 
     fn connection(&mut self) -> Option<&mut Connection> {
         match &mut self.state {
-            State::Open(connection) => Some(connection),
-            State::Greeting { .. } => None,
+            ClientState::Open(connection) => Some(connection),
+            ClientState::Greeting { .. } => None,
         }
     }
 
     /// Asks, or asks again, to be let in.
     fn ask(&mut self, server: SocketAddr, config: &ClientConfig) {
-        let State::Greeting { cookie } = &self.state else { return };
+        let ClientState::Greeting { cookie } = &self.state else { return };
         let client = self.client;
         let bytes = match *cookie {
             None => Greeting::Hello { client }.encode(),
@@ -303,7 +303,7 @@ impl Flow {
         (plan, config): (&Plan, &ClientConfig),
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let State::Greeting { cookie } = &mut self.state else { return Ok(()) };
+        let ClientState::Greeting { cookie } = &mut self.state else { return Ok(()) };
         match Greeting::decode(bytes) {
             Ok(Greeting::Challenge { client, cookie: given }) if client == self.client => {
                 *cookie = Some(given);
@@ -324,7 +324,7 @@ impl Flow {
                 if let Some(watch) = &config.watch {
                     connection.observe(self.number, watch(self.number));
                 }
-                self.state = State::Open(Box::new(connection));
+                self.state = ClientState::Open(Box::new(connection));
             }
             // A cookie that has become too old is asked for again.
             Ok(Greeting::Refuse { client, refusal: Refusal::Cookie, .. })
@@ -371,7 +371,7 @@ impl Client<'_> {
             let mut open = 0;
             let mut wake = deadline;
             for flow in &mut self.flows {
-                if matches!(flow.state, State::Open(_)) {
+                if matches!(flow.state, ClientState::Open(_)) {
                     open += 1;
                     continue;
                 }
@@ -463,7 +463,7 @@ impl Client<'_> {
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
         let Client { flows, data, server, datagram, plan, .. } = self;
         let flow = &mut flows[at];
-        let State::Open(connection) = &mut flow.state else { return Ok(()) };
+        let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.completed.is_none() {
             // The server reports while it sends, however long nothing is delivered.
             let end = match flow.test.reverse {
@@ -503,7 +503,7 @@ impl Client<'_> {
         {
             check(error, *server, *datagram)?;
         }
-        let State::Open(connection) = &mut flow.state else { return Ok(()) };
+        let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.ready && flow.retry <= now {
             flow.ready = connection.transmit(now, data);
             let count = data.len();
@@ -528,8 +528,8 @@ impl Client<'_> {
             let Flow { socket, state, answers, heard, ready, result, .. } = flow;
             let mut greetings = Vec::new();
             let received = socket.receive(inbox, |from, ecn, bytes| match state {
-                State::Greeting { .. } => greetings.push(bytes.to_vec()),
-                State::Open(connection) => {
+                ClientState::Greeting { .. } => greetings.push(bytes.to_vec()),
+                ClientState::Open(connection) => {
                     if from != *server {
                         return;
                     }
@@ -540,7 +540,9 @@ impl Client<'_> {
                             *heard = true;
                             *ready |= connection.sends();
                         }
-                        Received::Control(Kind::Result, Some(counts)) => *result = Some(*counts),
+                        Received::Control(FrameKind::Result, Some(counts)) => {
+                            *result = Some(*counts)
+                        }
                         Received::Control(..) => {}
                     }
                 }
@@ -559,7 +561,7 @@ impl Client<'_> {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    let in_greeting = matches!(flow.state, State::Greeting { .. });
+                    let in_greeting = matches!(flow.state, ClientState::Greeting { .. });
                     if in_greeting || error.kind() != io::ErrorKind::ConnectionRefused {
                         check(error, *server, *datagram)?;
                     }
@@ -574,7 +576,8 @@ impl Client<'_> {
         let deadline = self.clock.now() + REPEAT;
         loop {
             let now = self.clock.now();
-            let is_asking = |flow: &Flow| matches!(flow.state, State::Greeting { cookie: Some(_) });
+            let is_asking =
+                |flow: &Flow| matches!(flow.state, ClientState::Greeting { cookie: Some(_) });
             if now >= deadline || !self.flows.iter().any(is_asking) {
                 break;
             }
@@ -587,9 +590,9 @@ impl Client<'_> {
         }
         let now = self.clock.now();
         for flow in &mut self.flows {
-            if let State::Open(connection) = &mut flow.state {
+            if let ClientState::Open(connection) = &mut flow.state {
                 let counts = connection.counts(now).encode();
-                connection.push_control(Kind::End, &counts, &mut flow.answers);
+                connection.push_control(FrameKind::End, &counts, &mut flow.answers);
                 let _ = flow.flush();
             }
         }
@@ -617,13 +620,13 @@ impl Client<'_> {
             let mut open = 0;
             let mut wake = deadline;
             for (flow, own) in self.flows.iter_mut().zip(&own) {
-                let State::Open(connection) = &mut flow.state else { continue };
+                let ClientState::Open(connection) = &mut flow.state else { continue };
                 if flow.result.is_some() {
                     continue;
                 }
                 open += 1;
                 if flow.repeat <= now {
-                    connection.push_control(Kind::End, &own.encode(), &mut flow.answers);
+                    connection.push_control(FrameKind::End, &own.encode(), &mut flow.answers);
                     flow.repeat = now + REPEAT;
                     let _ = flow.flush();
                 }
@@ -751,8 +754,8 @@ mod tests {
         let mut answer = |greeting: Greeting| {
             let result = flow.on_greeting(Time::ZERO, server, (&plan, &config), &greeting.encode());
             match &flow.state {
-                State::Greeting { cookie } => result.map(|()| cookie.is_some()),
-                State::Open(_) => panic!("{greeting:?}"),
+                ClientState::Greeting { cookie } => result.map(|()| cookie.is_some()),
+                ClientState::Open(_) => panic!("{greeting:?}"),
             }
         };
         let (cookie, refusal, reason) = ([1; COOKIE_LEN], Refusal::Busy, String::new());

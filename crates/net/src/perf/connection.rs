@@ -9,7 +9,7 @@ use windward_core::units::{Duration, Time};
 use windward_core::wire;
 use windward_sim::Observer;
 
-use super::frame::{Counts, Kind, SESSION_LEN, Sample};
+use super::frame::{Counts, FrameKind, SESSION_LEN, Sample};
 use super::guard::{AMPLIFICATION, Guard, Limits};
 use super::keys::{MAC_LEN, NoRandomness, ReplayWindow, SessionKeys, random};
 use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
@@ -30,7 +30,7 @@ const MAX_AUTHENTIC: usize = if wire::MAX > 4 + Counts::LEN { wire::MAX } else {
 /// What can be read of a datagram of a connection before it is known to be authentic.
 #[derive(Debug)]
 pub(super) struct Envelope {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) connection: u64,
     number: u64,
     /// Of data and of acknowledgments.
@@ -41,10 +41,12 @@ pub(super) struct Envelope {
 
 impl Envelope {
     pub(super) fn read(bytes: &[u8]) -> Option<Envelope> {
-        let kind = Kind::of(bytes)?;
+        let kind = FrameKind::of(bytes)?;
         let (packet, at) = match kind {
-            Kind::Data | Kind::Ack => wire::decode(bytes).ok()?,
-            Kind::Start | Kind::End | Kind::Result | Kind::Report if bytes.get(3) == Some(&0) => {
+            FrameKind::Data | FrameKind::Ack => wire::decode(bytes).ok()?,
+            FrameKind::Start | FrameKind::End | FrameKind::Result | FrameKind::Report
+                if bytes.get(3) == Some(&0) =>
+            {
                 (Packet::default(), 4)
             }
             _ => return None,
@@ -147,7 +149,7 @@ pub(super) enum Received {
     /// Data or an acknowledgment.
     Packet,
     /// A datagram of this kind, with counts if the kind has some.
-    Control(Kind, Option<Box<Counts>>),
+    Control(FrameKind, Option<Box<Counts>>),
 }
 
 /// One end of a connection.
@@ -346,16 +348,16 @@ impl Connection {
         let body = &bytes[at + SESSION_LEN..body_end];
         match (kind, &mut self.half) {
             // A short one would have an answer that is longer.
-            (Kind::Data, Half::Receives(_)) if bytes.len() < self.ack.max(SHORTEST) => {
+            (FrameKind::Data, Half::Receives(_)) if bytes.len() < self.ack.max(SHORTEST) => {
                 self.invalid()
             }
-            (Kind::Data, Half::Receives(_)) => {
+            (FrameKind::Data, Half::Receives(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
                 packet.flags.insert(flags_of(ecn));
                 self.on_data(now, &mut packet, outbox);
                 Received::Packet
             }
-            (Kind::Ack, Half::Sends(_)) => {
+            (FrameKind::Ack, Half::Sends(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
                 match packet.timestamp.as_ps().checked_sub(self.stamp) {
                     Some(stamp) => packet.timestamp = Time::from_ps(stamp),
@@ -364,14 +366,14 @@ impl Connection {
                 self.on_ack(now, &packet);
                 Received::Packet
             }
-            (Kind::Report, Half::Receives(receiving)) => match Sample::decode(body) {
+            (FrameKind::Report, Half::Receives(receiving)) => match Sample::decode(body) {
                 Some(sample) => {
                     receiving.told = sample;
                     Received::Packet
                 }
                 None => self.invalid(),
             },
-            (Kind::Data | Kind::Ack | Kind::Report, _) => self.invalid(),
+            (FrameKind::Data | FrameKind::Ack | FrameKind::Report, _) => self.invalid(),
             (kind, _) => Received::Control(kind, Counts::decode(body).map(Box::new)),
         }
     }
@@ -390,7 +392,7 @@ impl Connection {
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
         // Of what is no packet all is authenticated; of packets, and of a start, what follows the head is nothing.
         let end = match envelope.kind {
-            Kind::Data | Kind::Ack | Kind::Start => envelope.at + SESSION_LEN,
+            FrameKind::Data | FrameKind::Ack | FrameKind::Start => envelope.at + SESSION_LEN,
             _ => body.len(),
         };
         let (head, rest) = body.split_at_checked(end)?;
@@ -486,7 +488,7 @@ impl Connection {
     /// Appends a start of at least `length` bytes.
     pub(super) fn push_start(&mut self, length: usize, outbox: &mut Outbox) {
         let mut head = [0; 4 + SESSION_LEN];
-        head[..4].copy_from_slice(&Kind::Start.prefix());
+        head[..4].copy_from_slice(&FrameKind::Start.prefix());
         head[4..12].copy_from_slice(&self.id.to_be_bytes());
         head[12..].copy_from_slice(&self.number.to_be_bytes());
         let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
@@ -494,7 +496,7 @@ impl Connection {
     }
 
     /// Appends a datagram that is no packet.
-    pub(super) fn push_control(&mut self, kind: Kind, body: &[u8], outbox: &mut Outbox) {
+    pub(super) fn push_control(&mut self, kind: FrameKind, body: &[u8], outbox: &mut Outbox) {
         let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
         head.extend_from_slice(&kind.prefix());
         head.extend_from_slice(&self.id.to_be_bytes());
@@ -507,7 +509,7 @@ impl Connection {
     /// Appends how this end is now.
     pub(super) fn push_report(&mut self, now: Time, outbox: &mut Outbox) {
         let sample = self.sample(now);
-        self.push_control(Kind::Report, &sample.encode(), outbox);
+        self.push_control(FrameKind::Report, &sample.encode(), outbox);
     }
 
     fn push(

@@ -23,7 +23,7 @@ pub(super) const MAX_REASON_LEN: usize = 400;
 
 /// What a datagram is, by the low nibble of its third byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// Data of a connection: a packet of the wire.
     Data = 0,
     /// An acknowledgment: a packet of the wire.
@@ -48,25 +48,25 @@ pub(super) enum Kind {
     Report = 10,
 }
 
-impl Kind {
+impl FrameKind {
     /// The kind of a datagram of this version.
-    pub(super) fn of(bytes: &[u8]) -> Option<Kind> {
+    pub(super) fn of(bytes: &[u8]) -> Option<FrameKind> {
         let [m0, m1, kind, ..] = *bytes else { return None };
         if [m0, m1] != MAGIC || kind >> 4 != VERSION {
             return None;
         }
         Some(match kind & 15 {
-            0 => Kind::Data,
-            1 => Kind::Ack,
-            2 => Kind::Hello,
-            3 => Kind::Challenge,
-            4 => Kind::Open,
-            5 => Kind::Accept,
-            6 => Kind::Refuse,
-            7 => Kind::Start,
-            8 => Kind::End,
-            9 => Kind::Result,
-            10 => Kind::Report,
+            0 => FrameKind::Data,
+            1 => FrameKind::Ack,
+            2 => FrameKind::Hello,
+            3 => FrameKind::Challenge,
+            4 => FrameKind::Open,
+            5 => FrameKind::Accept,
+            6 => FrameKind::Refuse,
+            7 => FrameKind::Start,
+            8 => FrameKind::End,
+            9 => FrameKind::Result,
+            10 => FrameKind::Report,
             _ => return None,
         })
     }
@@ -268,19 +268,19 @@ fn real(word: u64) -> Option<f64> {
 /// A datagram that belongs to no connection yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Greeting {
-    /// See [`Kind::Hello`].
+    /// See [`FrameKind::Hello`].
     Hello {
         /// Chosen at random by the client for this connection.
         client: [u8; NONCE_LEN],
     },
-    /// See [`Kind::Challenge`].
+    /// See [`FrameKind::Challenge`].
     Challenge {
         /// As in the hello: what does not echo it is not for this client.
         client: [u8; NONCE_LEN],
         /// What the client must show.
         cookie: [u8; COOKIE_LEN],
     },
-    /// See [`Kind::Open`].
+    /// See [`FrameKind::Open`].
     Open {
         /// As in the hello.
         client: [u8; NONCE_LEN],
@@ -291,7 +291,7 @@ pub(super) enum Greeting {
         /// What it wants.
         test: Test,
     },
-    /// See [`Kind::Accept`].
+    /// See [`FrameKind::Accept`].
     Accept {
         /// As in the hello.
         client: [u8; NONCE_LEN],
@@ -300,7 +300,7 @@ pub(super) enum Greeting {
         /// The number of the connection, at random.
         connection: u64,
     },
-    /// See [`Kind::Refuse`].
+    /// See [`FrameKind::Refuse`].
     Refuse {
         /// As in the hello.
         client: [u8; NONCE_LEN],
@@ -324,13 +324,13 @@ impl fmt::Display for NotAGreeting {
 impl std::error::Error for NotAGreeting {}
 
 impl Greeting {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> FrameKind {
         match self {
-            Greeting::Hello { .. } => Kind::Hello,
-            Greeting::Challenge { .. } => Kind::Challenge,
-            Greeting::Open { .. } => Kind::Open,
-            Greeting::Accept { .. } => Kind::Accept,
-            Greeting::Refuse { .. } => Kind::Refuse,
+            Greeting::Hello { .. } => FrameKind::Hello,
+            Greeting::Challenge { .. } => FrameKind::Challenge,
+            Greeting::Open { .. } => FrameKind::Open,
+            Greeting::Accept { .. } => FrameKind::Accept,
+            Greeting::Refuse { .. } => FrameKind::Refuse,
         }
     }
 
@@ -390,7 +390,7 @@ impl Greeting {
     }
 
     fn read(bytes: &[u8]) -> Option<Greeting> {
-        let kind = Kind::of(bytes)?;
+        let kind = FrameKind::of(bytes)?;
         let (prefix, mut rest) = bytes.split_at_checked(4)?;
         if prefix[3] != 0 {
             return None;
@@ -399,11 +399,11 @@ impl Greeting {
         let client = take(from)?;
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let greeting = match kind {
-            Kind::Hello if bytes.len() == REQUEST_LEN && is_zero(from) => {
+            FrameKind::Hello if bytes.len() == REQUEST_LEN && is_zero(from) => {
                 return Some(Greeting::Hello { client });
             }
-            Kind::Challenge => Greeting::Challenge { client, cookie: take(from)? },
-            Kind::Open if bytes.len() == REQUEST_LEN => {
+            FrameKind::Challenge => Greeting::Challenge { client, cookie: take(from)? },
+            FrameKind::Open if bytes.len() == REQUEST_LEN => {
                 let cookie = take(from)?;
                 let [flags, 0] = take(from)? else { return None };
                 let length = usize::from(u16::from_be_bytes(take(from)?));
@@ -426,12 +426,12 @@ impl Greeting {
                 }
                 return Some(Greeting::Open { client, cookie, keyed: flags & 8 != 0, test });
             }
-            Kind::Accept => {
+            FrameKind::Accept => {
                 let (server, connection) = (take(from)?, u64::from_be_bytes(take(from)?));
                 let _: [u8; MAC_LEN] = take(from)?;
                 Greeting::Accept { client, server, connection }
             }
-            Kind::Refuse => {
+            FrameKind::Refuse => {
                 let [refusal] = take(from)?;
                 let reason = std::str::from_utf8(from).ok()?;
                 if reason.len() > MAX_REASON_LEN || reason.chars().any(char::is_control) {

@@ -10,7 +10,7 @@ use windward_core::units::{Duration, Time};
 
 use super::Error;
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{ACCEPT_LEN, CHALLENGE_LEN, Counts, Greeting, Kind, REQUEST_LEN, Refusal};
+use super::frame::{ACCEPT_LEN, CHALLENGE_LEN, Counts, FrameKind, Greeting, REQUEST_LEN, Refusal};
 use super::guard::{Ending, Limits};
 use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Test};
@@ -100,7 +100,7 @@ pub struct Totals {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum SessionState {
     /// The client does not know of it yet, as far as is known.
     Opened,
     Running,
@@ -113,7 +113,7 @@ struct Session {
     test: Test,
     client: [u8; NONCE_LEN],
     accept: Vec<u8>,
-    state: State,
+    state: SessionState,
     since: Time,
     /// May it have something to send?
     ready: bool,
@@ -125,9 +125,9 @@ impl Session {
     /// When it is given up, unless something happens before.
     fn end(&self) -> Time {
         match self.state {
-            State::Opened => self.since + START_PATIENCE,
-            State::Ended(_) => self.since + LINGER,
-            State::Running => {
+            SessionState::Opened => self.since + START_PATIENCE,
+            SessionState::Ended(_) => self.since + LINGER,
+            SessionState::Running => {
                 let longest = Duration::from_secs(u64::from(self.test.seconds)) + GRACE;
                 (self.since + longest).min(self.connection.end())
             }
@@ -136,17 +136,17 @@ impl Session {
 
     /// Why it is given up now, if it is.
     fn ending(&mut self, now: Time) -> Option<Ending> {
-        if self.state == State::Running && self.connection.breaks(now) {
+        if self.state == SessionState::Running && self.connection.breaks(now) {
             return Some(Ending::Losses);
         }
-        let is_silent = self.state != State::Running || self.connection.end() <= now;
+        let is_silent = self.state != SessionState::Running || self.connection.end() <= now;
         (self.end() <= now).then_some(if is_silent { Ending::Silence } else { Ending::TooLong })
     }
 
     /// Since when nothing new has come of it.
     fn still_since(&self) -> Time {
         match self.state {
-            State::Running => self.connection.advanced(),
+            SessionState::Running => self.connection.advanced(),
             _ => self.since,
         }
     }
@@ -214,13 +214,13 @@ impl Sessions {
         outbox: &mut Outbox,
     ) {
         if is_host(from) {
-            match Kind::of(bytes) {
-                Some(Kind::Hello | Kind::Open) => {
+            match FrameKind::of(bytes) {
+                Some(FrameKind::Hello | FrameKind::Open) => {
                     if let Ok(greeting) = Greeting::decode(bytes) {
                         return self.greet(now, from, greeting, bytes, outbox);
                     }
                 }
-                Some(Kind::Data | Kind::Ack | Kind::Start | Kind::End) => {
+                Some(FrameKind::Data | FrameKind::Ack | FrameKind::Start | FrameKind::End) => {
                     if let Some(envelope) = Envelope::read(bytes)
                         && let Some(session) = self.sessions.get_mut(&envelope.connection)
                     {
@@ -337,7 +337,7 @@ impl Sessions {
             test,
             client,
             accept: accept.clone(),
-            state: State::Opened,
+            state: SessionState::Opened,
             since: now,
             ready: false,
             report: Time::NEVER,
@@ -348,7 +348,7 @@ impl Sessions {
 
     /// What has ended makes room before its time; else what has stood still for longest, if that is long.
     fn make_room(&mut self, now: Time) {
-        let has_ended = |session: &Session| matches!(session.state, State::Ended(_));
+        let has_ended = |session: &Session| matches!(session.state, SessionState::Ended(_));
         let of = |sessions: &HashMap<u64, Session>, ends: bool| {
             let all = sessions.iter().filter(|(_, session)| has_ended(session) == ends);
             all.map(|(id, session)| (session.still_since(), *id)).min()
@@ -382,14 +382,14 @@ impl Sessions {
         let rate = self.rate_of_each();
         let Sessions { sessions, opened, per_party, events, .. } = self;
         sessions.retain(|_, session| {
-            if session.state == State::Running {
+            if session.state == SessionState::Running {
                 session.connection.set_rate(rate);
                 if session.connection.next_timer() <= now {
                     session.connection.on_timer(now, outbox);
                     session.ready = session.connection.sends();
                 }
             }
-            if session.state == State::Running && session.report <= now {
+            if session.state == SessionState::Running && session.report <= now {
                 // A peer that may not be there hears nothing, or little.
                 if session.connection.is_proven() {
                     session.connection.push_report(now, outbox);
@@ -407,15 +407,16 @@ impl Sessions {
     /// Bytes per second of each connection that sends, if the operator limits all of them.
     fn rate_of_each(&self) -> Option<f64> {
         let all = self.config.limits.rate?.bytes_per_s();
-        let sends =
-            |session: &&Session| session.state == State::Running && session.connection.sends();
+        let sends = |session: &&Session| {
+            session.state == SessionState::Running && session.connection.sends()
+        };
         Some(all / self.sessions.values().filter(sends).count().max(1) as f64)
     }
 
     /// When [`Sessions::on_timer`] must be called next.
     pub(super) fn next_timer(&self) -> Time {
         let of = |session: &Session| match session.state {
-            State::Running => {
+            SessionState::Running => {
                 session.connection.next_timer().min(session.end()).min(session.report)
             }
             _ => session.end(),
@@ -442,7 +443,7 @@ impl Sessions {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.sessions.len(), self.opened.len());
-        let ended = |session: &&Session| matches!(session.state, State::Ended(_));
+        let ended = |session: &&Session| matches!(session.state, SessionState::Ended(_));
         let ended = self.sessions.values().filter(ended).count();
         debug_assert_eq!(self.sessions.len() - ended, self.per_party.values().sum::<usize>());
         self.sessions.len()
@@ -470,7 +471,7 @@ impl Session {
     ) {
         let peer = self.connection.peer;
         opened.remove(&(peer, self.client));
-        if !matches!(self.state, State::Ended(_)) {
+        if !matches!(self.state, SessionState::Ended(_)) {
             events.push(Event::Lost { peer, ending });
             leave(per_party, peer);
         }
@@ -485,16 +486,16 @@ impl Session {
         bytes: &[u8],
         outbox: &mut Outbox,
     ) -> Option<Event> {
-        if matches!(self.state, State::Ended(_)) && envelope.kind != Kind::End {
+        if matches!(self.state, SessionState::Ended(_)) && envelope.kind != FrameKind::End {
             return None;
         }
         let received = self.connection.receive(now, from, ecn, envelope, bytes, outbox);
         if received == Received::Nothing {
             return None;
         }
-        if self.state == State::Opened {
+        if self.state == SessionState::Opened {
             // It knows the connection's number, which only the acceptance told.
-            self.state = State::Running;
+            self.state = SessionState::Running;
             self.since = now;
             self.connection.await_data(now);
             if self.connection.sends() {
@@ -505,19 +506,19 @@ impl Session {
             }
         }
         self.ready |= self.connection.sends();
-        let Received::Control(Kind::End, Some(client)) = received else { return None };
+        let Received::Control(FrameKind::End, Some(client)) = received else { return None };
         let (server, event) = match self.state {
-            State::Ended(server) => (server, None),
+            SessionState::Ended(server) => (server, None),
             _ => {
                 let server = self.connection.counts(now);
-                self.state = State::Ended(server);
+                self.state = SessionState::Ended(server);
                 self.since = now;
                 self.ready = false;
                 let (peer, test) = (self.connection.peer, self.test.clone());
                 (server, Some(Event::Ended { peer, test, server: Box::new(server), client }))
             }
         };
-        self.connection.push_control(Kind::Result, &server.encode(), outbox);
+        self.connection.push_control(FrameKind::Result, &server.encode(), outbox);
         event
     }
 }

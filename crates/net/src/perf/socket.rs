@@ -33,12 +33,12 @@ const MAX_WAITING: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    runs: Vec<Run>,
+    bursts: Vec<Burst>,
     datagrams: usize,
 }
 
 #[derive(Debug)]
-struct Run {
+struct Burst {
     to: SocketAddr,
     ecn: Option<EcnCodepoint>,
     start: usize,
@@ -71,16 +71,16 @@ impl Outbox {
         write(&mut self.bytes[start..]);
         let end = self.bytes.len();
         self.datagrams += 1;
-        match self.runs.last_mut() {
-            Some(run)
-                if run.to == to
-                    && run.ecn == ecn
-                    && run.segment == length
-                    && end - run.start <= MAX_RUN =>
+        match self.bursts.last_mut() {
+            Some(burst)
+                if burst.to == to
+                    && burst.ecn == ecn
+                    && burst.segment == length
+                    && end - burst.start <= MAX_RUN =>
             {
-                run.end = end;
+                burst.end = end;
             }
-            _ => self.runs.push(Run { to, ecn, start, end, segment: length }),
+            _ => self.bursts.push(Burst { to, ecn, start, end, segment: length }),
         }
     }
 
@@ -101,13 +101,13 @@ impl Outbox {
 
     #[cfg(test)]
     pub(super) fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        let of = |run: &Run| self.bytes[run.start..run.end].chunks(run.segment);
-        self.runs.iter().flat_map(move |run| of(run).map(|bytes| (run.to, bytes)))
+        let of = |burst: &Burst| self.bytes[burst.start..burst.end].chunks(burst.segment);
+        self.bursts.iter().flat_map(move |burst| of(burst).map(|bytes| (burst.to, bytes)))
     }
 
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.runs.clear();
+        self.bursts.clear();
         self.datagrams = 0;
     }
 }
@@ -187,31 +187,35 @@ impl Socket {
     pub(super) fn flush(&self, outbox: &mut Outbox) -> Option<Obstacle> {
         let mut refused = None;
         let mut done = 0;
-        'runs: for run in &mut outbox.runs {
-            while run.start < run.end {
+        'bursts: for burst in &mut outbox.bursts {
+            while burst.start < burst.end {
                 // Asked each time: the kernel may turn out to have no GSO.
-                let segments = match run.segment <= MAX_SEGMENT {
+                let segments = match burst.segment <= MAX_SEGMENT {
                     true => self.state.max_gso_segments().max(1),
                     false => 1,
                 };
-                if segments == 1 && run.ecn.is_none() && run.end - run.start > run.segment {
-                    match self.send_many(run.to, &outbox.bytes[run.start..run.end], run.segment) {
+                if segments == 1 && burst.ecn.is_none() && burst.end - burst.start > burst.segment {
+                    match self.send_many(
+                        burst.to,
+                        &outbox.bytes[burst.start..burst.end],
+                        burst.segment,
+                    ) {
                         Ok(count) if count > 0 => {
                             outbox.datagrams -= count;
-                            run.start += count * run.segment;
+                            burst.start += count * burst.segment;
                             continue;
                         }
                         // What stands in the way of the first, it will hear alone.
                         _ => {}
                     }
                 }
-                let end = run.end.min(run.start + segments * run.segment);
-                let datagrams = (end - run.start) / run.segment;
+                let end = burst.end.min(burst.start + segments * burst.segment);
+                let datagrams = (end - burst.start) / burst.segment;
                 let transmit = Transmit {
-                    destination: run.to,
-                    ecn: run.ecn,
-                    contents: &outbox.bytes[run.start..end],
-                    segment_size: (datagrams > 1).then_some(run.segment),
+                    destination: burst.to,
+                    ecn: burst.ecn,
+                    contents: &outbox.bytes[burst.start..end],
+                    segment_size: (datagrams > 1).then_some(burst.segment),
                     src_ip: None,
                 };
                 let mut sent = self.state.try_send((&self.socket).into(), &transmit);
@@ -223,23 +227,23 @@ impl Socket {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         refused = Some(Obstacle::Full);
-                        break 'runs;
+                        break 'bursts;
                     }
                     Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {
                         refused = Some(Obstacle::NoBuffers);
-                        break 'runs;
+                        break 'bursts;
                     }
                     // As soon as it is known that there is no GSO they go one by one.
                     Err(_) if datagrams > 1 && self.state.max_gso_segments() == 1 => continue,
                     Err(error) => refused = Some(Obstacle::Error(error)),
                 }
                 outbox.datagrams -= datagrams;
-                run.start = end;
+                burst.start = end;
             }
             done += 1;
         }
-        outbox.runs.drain(..done);
-        if outbox.runs.is_empty() {
+        outbox.bursts.drain(..done);
+        if outbox.bursts.is_empty() {
             outbox.clear();
         }
         refused

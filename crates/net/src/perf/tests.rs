@@ -13,7 +13,7 @@ use windward_core::units::{Duration, Time};
 use windward_core::wire::{self, VERSION};
 
 use super::connection::{Connection, Envelope};
-use super::frame::{Greeting, Kind, REQUEST_LEN};
+use super::frame::{FrameKind, Greeting, REQUEST_LEN};
 use super::keys::{COOKIE_LEN, MAC_LEN, NONCE_LEN, SessionKeys};
 use super::server::Sessions;
 use super::socket::Outbox;
@@ -304,7 +304,7 @@ fn flooded_transfer(key: Option<u8>, flood: usize, packets: u64) -> (Counts, Cou
     assert!(is_data, "no number of a datagram is used twice");
     assert_eq!(sessions.len(), 1);
     let ours = client.counts(now);
-    client.push_control(Kind::End, &ours.encode(), &mut nothing);
+    client.push_control(FrameKind::End, &ours.encode(), &mut nothing);
     let end = nothing.datagrams().next().expect("an end").1.to_vec();
     let result = answers(&mut sessions, now, from, &end).remove(0);
     let body = 20..20 + Counts::LEN;
@@ -806,7 +806,13 @@ fn the_tests_that_the_page_on_security_names_exist() {
 
 #[test]
 fn a_greeting_is_no_datagram_of_a_connection() {
-    for kind in [Kind::Hello, Kind::Challenge, Kind::Open, Kind::Accept, Kind::Refuse] {
+    for kind in [
+        FrameKind::Hello,
+        FrameKind::Challenge,
+        FrameKind::Open,
+        FrameKind::Accept,
+        FrameKind::Refuse,
+    ] {
         let mut bytes = vec![0; REQUEST_LEN + MAC_LEN];
         bytes[..4].copy_from_slice(&kind.prefix());
         assert!(Envelope::read(&bytes).is_none());

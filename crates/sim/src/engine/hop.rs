@@ -147,7 +147,7 @@ impl Hop {
             waited += window.overlap(arrived, window.until);
             in_flight += 1;
         }
-        let length = window.until.since(window.from).as_secs_f64();
+        let length = window.seconds();
         LinkOutcome {
             name,
             utilization: self.link.changing_utilization().unwrap_or(busy.as_secs_f64() / length),
@@ -263,6 +263,11 @@ impl Span {
     #[inline]
     pub(super) fn counts(self, at: Time) -> bool {
         at > self.from || self.from == Time::ZERO
+    }
+
+    /// Length in seconds.
+    pub(super) fn seconds(self) -> f64 {
+        self.until.since(self.from).as_secs_f64()
     }
 
     /// The part of `start..end` inside.

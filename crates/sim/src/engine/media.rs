@@ -57,12 +57,12 @@ pub(super) struct Encoder {
     arrived: BTreeMap<u64, u32>,
     frames: u64,
     in_time: u64,
-    reports: Vec<Report>,
+    reports: Vec<ReportInterval>,
 }
 
 /// Sent, lost and arrived in an interval of reports, by the time of sending.
 #[derive(Debug, Clone, Copy, Default)]
-struct Report {
+struct ReportInterval {
     sent: u64,
     bytes: u64,
     lost: u64,
@@ -180,10 +180,10 @@ impl Encoder {
         self.report(packet.timestamp).lost += 1;
     }
 
-    fn report(&mut self, at: Time) -> &mut Report {
+    fn report(&mut self, at: Time) -> &mut ReportInterval {
         let interval = (at.as_ps() / self.media.report_interval.as_ps()) as usize;
         if self.reports.len() <= interval {
-            self.reports.resize(interval + 1, Report::default());
+            self.reports.resize(interval + 1, ReportInterval::default());
         }
         &mut self.reports[interval]
     }
@@ -212,7 +212,8 @@ impl Encoder {
             // It is for those that send a packet every max(Tdr, Tr).
             if end - from > intervals && frame <= report.max(smoothed) {
                 let last = &self.reports[end - intervals..end];
-                let loss = last.iter().map(Report::fraction_lost).sum::<f64>() / intervals as f64;
+                let loss =
+                    last.iter().map(ReportInterval::fraction_lost).sum::<f64>() / intervals as f64;
                 let bytes = last.iter().map(|report| report.bytes).sum::<u64>();
                 let rate = bytes as f64 / (intervals as f64 * report);
                 if rate > EXCESS * tcp_throughput(latest.size, smoothed, loss) {
@@ -227,7 +228,7 @@ impl Encoder {
     }
 }
 
-impl Report {
+impl ReportInterval {
     /// The fraction lost of RFC 3550 section 6.4.1: 256ths, rounded down. What is under way is no loss.
     fn fraction_lost(&self) -> f64 {
         let fraction = 256 * self.lost / (self.lost + self.arrived).max(1);
@@ -362,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_fraction_lost_has_eight_bits() {
-        let report = |lost, arrived| Report { lost, arrived, ..Report::default() };
+        let report = |lost, arrived| ReportInterval { lost, arrived, ..ReportInterval::default() };
         // 256 / 300 is less than one, 25.6 are 25, and there is no 256.
         assert_eq!(report(1, 299).fraction_lost(), 0.0);
         assert_eq!(report(10, 90).fraction_lost(), 25.0 / 256.0);

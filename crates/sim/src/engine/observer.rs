@@ -6,7 +6,7 @@ use windward_core::endpoint::Sender;
 use windward_core::packet::Packet;
 use windward_core::units::Time;
 
-use crate::stack::{End, PacketFacts, Report};
+use crate::stack::{End, PacketFacts, StackReport};
 
 /// Hears, at its instant, of all that happens to the packets of the flows of a
 /// [`Simulation::observed`](crate::Simulation::observed). It can look and change nothing. Flows and
@@ -45,7 +45,7 @@ pub trait Observer: Debug + Send {
     fn on_stack_received(&mut self, _now: Time, _flow: usize, _end: End, _packet: &Packet) {}
     /// The sender of a stack's connection has dealt with a datagram, a timer or new data, and again: it has
     /// sent all it may.
-    fn on_stack_report(&mut self, _now: Time, _flow: usize, _report: &Report) {}
+    fn on_stack_report(&mut self, _now: Time, _flow: usize, _report: &StackReport) {}
     /// A link loses a packet of any kind.
     fn on_loss(&mut self, _now: Time, _flow: usize, _packet: &Packet, _loss: Loss) {}
     /// A packet of any kind has left the queue of a link.
@@ -125,7 +125,7 @@ impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
         self.1.on_stack_received(now, flow, end, packet);
     }
 
-    fn on_stack_report(&mut self, now: Time, flow: usize, report: &Report) {
+    fn on_stack_report(&mut self, now: Time, flow: usize, report: &StackReport) {
         self.0.on_stack_report(now, flow, report);
         self.1.on_stack_report(now, flow, report);
     }

@@ -1,6 +1,5 @@
 //! Routes, and what of them needs no event.
 
-use super::flow::Transport;
 use super::hop::Hop;
 use crate::scenario::{FlowSpec, LinkId};
 
@@ -78,6 +77,17 @@ pub(super) struct Route {
     pub(super) reverse: u32,
 }
 
+/// When the receiver of a flow answers a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// Never: nothing takes the reverse route.
+    Never,
+    /// At once or later, with any number of packets.
+    Later,
+    /// At once, with one ACK for each packet.
+    AtOnce,
+}
+
 /// The steps of all routes. Flows in a row with the same routes share them.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
@@ -151,13 +161,7 @@ impl Routes {
     /// Finds what can be passed through without an event. A link passes packets on in order, and
     /// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
     /// known.
-    pub(super) fn mark_express(
-        &mut self,
-        hops: &[Hop],
-        of_flow: &[Route],
-        transports: &[Option<Transport>],
-        is_foreign: impl Fn(usize) -> bool,
-    ) {
+    pub(super) fn mark_express(&mut self, hops: &[Hop], flows: &[(Route, Answers)]) {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
             Unknown,
@@ -174,15 +178,15 @@ impl Routes {
                 Feeder::Several
             };
         };
-        // Only connections have a way back.
-        let lengths = |routes: &Routes, index: usize| {
-            let Route { forward, reverse } = of_flow[index];
-            let has_one = transports[index].is_some() || is_foreign(index);
-            let back = if has_one { routes.from(reverse).len() } else { 0 };
+        let lengths = |routes: &Routes, (Route { forward, reverse }, answers): (Route, Answers)| {
+            let back = match answers {
+                Answers::Never => 0,
+                Answers::Later | Answers::AtOnce => routes.from(reverse).len(),
+            };
             [(forward as usize, routes.from(forward).len()), (reverse as usize, back)]
         };
-        for index in 0..of_flow.len() {
-            let ways = lengths(self, index).map(|(from, length)| &self.steps[from..from + length]);
+        for (index, flow) in flows.iter().enumerate() {
+            let ways = lengths(self, *flow).map(|(from, length)| &self.steps[from..from + length]);
             // Senders act on timers too: what they feed is never taken ahead of time.
             for (way, first) in ways.into_iter().zip([Feeder::Several, Feeder::Receiver(index)]) {
                 if let Some(step) = way.first() {
@@ -196,8 +200,8 @@ impl Routes {
         let runs_ahead = |step: Step| hops[step.link() as usize].runs_ahead();
         let in_order = |step: Step| step.onward() != Onward::Unordered;
         let fed_by = |step: Step, feeder: Feeder| feeders[step.link() as usize] == feeder;
-        for (index, transport) in transports.iter().enumerate() {
-            let ways = lengths(self, index);
+        for (index, flow) in flows.iter().enumerate() {
+            let ways = lengths(self, *flow);
             for (from, length) in ways {
                 for at in from..(from + length).saturating_sub(1) {
                     let (this, next) = (self.steps[at], self.steps[at + 1]);
@@ -207,10 +211,8 @@ impl Routes {
                     }
                 }
             }
-            let acks_at_once =
-                transport.as_ref().is_some_and(|t| !t.delays_acks && !t.multiplies_acks);
             let [(forward, there), (reverse, back)] = ways;
-            if acks_at_once && there > 0 && back > 0 {
+            if flow.1 == Answers::AtOnce && there > 0 && back > 0 {
                 let last = forward + there - 1;
                 let first = self.steps[reverse];
                 if in_order(self.steps[last])

@@ -7,14 +7,14 @@
 use windward_core::endpoint::Sender;
 use windward_core::endpoint::discrimination::Discrimination;
 use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::network::{LinkRate, RouterKind, RouterSpec};
+use windward_core::network::{ChannelSpec, LinkRate, RouterKind, RouterSpec};
 use windward_core::protocols::PROTOCOLS;
-use windward_core::units::Probability;
+use windward_core::units::{Duration, Probability, Rate};
 
 use super::*;
-use crate::LinkOutcome;
 use crate::scenario::file::ScenarioFile;
 use crate::scenario::{FlowSpec, LinkId};
+use crate::{FlowOutcome, LinkOutcome};
 
 /// Scenarios by name; `PROTOCOL` stands for a name of the table. No warm-up, so that flow
 /// figures cover all packets; no delayed acknowledgments, so that each packet causes one.
@@ -967,7 +967,7 @@ fn a_router_that_wakes_beside_another_class_has_its_timer() {
     let mut simulation = Simulation::new(&scenario);
     for ms in 0..5000 {
         simulation.advance(Time::ZERO + Duration::from_millis(ms));
-        for hop in &simulation.hops {
+        for hop in &simulation.network.hops {
             assert!(hop.link.next_event() > simulation.now, "{ms} ms: it is behind");
         }
     }
@@ -993,8 +993,8 @@ fn a_delayed_acknowledgment_is_of_its_flows_class() {
     let mut simulation = Simulation::new(&scenario);
     let mut class_at = |ms| {
         simulation.advance(Time::ZERO + Duration::from_millis(ms));
-        let slot = &simulation.slab[0];
-        (slot.packet.kind, simulation.flows[slot.flow as usize].class)
+        let slot = &simulation.network.slab[0];
+        (slot.packet.kind, simulation.flows.all[slot.flow as usize].class)
     };
     assert_eq!(class_at(110), (PacketKind::Datagram, RouterKind::Any as u8));
     assert_eq!(class_at(225), (PacketKind::Ack, RouterKind::Xcp as u8));

@@ -26,7 +26,7 @@ const EVENT_SCHEMAS: [&str; 3] = [
 
 /// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     Scenario,
     ParametersSet,
     PacketSent,
@@ -42,29 +42,29 @@ pub(super) enum Kind {
     SpuriousLoss,
 }
 
-impl Kind {
+impl EventKind {
     fn name(self, format: Format) -> &'static str {
         let current = format == Format::Current;
         match self {
-            Kind::Scenario => "simulation:scenario",
-            Kind::ParametersSet if current => "quic:recovery_parameters_set",
-            Kind::ParametersSet => "recovery:parameters_set",
-            Kind::PacketSent if current => "quic:packet_sent",
-            Kind::PacketSent => "transport:packet_sent",
-            Kind::PacketReceived if current => "quic:packet_received",
-            Kind::PacketReceived => "transport:packet_received",
-            Kind::PacketLost if current => "quic:packet_lost",
-            Kind::PacketLost => "recovery:packet_lost",
-            Kind::MetricsUpdated if current => "quic:recovery_metrics_updated",
-            Kind::MetricsUpdated => "recovery:metrics_updated",
-            Kind::CongestionStateUpdated if current => "quic:congestion_state_updated",
-            Kind::CongestionStateUpdated => "recovery:congestion_state_updated",
-            Kind::TimerUpdated if current => "quic:timer_updated",
-            Kind::TimerUpdated => "recovery:loss_timer_updated",
-            Kind::EcnStateUpdated if current => "quic:ecn_state_updated",
-            Kind::EcnStateUpdated => "recovery:ecn_state_updated",
-            Kind::LinkDropped => "windward:link_dropped",
-            Kind::SpuriousLoss => "windward:spurious_loss",
+            EventKind::Scenario => "simulation:scenario",
+            EventKind::ParametersSet if current => "quic:recovery_parameters_set",
+            EventKind::ParametersSet => "recovery:parameters_set",
+            EventKind::PacketSent if current => "quic:packet_sent",
+            EventKind::PacketSent => "transport:packet_sent",
+            EventKind::PacketReceived if current => "quic:packet_received",
+            EventKind::PacketReceived => "transport:packet_received",
+            EventKind::PacketLost if current => "quic:packet_lost",
+            EventKind::PacketLost => "recovery:packet_lost",
+            EventKind::MetricsUpdated if current => "quic:recovery_metrics_updated",
+            EventKind::MetricsUpdated => "recovery:metrics_updated",
+            EventKind::CongestionStateUpdated if current => "quic:congestion_state_updated",
+            EventKind::CongestionStateUpdated => "recovery:congestion_state_updated",
+            EventKind::TimerUpdated if current => "quic:timer_updated",
+            EventKind::TimerUpdated => "recovery:loss_timer_updated",
+            EventKind::EcnStateUpdated if current => "quic:ecn_state_updated",
+            EventKind::EcnStateUpdated => "recovery:ecn_state_updated",
+            EventKind::LinkDropped => "windward:link_dropped",
+            EventKind::SpuriousLoss => "windward:spurious_loss",
         }
     }
 }
@@ -207,7 +207,7 @@ impl Sink {
     pub(super) fn event(
         &mut self,
         now: Time,
-        kind: Kind,
+        kind: EventKind,
         data: impl Serialize,
     ) -> Result<u64, OutputError> {
         let (time, name) = (ms(now.since(Time::ZERO)), kind.name(self.format));

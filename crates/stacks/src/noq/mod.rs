@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::window::WindowLaw;
-use windward_sim::stack::{Connection, Facts, Setup, Stack};
+use windward_sim::stack::{Connection, Facts, Stack, StackSetup};
 
 use self::controller::Ours;
 use crate::family::{self, Factory, Own};
@@ -101,7 +101,7 @@ impl Stack for Noq {
         &self.facts
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         let watched = Arc::new(Watched::default());
         let controller: Arc<Controllers> = match self.controller {
             Factory::Own(make) => make(setup.seed),

@@ -1,0 +1,92 @@
+//! Processes, and the network namespaces that they are in.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use rustix::fs::{fstat, stat};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::error::{Context, Result};
+
+/// True once [`start_up`](crate::start_up) has been called. Without it, a child would run this
+/// program from the beginning, and so would the children of that.
+pub(crate) static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// First argument of this program where it is to be a guard only.
+pub(crate) const GUARD: &str = "--windward-netns-guard";
+
+/// The network namespace of the calling thread.
+pub(crate) fn present() -> Result<OwnedFd> {
+    let path = "/proc/thread-self/ns/net";
+    Ok(File::open(path).context(|| format!("cannot open {path}"))?.into())
+}
+
+/// Brings the calling thread into a network namespace, for good.
+pub(crate) fn enter(network: BorrowedFd<'_>) -> Result<()> {
+    move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
+        .context(|| "cannot enter a network namespace")
+}
+
+/// True for the guard of a process inside: it ends that process' own programs once that is gone, and
+/// then itself.
+fn is_guard(process: &Path) -> bool {
+    let line = fs::read(process.join("cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
+}
+
+/// Every process of which `network` is the namespace, but the calling one and guards; held, so that no
+/// other takes its number.
+fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>> {
+    let what = || "cannot look for processes in a network namespace";
+    let file = fstat(network).context(what)?;
+    let ours = move |path: PathBuf| {
+        stat(path.join("ns/net"))
+            .is_ok_and(|other| (other.st_dev, other.st_ino) == (file.st_dev, file.st_ino))
+    };
+    let all = fs::read_dir("/proc").context(what)?;
+    Ok(all.flatten().filter_map(move |entry| {
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        let process = number.and_then(Pid::from_raw).filter(|process| *process != getpid())?;
+        if !ours(entry.path()) || is_guard(&entry.path()) {
+            return None;
+        }
+        // Looked at once more while it is held: its number may have been another's before.
+        pidfd_open(process, PidfdFlags::empty()).ok().filter(|_| ours(entry.path()))
+    }))
+}
+
+/// Kills every process of which `network` is the namespace, but the calling one.
+pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
+    let mut killed = 0;
+    // What is started while we look is found by looking again.
+    for _ in 0..16 {
+        let mut found = 0;
+        for held in processes_in(network)? {
+            if pidfd_send_signal(&held, Signal::KILL).is_ok() {
+                found += 1;
+            }
+        }
+        killed += found;
+        if found == 0 {
+            break;
+        }
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(killed)
+}
+
+/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); `None` if there is
+/// no such process, or if it has ended and its parent has not asked for its status.
+pub(crate) fn started(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field, in parentheses, may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (!["Z", "X"].contains(&state)).then_some(started)
+}
