@@ -1,7 +1,7 @@
 //! Processes, and the network namespaces that they are in.
 
 use std::fs::{self, File};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::thread;
