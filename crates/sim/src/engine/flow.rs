@@ -75,8 +75,8 @@ impl Ends {
     }
 }
 
-/// One-way delay of a packet over the idle forward route of a flow, and how much each further packet
-/// that leaves with it adds.
+/// One-way delay of a packet over the idle forward route of a flow, and how much each further
+/// packet that leaves with it adds.
 fn idle_path(spec: &FlowSpec, scenario: &Scenario, size: u32) -> (Duration, Duration) {
     let links = spec.forward.iter().map(|link| &scenario.links[*link]);
     links.fold((Duration::ZERO, Duration::ZERO), |(sum, slowest), link| {

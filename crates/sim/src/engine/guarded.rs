@@ -9,7 +9,8 @@ use windward_core::units::Time;
 
 use crate::stack::{Connection, Stack, StackReport, StackSetup, UDP_OVERHEAD};
 
-/// Limit on what an end may do at one instant, packets and timers together; more is an endless loop.
+/// Limit on what an end may do at one instant, packets and timers together; more is an endless
+/// loop.
 const MOST_AT_ONCE: u32 = 1 << 18;
 
 /// A connection of a stack that is given up when its code fails.

@@ -8,8 +8,8 @@
 //! is arithmetic: the departure of a packet is known when it arrives, so no event serves the queue.
 //! A queue in which packets wait makes up for what was due when it is next needed. A link whose
 //! packets all come over one other link, in order, is passed through at once, and so is a receiver
-//! that acknowledges at once: no event brings packets there. Packets on one wire arrive in order, so
-//! only the first of them is in the event queue; where they may overtake each other, each has an
+//! that acknowledges at once: no event brings packets there. Packets on one wire arrive in order,
+//! so only the first of them is in the event queue; where they may overtake each other, each has an
 //! event. Timers move their deadline without touching the queue unless it becomes earlier.
 
 mod ahead;
@@ -79,41 +79,41 @@ pub struct Simulation {
     fingerprint: u64,
 }
 
-/// How much the engine may leave out; the outcome is the same.
+/// How much the engine leaves out; the outcome is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// Everything that no figure needs.
+    /// Leaves out every event that the outcome does not need.
     Fast,
     /// An event for every arrival at every queue, so that snapshots are exact.
     Snapshots,
-    /// Packets wait in links until they leave, so that the link may change.
+    /// Packets wait in links until they leave, so that links may change.
     Changes,
-    /// An event for every departure too: the plain way, to check the others against and for
-    /// observers, who hear of everything when it happens.
+    /// An event for every departure too: the reference for the others, and for observers, which are
+    /// called for everything when it happens.
     Everything,
 }
 
 impl Simulation {
-    /// Sets the scenario up at time zero.
+    /// A simulation of the scenario at time zero.
     pub fn new(scenario: &Scenario) -> Self {
         let sampled = scenario.sample.is_some();
         Self::with_detail(scenario, if sampled { Detail::Snapshots } else { Detail::Fast })
     }
 
-    /// As [`Simulation::new`], with snapshots of links exact at any instant; a little slower,
+    /// [`Simulation::new`] with snapshots of links that are exact at any instant; a little slower,
     /// with the same outcome.
     pub fn traced(scenario: &Scenario) -> Self {
         Self::with_detail(scenario, Detail::Snapshots)
     }
 
-    /// As [`Simulation::traced`], with links that [can change](Simulation::change_link); slower
-    /// again, with the same outcome while none does.
+    /// [`Simulation::traced`] with links that [can change](Simulation::change_link); slower again,
+    /// with the same outcome while none does.
     pub fn changeable(scenario: &Scenario) -> Self {
         Self::with_detail(scenario, Detail::Changes)
     }
 
-    /// As [`Simulation::traced`], with somebody who hears of every packet; slower, with the same
-    /// outcome but for the number of events.
+    /// [`Simulation::traced`] with an observer of every packet; slower, with the same outcome
+    /// except for the number of events.
     pub fn observed(scenario: &Scenario, observer: Box<dyn Observer>) -> Self {
         let observer = Some(observer);
         Simulation { observer, ..Self::with_detail(scenario, Detail::Everything) }
@@ -192,20 +192,20 @@ impl Simulation {
         self.events
     }
 
-    /// When something happens next by itself; [`Time::NEVER`] if nothing does. Whoever drives a simulation by a clock waits
-    /// until then, or until somebody outside has something for it.
+    /// Time of the next event; [`Time::NEVER`] if there is none. A program that drives a simulation
+    /// by a clock waits until then, or until a packet comes from outside.
     pub fn next_event(&mut self) -> Time {
         self.schedule.next()
     }
 
-    /// An end of the flow with that index, a connection of a [stack](crate::stack), may have something to send now, though no
-    /// packet and no timer came to it: it is asked. Other flows are not.
+    /// Asks an end of a connection of a [stack](crate::stack) for packets, though neither a packet
+    /// nor a timer came to it. Has no effect on other flows.
     pub fn wake(&mut self, flow: usize, end: End) {
         self.transmit_stack(flow as u32, end);
         self.take_on();
     }
 
-    /// Handles every event up to and including `until`, but none after the scenario's end.
+    /// Handles every event up to and including `until`, but none after the end of the scenario.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);
         while let Some(due) = self.sampler.as_ref().map(Sampler::due).filter(|due| *due <= until) {
@@ -215,7 +215,7 @@ impl Simulation {
         self.advance_to(until);
     }
 
-    /// Records where everything stands now.
+    /// Records the state of all flows and links.
     fn sample(&mut self) {
         let Some(mut sampler) = self.sampler.take() else { return };
         let cwnd = |flow| self.flow(flow).map(|flow| flow.cwnd);
@@ -243,19 +243,19 @@ impl Simulation {
         self.take_on();
     }
 
-    /// The connection with that index, or `None` for datagrams and for arrivals.
+    /// State of the connection with that index; `None` for datagrams and for arrivals.
     pub fn flow(&self, index: usize) -> Option<FlowSnapshot> {
         self.flows.all[index].snapshot(self.bottleneck_bytes(index))
     }
 
-    /// Bytes that the flow with that index, of whatever kind, put through its bottleneck so far; exact
-    /// with [`Simulation::traced`] only.
+    /// Bytes that the flow with that index, of any kind, has put through its bottleneck so far;
+    /// exact only with [`Simulation::traced`].
     pub fn bottleneck_bytes(&self, index: usize) -> u64 {
         self.flows.bottleneck_bytes(index, self.now)
     }
 
-    /// The link with that index. `queue_packets` and `sent_bytes` are exact with
-    /// [`Simulation::traced`] only.
+    /// State of the link with that index. `queue_packets` and `sent_bytes` are exact only with
+    /// [`Simulation::traced`].
     pub fn link(&mut self, index: usize) -> LinkSnapshot {
         let hop = &mut self.network.hops[index];
         let looked_at = hop.books.so_far();
@@ -273,10 +273,10 @@ impl Simulation {
         }
     }
 
-    /// Changes the link with that index now, that is after all that happens at this instant. What is
-    /// in transmission finishes as it began; what waits, and what comes, finds the new rate, the new
-    /// delay and the new channel. Queue management, routers and a notifier that knows the channel know of it.
-    /// Senders find out by themselves.
+    /// Changes the link with that index now, after all events of this instant. The packet in
+    /// transmission finishes as it began; the packets that wait or come find the new rate, the new
+    /// delay and the new channel. AQMs, routers and a notifier that knows the channel are told.
+    /// Senders are not.
     ///
     /// # Errors
     /// [`ChangeError`]; nothing is changed then.
@@ -303,7 +303,7 @@ impl Simulation {
     }
 
     fn run_until(&mut self, until: Time) {
-        // Made twice, so that who is not observed does not ask at each packet whether it is.
+        // Compiled twice, so that a run without an observer does not check for one at each packet.
         if self.observer.is_some() {
             self.handle_events::<true>(until);
         } else {
@@ -379,7 +379,7 @@ impl Simulation {
         self.forward_inline(id, at);
     }
 
-    /// [`Simulation::forward`] for where most packets come by.
+    /// [`Simulation::forward`], inlined where most packets pass.
     #[inline(always)]
     fn forward_inline(&mut self, id: PacketId, mut at: Time) {
         let window = self.window;
@@ -435,7 +435,7 @@ impl Simulation {
         }
     }
 
-    /// A data packet reaches its receiver. Has it become an acknowledgment to be sent?
+    /// Hands a data packet to its receiver. Returns true if it has become an ACK to be sent.
     fn receive(&mut self, id: PacketId, at: Time) -> bool {
         let slot = &mut self.network.slab[id];
         self.fingerprint = self.fingerprint.wrapping_add(mark(at, slot));
@@ -449,8 +449,8 @@ impl Simulation {
         answers
     }
 
-    /// Offers a packet to a link that has to look at it. Returns when it arrives at the far end, if
-    /// it does and that is known.
+    /// Offers a packet to a link that has to look at it. Returns its arrival at the far end, if it
+    /// arrives and that is known.
     fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
         let link = step.link();
         if self.network.hop(link).link.next_event() <= at {
@@ -494,8 +494,8 @@ impl Simulation {
         }
     }
 
-    /// A packet that came at `arrived` leaves a link. Returns when it arrives at the far end, if it
-    /// does.
+    /// Lets a packet that came at `arrived` leave a link. Returns its arrival at the far end, if it
+    /// arrives.
     #[inline(always)]
     fn send(
         &mut self,
@@ -536,9 +536,9 @@ impl Simulation {
 
     /// Lets a link in which packets wait do all that was due by `until`.
     ///
-    /// What happens inside it concerns nobody else before a packet reaches the far end, so that
-    /// most departures and intervals of routers need no event: they are made up for when the next
-    /// packet comes, or when the first is about to arrive.
+    /// Events inside a link have no effect elsewhere before a packet reaches the far end. So most
+    /// departures and intervals of routers have no event: they are made up for when the next packet
+    /// comes, or when the first is about to arrive.
     fn catch_up(&mut self, link: u32, until: Time) {
         loop {
             let Network { hops, slab, routes, .. } = &mut self.network;
@@ -563,7 +563,8 @@ impl Simulation {
         self.network.hop(link).follow(link, &mut self.schedule);
     }
 
-    /// Takes on what has left queues. In a list and not at once, because a route may be long.
+    /// Takes on the packets that have left queues. They are in a list, since recursion over a long
+    /// route would be deep.
     #[cold]
     fn take_on(&mut self) {
         while let Some((id, step, at)) = self.network.departed.pop_front() {
@@ -571,7 +572,7 @@ impl Simulation {
         }
     }
 
-    /// A packet that is lost leaves the network.
+    /// Removes a lost packet from the network.
     fn give_up(&mut self, id: PacketId) {
         self.tell_connection(id);
         self.network.slab.give_back(id);
@@ -585,7 +586,7 @@ impl Simulation {
         }
     }
 
-    /// Counts a packet that is lost with its flow.
+    /// Counts a lost packet in its flow.
     fn lose(&mut self, id: PacketId) {
         let slab = &self.network.slab;
         let Slot { flow, packet, .. } = &slab[id];
@@ -597,8 +598,8 @@ impl Simulation {
         flow.lose(packet, is_back, self.window);
     }
 
-    /// The channel of a link has destroyed a packet: counts it, lets the notifier tell of it, and
-    /// returns whether the packet goes on, damaged, to tell of it itself.
+    /// Counts a packet that the channel of a link has destroyed, and lets the notifier report it.
+    /// Returns true if the packet goes on, damaged, to report it itself.
     fn on_corruption(&mut self, link: u32, id: PacketId, departure: &Departure) -> bool {
         self.tell_of_loss(id, link, LossCause::Channel);
         if departure.arrival > self.window.until {
@@ -640,8 +641,8 @@ impl Simulation {
         }
     }
 
-    /// A data packet has reached the notifier at the end of a link, which may owe its sender a
-    /// report of its rate.
+    /// Lets the notifier at the end of a link, which a data packet has reached, report its rate to
+    /// the sender if that is due.
     fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
         const ASKED: Notification =
             Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
@@ -664,7 +665,7 @@ impl Simulation {
         }
     }
 
-    /// An observer hears that a packet is on the wire of a link.
+    /// Tells the observer, if there is one, that a packet is on the wire of a link.
     #[cold]
     fn tell_of_departure(&mut self, id: PacketId, link: u32, departure: &Departure) {
         let Some(observer) = &mut self.observer else { return };
@@ -686,7 +687,7 @@ impl Simulation {
         });
     }
 
-    /// An observer, if there is one, hears that a link loses a packet.
+    /// Tells the observer, if there is one, that a link loses a packet.
     #[cold]
     fn tell_of_loss(&mut self, id: PacketId, link: u32, cause: LossCause) {
         if let Some(observer) = &mut self.observer {
@@ -946,7 +947,7 @@ impl Simulation {
         self.follow_receiver_timer(index);
     }
 
-    /// A packet has been processed: it leaves the sender.
+    /// Lets a packet that has been processed leave its sender.
     fn on_release(&mut self, index: u32) {
         let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else { return };
         let Some((id, next)) = transport.outbox.as_mut().and_then(|outbox| outbox.release()) else {
@@ -991,7 +992,7 @@ impl Simulation {
         }
     }
 
-    /// Remembers what was counted before the figures begin.
+    /// Notes all counts at the end of the warm-up.
     fn end_warmup(&mut self) {
         self.warmed_up = true;
         for flow in &mut self.flows.all {
@@ -999,9 +1000,9 @@ impl Simulation {
         }
     }
 
-    /// Adds up what has been until now, as if the scenario had been that long. A run that has not come to the end of its warm-up
-    /// has no figures of flows. Begun as [`Simulation::changeable`] it counts nothing that still waits; what is on a wire counts as
-    /// delivered.
+    /// Outcome of the run so far, as if the scenario ended now. Before the end of the warm-up, the
+    /// outcomes of flows have no meaning. With [`Simulation::changeable`], packets that still wait
+    /// do not count; packets on a wire count as delivered.
     pub fn stop(mut self) -> Outcome {
         // A run without length has no rates either.
         self.window.until = self.now.max(Time::from_ps(1));
@@ -1011,7 +1012,7 @@ impl Simulation {
         self.finish()
     }
 
-    /// Runs to the end and adds up.
+    /// Runs to the end, and returns the outcome.
     pub fn finish(mut self) -> Outcome {
         self.advance(self.window.until);
         let window = self.window;
@@ -1054,8 +1055,8 @@ pub fn run(scenario: &Scenario) -> Outcome {
     Simulation::new(scenario).finish()
 }
 
-/// A delivery, as the fingerprint sees it. They are added up: what the engine takes ahead of time
-/// must not change the sum.
+/// Hash of a delivery. The fingerprint is their sum, so that it does not depend on what the engine
+/// takes ahead of time.
 #[inline]
 fn mark(at: Time, slot: &Slot) -> u64 {
     let Slot { flow, packet: Packet { kind, seq, .. }, .. } = slot;

@@ -1,4 +1,4 @@
-//! Routes, and what of them needs no event.
+//! Routes, and which of their steps need no event.
 
 use super::hop::Hop;
 use crate::scenario::{FlowSpec, LinkId};
@@ -27,19 +27,19 @@ impl Step {
         self.0 & ((1 << LINK_BITS) - 1)
     }
 
-    /// Is the throughput of the flow measured at this link?
+    /// True if the throughput of the flow is measured at this link.
     #[inline]
     pub(super) fn is_measured(self) -> bool {
         self.0 & MEASURED != 0
     }
 
-    /// Does it end at the endpoint?
+    /// True if it ends at the endpoint.
     #[inline]
     pub(super) fn is_last(self) -> bool {
         self.0 & LAST != 0
     }
 
-    /// What happens at the far end.
+    /// How packets go on at the far end.
     #[inline]
     pub(super) fn onward(self) -> Onward {
         match (self.0 & ONWARD) >> LINK_BITS {
@@ -55,22 +55,22 @@ impl Step {
     }
 }
 
-/// What happens at the far end of a link.
+/// How packets go on at the far end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
     /// An event takes the packet there.
     Event,
     /// The next link takes it at once: all its packets come over this one, in order.
     Link,
-    /// The receiver takes it at once: it acts on nothing but the packets that come over this
-    /// link, in order, and nobody else feeds the link that its acknowledgments take.
+    /// The receiver takes it at once: it acts only on packets, which all come over this link, in
+    /// order, and no other flow or link feeds the link that its ACKs take.
     Receiver,
-    /// An event takes the packet there, and it may have been overtaken.
+    /// An event takes the packet there, and other packets may have overtaken it.
     Unordered,
 }
 
-/// Where in the list of steps a flow's routes begin. The way back of acknowledgments follows
-/// the way there at once, so that a receiver answers without looking for it.
+/// Beginnings of the routes of a flow in the list of steps. The reverse route follows the forward
+/// route directly, so that a receiver answers without a search for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
     pub(super) forward: u32,
@@ -125,13 +125,13 @@ impl Routes {
         (Routes { steps }, of_flow)
     }
 
-    /// The step at that place.
+    /// The step at an index.
     #[inline]
     pub(super) fn step(&self, at: u32) -> Step {
         self.steps[at as usize]
     }
 
-    /// The step at that place, if there is one.
+    /// The step at an index, if there is one.
     pub(super) fn get(&self, at: u32) -> Option<Step> {
         self.steps.get(at as usize).copied()
     }
@@ -143,7 +143,7 @@ impl Routes {
         &rest[..last.map_or(0, |last| last + 1)]
     }
 
-    /// Marks what packets leave over links that may reorder them.
+    /// Marks the steps over links that may reorder packets.
     pub(super) fn mark_unordered(&mut self, hops: &[Hop]) {
         let unordered = |step: &&mut Step| !hops[step.link() as usize].keeps_order();
         for step in self.steps.iter_mut().filter(unordered) {
@@ -151,15 +151,15 @@ impl Routes {
         }
     }
 
-    /// Marks a link that may reorder from now on. Nothing is passed through without an event.
+    /// Marks a link that may reorder from now on, in a run that passes no link without an event.
     pub(super) fn mark_link_unordered(&mut self, link: u32) {
         for step in self.steps.iter_mut().filter(|step| step.link() == link) {
             step.set_onward(Onward::Unordered);
         }
     }
 
-    /// Finds what can be passed through without an event. A link passes packets on in order, and
-    /// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
+    /// Finds the steps that need no event. A link delivers packets in order. If nothing else feeds
+    /// the next link or receiver, the packets can be offered to it as soon as their arrival is
     /// known.
     pub(super) fn mark_express(&mut self, hops: &[Hop], flows: &[(Route, Answers)]) {
         #[derive(Clone, Copy, PartialEq)]

@@ -70,7 +70,7 @@ pub(super) struct Schedule {
     /// A bucket is 2^shift picoseconds wide.
     shift: u32,
     in_wheel: usize,
-    /// What lies in the bucket at the cursor or before it, the earliest last.
+    /// Events in the bucket at the cursor or before it, the earliest last.
     current: Vec<Entry>,
     /// When the first of the rest is.
     first_far: u64,
@@ -85,7 +85,7 @@ pub(super) struct Schedule {
     free: u32,
     /// The rest, by their whole keys.
     far: BinaryHeap<Reverse<u128>>,
-    /// How much wider buckets are than their density asks for, as a power of two.
+    /// Factor by which buckets are wider than their density asks for, as a power of two.
     stretch: u32,
     /// The events of the period, when it began, and how many of those entered in it went into the
     /// heap.
@@ -119,7 +119,7 @@ impl Schedule {
         }
     }
 
-    /// Enters an event; [`Time::NEVER`] is none.
+    /// Enters an event, unless its time is [`Time::NEVER`].
     #[inline]
     pub(super) fn push(&mut self, id: ComponentId, time: Time) {
         let time = time.as_ps();
@@ -144,7 +144,7 @@ impl Schedule {
         }
     }
 
-    /// How many buckets the wheel has.
+    /// Number of buckets of the wheel.
     #[inline]
     fn buckets(&self) -> u64 {
         (self.wheel.len() * BLOCK) as u64

@@ -1,7 +1,7 @@
 //! Connections of stacks: the state that the engine keeps of one, and its counts.
 //!
-//! A connection that opens by itself is made when it starts, and its state goes when it is completed
-//! or fails: nobody answers the packets that are still under way then.
+//! A connection that opens by itself is made when it starts, and its state goes when it is
+//! completed or fails: nobody answers the packets that are still under way then.
 
 use std::sync::Arc;
 

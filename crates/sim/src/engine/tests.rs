@@ -522,8 +522,8 @@ fn a_link_carries_what_its_rate_at_the_time_allows() {
         let rate = Rate::from_bps(mbit * 1_000_000);
         simulation.change_link(link, &LinkChange { rate, ..LinkChange::default() }).unwrap();
     }
-    // 10 Mbit/s are 1.25 MB/s: 6.25 MB in 5 s, less the start; then the same; 6.25 MB in 10 s at half
-    // the rate, 25 MB in 10 s at twice. A packet in transmission keeps its old rate.
+    // 10 Mbit/s are 1.25 MB/s: 6.25 MB in 5 s, less the start; then the same; 6.25 MB in 10 s at
+    // half the rate, 25 MB in 10 s at twice. A packet in transmission keeps its old rate.
     assert!(carried[0] > 6_100_000, "{carried:?}");
     for (carried, exact) in
         [(carried[1], 6_250_000), (carried[2], 6_250_000), (carried[3], 25_000_000)]
@@ -888,8 +888,8 @@ fn samples_are_exact_and_include_their_instant() {
 
 #[test]
 fn samples_count_what_has_come_and_what_is_lost() {
-    // The same datagrams, but one may wait. At 4.8 ms one does, until the wire is free at 5.0, and at 7.8,
-    // until 8.2: two are dropped.
+    // The same datagrams, but one may wait. At 4.8 ms one does, until the wire is free at 5.0, and
+    // at 7.8, until 8.2: two are dropped.
     let body = r#"
         dumbbell.bottleneck = { rate = "5Mbit", delay = "10ms", queue = "1p" }
         dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }

@@ -122,8 +122,8 @@ impl Metrics {
         let sampled = !rtt.latest().is_zero();
         let known = |time: Duration| sampled.then(|| ms(time));
         let in_flight = sender.in_flight();
-        // What is more than a u64 holds becomes its largest: no law has such a window, but for
-        // those that have no threshold.
+        // Larger values become the largest u64. No controller has such a window; a threshold may be
+        // infinite.
         let bytes = |packets: f64| (packets * size).round() as u64;
         Metrics {
             min_rtt: known(rtt.min_rtt()),
@@ -138,7 +138,7 @@ impl Metrics {
         }
     }
 
-    /// Of a stack, which counts bytes.
+    /// Metrics of a stack, which counts bytes.
     pub(super) fn of_stack(report: &StackReport) -> Self {
         Metrics {
             min_rtt: None,
@@ -153,7 +153,7 @@ impl Metrics {
         }
     }
 
-    /// What is new.
+    /// The metrics that differ from those before.
     pub(super) fn since(self, before: Option<Metrics>) -> Metrics {
         let Some(before) = before else { return self };
         fn new<T: PartialEq + Copy>(now: Option<T>, before: Option<T>) -> Option<T> {
@@ -200,7 +200,7 @@ impl Header {
         Header { packet_type: "1RTT", packet_number }
     }
 
-    /// Of a stack's packet.
+    /// Header of a stack's packet.
     pub(super) fn of_stack(kind: PacketType, number: u64) -> Self {
         let packet_type = match kind {
             PacketType::Initial => "initial",
@@ -224,7 +224,7 @@ pub(super) struct PacketData<'a> {
     pub(super) frames: [Frame<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trigger: Option<&'static str>,
-    /// Windward's own: the ECN bits, where they are set.
+    /// Extension of Windward: the ECN codepoint, if the packet has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ecn: Option<&'static str>,
 }
@@ -236,7 +236,7 @@ pub(super) struct StackPacketData<'a> {
     pub(super) raw: Raw,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) frames: Vec<Frame<'a>>,
-    /// The datagram that it is in, counted from 0.
+    /// Index of its datagram, from 0.
     pub(super) datagram_id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ecn: Option<&'static str>,
@@ -260,7 +260,7 @@ pub(super) enum Frame<'a> {
     Stream {
         stream_id: u64,
         offset: u64,
-        /// As qlog 0.3 has it.
+        /// In qlog 0.3.
         #[serde(skip_serializing_if = "Option::is_none")]
         length: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -335,7 +335,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A range of one packet is one number.
+/// Writes ranges; one of a single packet is one number.
 fn ranges<S: Serializer>(ranges: &&[(u64, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     #[serde(untagged)]
@@ -350,7 +350,7 @@ fn ranges<S: Serializer>(ranges: &&[(u64, u64)], serializer: S) -> Result<S::Ok,
     serializer.collect_seq(ranges.iter().map(ends))
 }
 
-/// The codepoint of ECN (RFC 3168, RFC 9331); none where the transport does not speak it.
+/// ECN codepoint (RFC 3168, RFC 9331); `None` if the transport does not use ECN.
 pub(super) fn ecn_of(flags: Flags) -> Option<&'static str> {
     if flags.contains(Flags::CONGESTION_EXPERIENCED) {
         Some("CE")

@@ -1,4 +1,4 @@
-//! The three logs of one flow, and what is kept to write them.
+//! The three logs of a flow, and the state that they need.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::scenario::Traffic;
 use crate::stack::{End, PacketFacts, StackReport};
 use crate::{Loss, LossCause, Name, Scenario};
 
-/// Bytes written, or why not.
+/// Bytes written, or the error.
 type Written = Result<u64, OutputError>;
 
-/// An acknowledgment that is behind the latest by this many is taken for lost.
+/// An ACK that is this many behind the latest is regarded as lost.
 const ACK_DISORDER: u64 = 1 << 16;
 
 /// The logs of a flow.
@@ -146,7 +146,7 @@ impl FlowLog {
             Traffic::Transport { config, .. } => {
                 (config.packet_size, config.dupack_threshold, config.clock_granularity)
             }
-            // Its windows are in bytes of UDP payload.
+            // Windows of stacks count bytes of UDP payload.
             Traffic::Stack { config, .. } => (config.payload(), 0, Duration::ZERO),
             Traffic::Datagrams { packet_size, .. } => (*packet_size, 0, Duration::ZERO),
         };
@@ -264,8 +264,8 @@ impl FlowLog {
         Frame::stream(packet.seq * self.flow.packet_size, packet.size.into(), format)
     }
 
-    /// Without numbers of its own, a sender gives a transmission up when it finds a loss or sends the
-    /// data again.
+    /// Without numbers of its own, a sender gives a transmission up when it finds a loss or sends
+    /// the data again.
     fn give_up(&mut self, now: Time, seq: u64, sender: &Sender, sign: &'static str) -> Written {
         if sender.report().numbers.is_some() {
             return Ok(0);
@@ -279,7 +279,7 @@ impl FlowLog {
         let key = self.acks.range(under_way).next().map(|(key, _)| *key);
         let answer = key.and_then(|key| self.acks.remove(&key));
         let number = key.map(|(_, number)| number);
-        // Between hosts what it says of single transmissions is the one that it answers.
+        // Between hosts, an ACK reports the transmission that it answers.
         let own = [(ack.packet_seq, ack.packet_seq)];
         let frame = match &answer {
             None if self.flow.is_measured => {
@@ -367,7 +367,7 @@ impl FlowLog {
     }
 
     pub(super) fn on_arrival(&mut self, now: Time, packet: &Packet) -> Written {
-        // A stack's end has logged it when it came.
+        // The end of a stack has logged it already.
         if self.stack.is_some() {
             return Ok(0);
         }
@@ -396,8 +396,8 @@ impl FlowLog {
         Ok(bytes)
     }
 
-    /// Writes the packets of a stack's datagram into the log of an end. One that tells nothing of itself
-    /// is a packet of unknown type.
+    /// Writes the packets of a stack's datagram into the log of an end. A datagram that is not
+    /// described is a packet of unknown type.
     fn stack_packets(
         &mut self,
         now: Time,
@@ -421,7 +421,7 @@ impl FlowLog {
                 StackPacketData { header, raw, frames, datagram_id, ecn },
             );
         }
-        // What is no packet's own, the headers of UDP and IP, is the first one's.
+        // The headers of UDP and IP count with the first packet.
         let behind: u64 = facts[1..].iter().map(|fact| u64::from(fact.length)).sum();
         let mut bytes = 0;
         for (n, fact) in facts.iter().enumerate() {
@@ -498,7 +498,7 @@ impl FlowLog {
                 };
                 let unknown = Header { packet_type: "unknown", packet_number: None };
                 let facts = stack.gone(from, packet.seq);
-                // Of several packets in a datagram it is the first that is named.
+                // Of several packets in a datagram, the first is named.
                 (name, facts.first().map_or(unknown, |f| Header::of_stack(f.kind, f.number)))
             }
             (None, PacketKind::Data) => ("data", Header::new(Some(packet.packet_seq))),
@@ -524,7 +524,7 @@ impl FlowLog {
     }
 }
 
-/// Why a window may be smaller now.
+/// Reason why the window may have been reduced.
 fn trigger(report: &Report) -> Option<&'static str> {
     if report.numbers.as_ref().is_some_and(|numbers| numbers.persistent_congestion) {
         return Some("persistent_congestion");

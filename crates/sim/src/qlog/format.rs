@@ -7,7 +7,7 @@ use windward_core::units::{Duration, Time};
 
 use crate::output::{OutputError, StagedFile};
 
-/// The versions of qlog that are written, both as JSON text sequences.
+/// Versions of qlog, both written as JSON text sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// draft-ietf-quic-qlog-main-schema-13 with draft-ietf-quic-qlog-quic-events-13.
@@ -17,14 +17,14 @@ pub enum Format {
     Version03,
 }
 
-/// The event schemas of a log: QUIC's by the draft it is of, and what only Windward writes.
+/// Event schemas of a log: that of the QUIC draft, and those of Windward's extensions.
 const EVENT_SCHEMAS: [&str; 3] = [
     "urn:ietf:params:qlog:events:quic-13",
     "urn:ietf:params:qlog:events:simulation",
     "urn:x-windward:qlog:events:windward",
 ];
 
-/// The kinds of events.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventKind {
     Scenario,
@@ -36,9 +36,9 @@ pub(super) enum EventKind {
     CongestionStateUpdated,
     TimerUpdated,
     EcnStateUpdated,
-    /// Windward's own: a link lost a packet.
+    /// Extension of Windward: a link lost a packet.
     LinkDropped,
-    /// Windward's own: losses were none.
+    /// Extension of Windward: packets deemed lost had arrived.
     SpuriousLoss,
 }
 
@@ -69,10 +69,10 @@ impl EventKind {
     }
 }
 
-/// Who saw it.
+/// Vantage point of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vantage {
-    /// Of what connects, which here is what has the data to send.
+    /// The client, which here has the data to send.
     Sender,
     Receiver,
     Network,
@@ -105,16 +105,16 @@ pub(super) fn ms(time: Duration) -> f64 {
 pub(super) struct Sink {
     file: Option<StagedFile>,
     format: Format,
-    /// Was it measured between hosts, and not simulated?
+    /// True if it was measured between hosts and not simulated.
     is_measured: bool,
     record: Vec<u8>,
 }
 
-/// Before each record (RFC 7464).
+/// Byte before each record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 impl Sink {
-    /// Without a file nothing is written.
+    /// A sink; without a file it writes nothing.
     pub(super) fn new(file: Option<StagedFile>, format: Format, is_measured: bool) -> Self {
         Sink { file, format, is_measured, record: Vec::new() }
     }

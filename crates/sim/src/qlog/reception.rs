@@ -9,10 +9,10 @@ use super::data::{Frame, ecn_of};
 /// The most ranges of an ACK: the newest, as QUIC's receivers do (RFC 9000 section 13.2.3).
 const MAX_RANGES: usize = 16;
 
-/// What has come to the receiver.
+/// Packets that have arrived at the receiver.
 #[derive(Debug, Default)]
 pub(super) struct Reception {
-    /// First and last of each run of transmissions, the newest first.
+    /// First and last of each contiguous range of transmissions, the newest first.
     ranges: VecDeque<(u64, u64)>,
     ecn: EcnCounts,
     /// Acknowledgments sent.
@@ -27,7 +27,7 @@ struct EcnCounts {
     ce: u64,
 }
 
-/// What an acknowledgment tells.
+/// Content of an ACK.
 #[derive(Debug)]
 pub(super) struct Answer {
     ranges: Box<[(u64, u64)]>,
@@ -35,7 +35,7 @@ pub(super) struct Answer {
 }
 
 impl Reception {
-    /// A data packet comes. One that is damaged and comes only to tell of it has not.
+    /// Adds a data packet, unless it is damaged and only reports that.
     pub(super) fn add(&mut self, packet: &Packet) {
         if packet.flags.contains(Flags::CORRUPTED) {
             return;
@@ -50,9 +50,9 @@ impl Reception {
     }
 
     fn add_number(&mut self, number: u64) {
-        // Behind the ranges that are newer than it.
+        // The number belongs after the ranges that are newer.
         let at = self.ranges.partition_point(|(_, last)| *last > number);
-        // The newest that it could follow on, and the one before which it could come.
+        // It may extend the newest of the older ranges, or the oldest of the newer ones.
         let follows = self.ranges.get(at).is_some_and(|(_, last)| last + 1 == number);
         let precedes = at.checked_sub(1).is_some_and(|newer| {
             let first = self.ranges[newer].0;

@@ -164,8 +164,8 @@ fn logs_of_the_whole_table_hold_together_and_change_nothing() {
             }));
             dropped += named(log, "windward:link_dropped").count() as u64;
         }
-        // What lies on a wire with its end at hand when the run ends is lost in a log and not yet in
-        // the books.
+        // What lies on a wire with its end at hand when the run ends is lost in a log and not yet
+        // in the books.
         let lost: u64 = outcome.links.iter().map(|link| link.dropped + link.corrupted).sum();
         let in_flight: u64 = outcome.links.iter().map(|link| link.in_flight).sum();
         assert!((lost..=lost + in_flight).contains(&dropped), "{what}: {lost} {dropped}");
