@@ -1,10 +1,12 @@
-//! Where packets of outside programs enter a simulation and leave it.
+//! Ports, where packets of outside programs enter a simulation and leave it.
 //!
-//! A scenario names two ports as it names any connection: a flow whose protocol is [`NAME`], from one node to the other.
-//! What comes in at the one end leaves at the other, unless a queue drops it or a channel destroys it; both ways cross the
-//! links of the scenario as all other packets do. The engine carries a packet whole, so that what is written outside is what
-//! was read there, but for what routers may change: the ECN field of its IP header, and the congestion header of datagrams of
-//! ours (docs/wire.md). Queues by flow see its addresses and ports, queues by class what its congestion header asks for.
+//! In a scenario, a port is a flow whose protocol is [`NAME`], from one node to another. A packet
+//! that comes in at one end leaves at the other, unless a queue drops it or a channel destroys it;
+//! in both directions packets cross the links of the scenario as all others do. The engine carries
+//! all bytes of a packet, so that it is written outside as it was read there, except for the fields
+//! that routers may change: the ECN field of its IP header, and the congestion header of Windward's
+//! datagrams (docs/wire.md). Queues by flow see its addresses and ports, queues by class the router
+//! that its congestion header asks for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +20,7 @@ use windward_sim::stack::{
 
 use crate::headers::{self, View};
 
-/// What scenario files call such a flow.
+/// Protocol of such a flow in scenario files.
 pub const NAME: &str = "outside:port";
 
 /// A packet of an outside program: an IP packet from its first byte on.
@@ -26,44 +28,46 @@ pub const NAME: &str = "outside:port";
 pub struct OutsidePacket {
     /// The end at which it comes in, or goes out.
     pub end: End,
-    /// When it goes out, or was lost, by the clock of the simulation; of one that comes in, zero.
+    /// Virtual time at which it goes out or was lost; zero for a packet that comes in.
     pub at: Time,
-    /// All of it. Bytes behind the end that an IP header states are carried along, and are not on the wire.
+    /// All bytes. Bytes behind the end that the IP header states are carried along, but are not on
+    /// the wire.
     pub bytes: Vec<u8>,
-    /// The codepoint that it came with, or that the network made of it.
+    /// ECN codepoint with which it came in, or with which it goes out.
     pub ecn: Codepoint,
 }
 
-/// What waits to come in at each end, and what has come out.
+/// State of a port: packets that wait to come in at each end, and those that have come out.
 #[derive(Debug, Default)]
 struct PortState {
-    /// What was read and the engine must not see yet, and when the last of it was read.
+    /// Packets that were read and that the engine must not see yet, and when the last of them was
+    /// read.
     arrived: Vec<OutsidePacket>,
     arrived_at: Option<Time>,
     inbox: [VecDeque<OutsidePacket>; 2],
     outbox: VecDeque<OutsidePacket>,
-    /// What the network has lost, if somebody asks for it.
+    /// Packets that the network has lost, if they are watched.
     lost: Option<VecDeque<OutsidePacket>>,
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     delivered: u64,
     /// The largest packet that reached the receiver, bytes.
     largest: u32,
-    /// By the end at which packets came in.
+    /// Counts by the end at which packets came in.
     counts: [Counts; 2],
 }
 
-/// What came in at once.
+/// Packets that came in at once.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) packets: u64,
-    /// The ends at which it did.
+    /// The ends at which they came in.
     pub(crate) ends: [bool; 2],
-    /// When the last of it was read.
+    /// When the last of them was read.
     pub(crate) last: Time,
 }
 
-/// What came in at one end of a port and went out at the other.
+/// Counts of packets that came in at one end of a port and went out at the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that came in.
@@ -74,10 +78,10 @@ pub struct Counts {
     pub bytes_delivered: u64,
 }
 
-/// The most buffers that are kept.
+/// Maximum number of buffers that are kept.
 const MOST_SPARE: usize = 1024;
 
-/// A flow of a scenario as its owner outside has it.
+/// A port, as its owner outside sees it.
 #[derive(Debug, Clone, Default)]
 pub struct Port(Arc<Mutex<PortState>>);
 
@@ -86,7 +90,7 @@ impl Port {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A packet comes in at that end; the engine takes it when it is woken.
+    /// Brings a packet in at an end; the engine takes it when it is woken.
     pub fn push(&self, end: End, bytes: &[u8], ecn: Codepoint) {
         let mut state = self.state();
         state.counts[end as usize].packets_sent += 1;
@@ -97,7 +101,7 @@ impl Port {
         state.inbox[end as usize].push_back(packet);
     }
 
-    /// A packet was read at `now`: the engine must not see it before [`Port::take_in`].
+    /// Notes a packet that was read at `now`; the engine must not see it before [`Port::take_in`].
     pub(crate) fn arrive(&self, now: Time, end: End, bytes: &[u8], ecn: Codepoint) {
         let mut state = self.state();
         let mut buffer = state.spare.pop().unwrap_or_default();
@@ -107,12 +111,14 @@ impl Port {
         state.arrived_at = Some(now);
     }
 
-    /// When the last packet was read that has [arrived](Port::arrive) and waits to be taken in.
+    /// When the last of the packets was read that have [arrived](Port::arrive) and wait to be taken
+    /// in.
     pub(crate) fn arrived_at(&self) -> Option<Time> {
         self.state().arrived_at
     }
 
-    /// What has [arrived](Port::arrive) comes in: the engine takes it when it is woken.
+    /// Brings in the packets that have [arrived](Port::arrive); the engine takes them when it is
+    /// woken.
     pub(crate) fn take_in(&self) -> Option<Arrived> {
         let mut state = self.state();
         let PortState { arrived, arrived_at, inbox, .. } = &mut *state;
@@ -126,33 +132,33 @@ impl Port {
         Some(Arrived { packets, ends, last })
     }
 
-    /// The next packet that has come out, in the order in which they did.
+    /// The next packet that has come out, in order.
     pub fn pop(&self) -> Option<OutsidePacket> {
         self.state().outbox.pop_front()
     }
 
-    /// Keeps what the network loses from now on, for [`Port::pop_lost`].
+    /// Keeps the packets that the network loses from now on, for [`Port::pop_lost`].
     pub fn watch_losses(&self) {
         self.state().lost.get_or_insert_default();
     }
 
-    /// The next packet that was lost, as it came in at its end; `None` too if nobody
-    /// [watches](Port::watch_losses).
+    /// The next packet that was lost, as it came in at its end; `None` if losses are not
+    /// [watched](Port::watch_losses).
     pub fn pop_lost(&self) -> Option<OutsidePacket> {
         self.state().lost.as_mut()?.pop_front()
     }
 
-    /// The largest packet that has reached the receiver so far, bytes; 0 if none has.
+    /// Size of the largest packet that has reached the receiver so far, bytes; 0 if none has.
     pub fn largest(&self) -> u32 {
         self.state().largest
     }
 
-    /// What has come in at that end so far, and how much of it has gone out at the other.
+    /// Counts of the packets that have come in at an end so far.
     pub fn counts(&self, from: End) -> Counts {
         self.state().counts[from as usize]
     }
 
-    /// Gives the buffer of a packet back.
+    /// Takes back the buffer of a packet.
     pub fn recycle(&self, packet: OutsidePacket) {
         let mut state = self.state();
         if state.spare.len() < MOST_SPARE {
@@ -170,8 +176,8 @@ pub(crate) fn wake(simulation: &mut Simulation, flow: usize, ends: [bool; 2]) {
     }
 }
 
-/// Makes ports of the flows of a scenario that ask for them. Give it to [`with_stacks`], build, make the simulation, and
-/// [take](Ports::take) them.
+/// Maker of ports for the flows of a scenario. Pass it to [`with_stacks`], build, make the
+/// simulation, and [take](Ports::take) the ports.
 ///
 /// [`with_stacks`]: windward_sim::scenario::file::ScenarioFile::with_stacks
 #[derive(Debug)]
@@ -181,7 +187,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// None so far.
+    /// A maker that has not made ports yet.
     pub fn new() -> Arc<Self> {
         let facts = Facts {
             name: NAME,
@@ -197,7 +203,7 @@ impl Ports {
         Arc::new(Ports { facts, made: Mutex::default() })
     }
 
-    /// The ports that were made since, in the order of the flows.
+    /// The ports that were made since the last call, in the order of the flows.
     pub fn take(&self) -> Vec<Port> {
         std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -219,11 +225,11 @@ impl Stack for Ports {
     }
 }
 
-/// A port as the engine has it.
+/// A port, as the engine sees it.
 #[derive(Debug)]
 struct Inside {
     port: Port,
-    /// Of labels: another with each seed, and the same in a replay.
+    /// Salt of labels: differs with the seed, and is the same in a replay.
     salt: u64,
 }
 

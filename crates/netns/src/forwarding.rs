@@ -1,4 +1,4 @@
-//! Forwarding of IPv4, switched on for as long as somebody needs it.
+//! Forwarding of IPv4, switched on for as long as it is needed.
 //!
 //! Each need is a file in [`BESIDE`] with the interfaces that were switched on and what they had
 //! before. Forwarding of an interface is restored with the last need of it, by the process that has
@@ -17,24 +17,24 @@ use crate::names::{BESIDE, Published, names_in, own_name};
 /// Settings of IPv4 for each interface in the namespace of the calling thread.
 const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
 
-/// What `forwarding` was for each interface that it was switched on for.
+/// Previous value of `forwarding`, for each interface for which it was switched on.
 type Before = BTreeMap<String, String>;
 
 fn switch(interface: &str) -> PathBuf {
     Path::new(INTERFACES).join(interface).join("forwarding")
 }
 
-/// How the names of [`needs`] begin, behind the process.
+/// Beginning of the names of [`needs`], after the process.
 pub(crate) const FORWARDING: &str = ".forward-";
 
-/// How the network of the calling thread is called in the names of [`needs`].
+/// Name of the network of the calling thread in the names of [`needs`].
 fn here() -> String {
     let number = fs::metadata("/proc/thread-self/ns/net").map_or(0, |network| network.ino());
     format!("{FORWARDING}{number}-")
 }
 
-/// What needs forwarding in the network of the calling thread: files with what was [before](Before) any
-/// of them.
+/// Needs of forwarding in the network of the calling thread: files with the values [before](Before)
+/// any of them.
 fn needs() -> Result<Vec<Published>> {
     let mut all = names_in(BESIDE)?;
     let here = here();
@@ -62,7 +62,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-/// Ends the needs that are over: forwarding of their interfaces is what it was, unless others need it.
+/// Ends the needs that are over: restores forwarding of their interfaces, unless others need it.
 pub(crate) fn restore(is_over: impl Fn(&Published) -> bool) -> Result<()> {
     let (over, others): (Vec<_>, Vec<_>) = needs()?.into_iter().partition(is_over);
     let needed: Before = others.iter().flat_map(before).collect();
@@ -92,7 +92,8 @@ pub(crate) fn sweep_forwarding() -> Result<()> {
     restore(|need| !need.is_alive())
 }
 
-/// Interfaces that do not forward, but for those that others of ours have let do so, with what they had.
+/// Interfaces to be switched on, with their values: those that do not forward, and those that only
+/// forward because of another need.
 pub(crate) fn to_change() -> Result<Before> {
     let what = || format!("cannot read {INTERFACES}");
     let mut changed: Before = needs()?.iter().flat_map(before).collect();
@@ -110,7 +111,7 @@ pub(crate) fn to_change() -> Result<Before> {
     Ok(changed)
 }
 
-/// Switches forwarding on for these interfaces. Returns the file that says so.
+/// Switches forwarding on for these interfaces. Returns the file of the need.
 pub(crate) fn forward(changed: &Before) -> Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +145,7 @@ mod tests {
         let file = lock_file(&path).unwrap();
         let mode = file.metadata().unwrap().mode();
         fs::remove_file(&path).unwrap();
-        // Whoever can open a file, for reading too, can lock it (flock(2)).
+        // A process that can open a file, even for reading, can lock it (flock(2)).
         assert_eq!(mode & 0o077, 0);
     }
 }

@@ -16,10 +16,10 @@ use crate::resolver::{self, Files};
 
 /// Where `ip netns` keeps names.
 const NAMES: &str = "/run/netns";
-/// How ours begin.
+/// Beginning of the names that this crate makes.
 const OURS: &str = "windward-";
 
-/// The name that nobody else has.
+/// A name that no other process has.
 pub(crate) fn own_name(label: &str) -> String {
     let process = std::process::id();
     let began = started(process).unwrap_or(0);
@@ -32,7 +32,7 @@ pub(crate) fn bind(label: &str, network: BorrowedFd<'_>, files: &Files) -> Resul
     let what = || format!("cannot name a network namespace {}", path.display());
     fs::create_dir_all(NAMES).context(what)?;
     make_shared().context(what)?;
-    // First what is beside it: who sees the namespace by its name must see that too.
+    // First the files beside it: a process that finds the name must find them too.
     if !files.is_empty() {
         let text = serde_json::to_string(files).map_err(io::Error::from).context(what)?;
         fs::create_dir_all(BESIDE).context(what)?;
@@ -48,8 +48,8 @@ pub(crate) fn bind(label: &str, network: BorrowedFd<'_>, files: &Files) -> Resul
     Ok(path)
 }
 
-/// Makes the directory of names a mount of its own that others share, as `ip netns` does: names that
-/// are bound before that one does could not be removed any more.
+/// Makes the directory of names a shared mount, as `ip netns` does. Names that are bound before `ip
+/// netns` does so could not be removed any more.
 fn make_shared() -> io::Result<()> {
     let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     if mount_change(NAMES, shared) == Err(rustix::io::Errno::INVAL) {
@@ -59,29 +59,29 @@ fn make_shared() -> io::Result<()> {
     Ok(())
 }
 
-/// Where there is a file for each of these names that has [`Files`] of its own.
+/// Folder with a file for each of these names that has [`Files`].
 pub(crate) const BESIDE: &str = "/run/windward";
 
 fn beside(path: &Path) -> PathBuf {
     Path::new(BESIDE).join(path.file_name().unwrap_or_default())
 }
 
-/// A namespace that some process has [published](crate::Namespace::publish).
+/// A namespace that a process has [published](crate::Namespace::publish).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// The process, which may be gone.
+    /// The process, which may have ended.
     pub process: u32,
-    /// When that began, in clock ticks since boot.
+    /// Start of the process, in clock ticks since boot.
     began: u64,
-    /// What it was published as.
+    /// Label with which it was published.
     pub label: String,
     path: PathBuf,
 }
 
 impl Published {
-    /// Is the process that has published it still there?
+    /// True if the process that has published it is still running.
     pub fn is_alive(&self) -> bool {
-        // A process number comes back; together with the time of its start it does not.
+        // A process number may be used again; together with the start of the process it is unique.
         started(self.process) == Some(self.began)
     }
 
@@ -89,10 +89,10 @@ impl Published {
         &self.path
     }
 
-    /// Brings the calling thread into it, for good, and before its files.
+    /// Moves the calling thread into it, for good, with its files in place.
     ///
     /// # Errors
-    /// Without the rights, and if it has gone meanwhile.
+    /// Without the rights, and if it is gone.
     pub fn enter(&self) -> Result<()> {
         let what = || format!("cannot enter the network namespace {}", self.label);
         let network = File::open(&self.path).context(what)?;
@@ -107,13 +107,13 @@ impl Published {
     }
 }
 
-/// The namespaces that were published, also by processes that are gone.
+/// All published namespaces, also those of processes that have ended.
 ///
 /// # Errors
 /// If /run/netns is there and cannot be read.
 pub fn published() -> Result<Vec<Published>> {
     let mut all = names()?;
-    // One that is being published has its name before it is one (NSFS_MAGIC, linux/magic.h).
+    // The name exists shortly before the namespace is bound to it (NSFS_MAGIC, linux/magic.h).
     all.retain(|name| statfs(&name.path).is_ok_and(|of| of.f_type as u64 == 0x6e73_6673));
     Ok(all)
 }
@@ -147,7 +147,7 @@ pub(crate) fn names_in(directory: &str) -> Result<Vec<Published>> {
 
 /// Removes a name, and the files beside it.
 pub(crate) fn forget(path: &Path) {
-    // There is nobody to tell if it is gone already.
+    // It may be gone already.
     let _ = unmount(path, UnmountFlags::DETACH);
     let _ = fs::remove_file(path);
     let _ = fs::remove_file(beside(path));

@@ -20,25 +20,25 @@ use crate::process::{enter, kill_inside, present};
 use crate::resolver::{self, Files};
 use crate::sweep::sweep;
 
-/// A network of its own: devices, addresses, routes and ports apart from all others; at first
-/// nothing but a loopback device that is up.
+/// A network namespace: devices, addresses, routes and ports apart from all others; at first only a
+/// loopback device that is up.
 ///
-/// It has no name, unless [published](Namespace::publish), and is gone when this is dropped and
-/// nobody is in it any longer. A thread is in one namespace, and what it starts begins there; so all
-/// that is to happen in this one goes through [`run`](Namespace::run) and
+/// It has no name, unless [published](Namespace::publish), and ends when this is dropped and no
+/// process is in it any longer. A thread is in one namespace, and its children begin there; so
+/// everything that is to happen in this one goes through [`run`](Namespace::run) and
 /// [`spawn`](Namespace::spawn), which make a thread for it.
 #[derive(Debug)]
 pub struct Namespace {
     /// Before the network: the guard lets go of it first.
     _hold: Option<Hold>,
     network: OwnedFd,
-    /// What programs inside read instead of files.
+    /// Texts that programs inside read instead of files.
     files: Files,
     name: Option<PathBuf>,
 }
 
 impl Namespace {
-    /// Makes one.
+    /// A new namespace.
     ///
     /// # Errors
     /// Without the capability CAP_SYS_ADMIN in the present user namespace (see
@@ -54,7 +54,7 @@ impl Namespace {
     }
 
     /// Runs `task` on a thread in this namespace and waits for it. Sockets made there stay there,
-    /// whoever uses them. Panics of the task go on in the caller.
+    /// in whatever thread they are used. A panic of the task goes on in the caller.
     ///
     /// # Errors
     /// If a thread cannot be made or may not enter the namespace.
@@ -65,13 +65,13 @@ impl Namespace {
         })?
     }
 
-    /// Brings the calling thread here and before its own files, if some are set.
+    /// Moves the calling thread here, for good, with its own files in place, if some are set.
     pub(crate) fn move_in(&self) -> Result<()> {
         enter(self.network.as_fd())?;
         resolver::replace(&self.files)
     }
 
-    /// The same namespace, held once more, without the name.
+    /// Another handle of the same namespace, without the name.
     ///
     /// # Errors
     /// Without descriptors.
@@ -97,11 +97,10 @@ impl Namespace {
         self.files.insert(resolver::HOSTS.into(), text);
     }
 
-    /// Makes name resolution work for programs started from now on, if it can be and has to:
-    /// nothing happens where /etc/resolv.conf names a server that is not this machine itself, and
-    /// the loopback device inside is another than outside. The servers behind a systemd-resolved
-    /// take the place of such a resolver; without one, `gateway` does, where somebody must then
-    /// answer.
+    /// Makes name resolution work for programs started from now on, where the loopback device
+    /// inside differs from that outside. If /etc/resolv.conf names a server on another machine,
+    /// nothing changes. Else the servers behind a systemd-resolved take the place of the local
+    /// resolver, or without one, `gateway`, which must then answer.
     ///
     /// # Errors
     /// If /etc/resolv.conf is there and cannot be read.
@@ -119,7 +118,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Device and inode of its file, by which /proc/PID/ns/net is compared.
+    /// Device and inode of its file, as of /proc/PID/ns/net.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -128,7 +127,7 @@ impl Namespace {
         Ok((file.st_dev, file.st_ino))
     }
 
-    /// Kills every process in it but this one, and says how many there were.
+    /// Kills every process in it except this one, and returns their number.
     ///
     /// # Errors
     /// If /proc cannot be read.
@@ -136,14 +135,14 @@ impl Namespace {
         kill_inside(self.network.as_fd())
     }
 
-    /// Gives it a name that `ip netns` and [`published`](crate::published) know, under /run/netns, until it is
-    /// dropped: the returned path ends in `windward-`, the process, when that began, and `label`. What
-    /// processes that are gone have left is [swept](crate::sweep) first. Files that are set later are not
-    /// seen by those who enter by name.
+    /// Gives it a name under /run/netns that `ip netns` and [`published`](crate::published) know,
+    /// until it is dropped: the returned path ends in `windward-`, the process, its start, and
+    /// `label`. Names of processes that have ended are [swept](crate::sweep) first. Files that are
+    /// set later are not in place for processes that enter by name.
     ///
     /// # Errors
-    /// If it has a name, if `label` is not of letters, digits, dashes and underscores, or without the
-    /// right to mount.
+    /// If it has a name, if `label` has other characters than letters, digits, dashes and
+    /// underscores, or without the right to mount.
     pub fn publish(&mut self, label: &str) -> Result<&Path> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if label.is_empty() || !label.chars().all(plain) || self.name.is_some() {
@@ -178,7 +177,7 @@ pub(crate) fn loopback_up() -> Result<()> {
     netlink.switch_on(index, &Device::default())
 }
 
-/// Runs `task` on a thread of its own, which may change what it likes about itself.
+/// Runs `task` on a thread of its own, which may change its namespaces.
 fn on_a_thread<T: Send>(task: impl FnOnce() -> T + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()

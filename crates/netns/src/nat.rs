@@ -1,4 +1,4 @@
-//! Packets from inside that go on beyond the outside, in its name.
+//! Address translation of packets from inside that go on beyond the outside.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -18,16 +18,16 @@ use crate::nftables::{
 use crate::pair::Pair;
 use crate::tun::PREFIX;
 
-/// While this lives, packets from the inside of a [`Pair`] leave the outside with its address, and
-/// answers find back.
+/// Address translation for the inside of a [`Pair`], while this lives: its packets leave the
+/// outside with the address of that, and answers find their way back.
 ///
-/// The rules are in a table of nftables that the kernel removes with the socket held here, also when
-/// this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
+/// The rules are in a table of nftables that the kernel removes with the socket held here, also
+/// when this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
 #[derive(Debug)]
 pub struct Masquerade {
-    /// Says what was changed, and what it was before.
+    /// File of the need of forwarding.
     need: PathBuf,
-    /// Where the outside is; `None` is the namespace of whoever made this.
+    /// Namespace of the outside; `None` is that of the thread that made this.
     outside: Option<Namespace>,
     _hold: Option<Hold>,
     _socket: Socket,
@@ -39,7 +39,7 @@ impl Drop for Masquerade {
             let _alone = alone()?;
             restore(|other| other.path() == self.need)
         };
-        // What cannot be done now the next sweep tries again.
+        // If this fails, the next sweep tries again.
         let _ = match &self.outside {
             Some(namespace) => namespace.run(give_back).and_then(|done| done),
             None => give_back(),
@@ -48,15 +48,15 @@ impl Drop for Masquerade {
 }
 
 impl Pair {
-    /// Lets the inside reach beyond the outside, over IPv4: lets the interfaces in the namespace of the
-    /// outside (the same that was given to [`Pair::new`]) forward, and replaces the address of the
-    /// inside in what leaves it. No program is needed for that. Firewalls may still refuse to forward.
+    /// Lets the inside reach beyond the outside, over IPv4: lets the interfaces in the namespace of
+    /// the outside (the one given to [`Pair::new`]) forward, and replaces the address of the inside
+    /// in packets that leave. No other program is needed. Firewalls may still refuse to forward.
     ///
     /// The machine does not become a router for others: an interface that did not forward before
-    /// forwards to the devices of pairs alone, only answers reach the inside, and only packets with its
-    /// address leave it. The switch for all interfaces (net.ipv4.ip_forward), which changes other
-    /// settings with it, stays as it is. The switches of interfaces are restored with the last of such
-    /// rules there, also when this process is killed.
+    /// forwards to the devices of pairs only, only answers reach the inside, and only packets with
+    /// its address leave it. The switch for all interfaces (net.ipv4.ip_forward), which changes
+    /// other settings too, stays as it is. The switches of interfaces are restored with the last of
+    /// these rules, also when this process is killed.
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN there, and if the kernel has no nftables with NAT.
@@ -74,7 +74,7 @@ fn begin(inside: Ipv4Addr, device: &str) -> Result<(Socket, PathBuf)> {
     let what = "cannot add a masquerading rule to nftables";
     let _alone = alone()?;
     let changed = to_change()?;
-    // First the rules: no interface forwards without them.
+    // First the rules, so that no interface forwards without them.
     let socket = add(inside, device, changed.keys()).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Error::new(what, error),
         _ => Error::new(what, error).advise(
@@ -85,14 +85,14 @@ fn begin(inside: Ipv4Addr, device: &str) -> Result<(Socket, PathBuf)> {
     Ok((socket, need))
 }
 
-/// Adds one table, of which several with the same purpose may be there, under different names.
+/// Adds a table. There may be several with the same purpose, under different names.
 fn add<'a>(
     inside: Ipv4Addr,
     device: &str,
     changed: impl Iterator<Item = &'a String>,
 ) -> io::Result<Socket> {
     let mut socket = netfilter()?;
-    // The address may be that of a process which is just going, with a table of its own.
+    // A process that is just ending may have a table with the same address.
     let table = text(1, &format!("windward-{}-{inside}", std::process::id()));
     let chain = |name: &str, hook: u32, priority: u32, kind: &str| {
         let hook = [number(1, hook), number(2, priority)].concat();
@@ -108,7 +108,7 @@ fn add<'a>(
     let is_answer = [connection_state(), masked(ESTABLISHED | RELATED)];
     let [state, mask] = is_answer;
     let mut forwarded = vec![
-        // Nobody begins a conversation with the inside.
+        // No connection begins from outside.
         rule(
             "forward",
             &[
@@ -132,7 +132,7 @@ fn add<'a>(
             ],
         ),
     ];
-    // What did not forward before forwards to the devices of pairs alone.
+    // Interfaces that did not forward before forward to the devices of pairs only.
     forwarded.extend(changed.filter(|name| !name.starts_with(PREFIX)).map(|interface| {
         let to_pair = compare(NOT_EQUAL, PREFIX.as_bytes());
         rule(

@@ -4,8 +4,8 @@ use std::io;
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 
-// Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. There is no crate for them without C code
-// or with a licence like ours.
+// Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. No crate has them without C code and with
+// a licence like this project's.
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const NFTABLES: u16 = 10;
@@ -30,7 +30,7 @@ pub(crate) const SOURCE_NAT: u32 = 100;
 /// NFT_REG_1.
 pub(crate) const REGISTER: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
-/// Of the source address in an IPv4 header.
+/// Offset of the source address in an IPv4 header.
 pub(crate) const SOURCE: u32 = 12;
 pub(crate) const EQUAL: u32 = 0;
 pub(crate) const NOT_EQUAL: u32 = 1;
@@ -47,14 +47,14 @@ const VERDICT: u32 = 0;
 const NF_DROP: u32 = 0;
 const NESTED: u16 = 1 << 15;
 
-/// Loads so many bytes of the network header.
+/// Loads bytes of the network header.
 pub(crate) fn payload(offset: u32, length: u32) -> Vec<u8> {
     let load =
         [number(1, REGISTER), number(2, NETWORK_HEADER), number(3, offset), number(4, length)];
     expression("payload", &load.concat())
 }
 
-/// Loads something that is known of a packet beside its bytes.
+/// Loads metadata of a packet.
 pub(crate) fn meta(key: u32) -> Vec<u8> {
     expression("meta", &[number(1, REGISTER), number(2, key)].concat())
 }
@@ -64,7 +64,7 @@ pub(crate) fn connection_state() -> Vec<u8> {
     expression("ct", &[number(1, REGISTER), number(2, CONNECTION_STATE)].concat())
 }
 
-/// Keeps these bits of a word in the order of this machine.
+/// Masks a word in the byte order of this machine.
 pub(crate) fn masked(bits: u32) -> Vec<u8> {
     let value = |bits: u32| attribute(1, &bits.to_ne_bytes());
     let parts = [
@@ -77,13 +77,13 @@ pub(crate) fn masked(bits: u32) -> Vec<u8> {
     expression("bitwise", &parts.concat())
 }
 
-/// Goes on with the rule if what was loaded compares so to these bytes.
+/// Goes on with the rule if the loaded value compares to these bytes as `how` says.
 pub(crate) fn compare(how: u32, bytes: &[u8]) -> Vec<u8> {
     let value = nested(3, &attribute(1, bytes));
     expression("cmp", &[number(1, REGISTER), number(2, how), value].concat())
 }
 
-/// The whole name of an interface.
+/// Compares with the full name of an interface.
 pub(crate) fn name_is(how: u32, name: &str) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();
     bytes.resize(NAME_LENGTH, 0);
@@ -96,8 +96,8 @@ pub(crate) fn drop_it() -> Vec<u8> {
     expression("immediate", &[number(1, VERDICT), nested(2, &verdict)].concat())
 }
 
-/// Adds a table that is gone when the socket is, also when this process is killed
-/// (NFT_TABLE_F_OWNER, Linux 5.12), with chains of rules: all of it or nothing.
+/// Adds a table with chains of rules, all of it or nothing. The table goes with the socket, also
+/// when this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
 pub(crate) fn add_table(
     socket: &mut Socket,
     family: u8,
@@ -129,7 +129,7 @@ pub(crate) fn empty_chains(
     transact(socket, &chains.iter().map(empty).collect::<Vec<_>>())
 }
 
-/// Does all of it or nothing.
+/// Sends messages as a transaction.
 fn transact(socket: &mut Socket, messages: &[Vec<u8>]) -> io::Result<()> {
     let mut batch = message(BATCH_BEGIN, REQUEST, NFPROTO_UNSPEC, NFTABLES, &[]);
     batch.extend(messages.concat());
@@ -138,7 +138,7 @@ fn transact(socket: &mut Socket, messages: &[Vec<u8>]) -> io::Result<()> {
     await_answers(socket, messages.len())
 }
 
-/// Waits for as many answers; the first that is an error is returned.
+/// Waits for `count` answers. Returns the first that is an error.
 pub(crate) fn await_answers(socket: &mut Socket, count: usize) -> io::Result<()> {
     let mut answers = 0;
     while answers < count {
@@ -157,7 +157,7 @@ pub(crate) fn await_answers(socket: &mut Socket, count: usize) -> io::Result<()>
     Ok(())
 }
 
-/// A conversation with netfilter in the namespace of the calling thread.
+/// A socket to netfilter in the namespace of the calling thread.
 pub(crate) fn netfilter() -> io::Result<Socket> {
     let mut socket = Socket::new(NETLINK_NETFILTER)?;
     socket.bind_auto()?;

@@ -25,21 +25,21 @@ pub(crate) fn present() -> Result<OwnedFd> {
     Ok(File::open(path).context(|| format!("cannot open {path}"))?.into())
 }
 
-/// Brings the calling thread into a network namespace, for good.
+/// Moves the calling thread into a network namespace, for good.
 pub(crate) fn enter(network: BorrowedFd<'_>) -> Result<()> {
     move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
         .context(|| "cannot enter a network namespace")
 }
 
-/// True for the guard of a process inside: it ends that process' own programs once that is gone, and
-/// then itself.
+/// True for the guard of a process inside, which ends the programs of that process once it is gone,
+/// and then itself.
 fn is_guard(process: &Path) -> bool {
     let line = fs::read(process.join("cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
 }
 
-/// Every process of which `network` is the namespace, but the calling one and guards; held, so that no
-/// other takes its number.
+/// Every process in a namespace, except the calling one and guards; held, so that its number is not
+/// used again.
 fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;
@@ -54,15 +54,15 @@ fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>
         if !ours(entry.path()) || is_guard(&entry.path()) {
             return None;
         }
-        // Looked at once more while it is held: its number may have been another's before.
+        // Checked again while it is held: the number may have belonged to another process before.
         pidfd_open(process, PidfdFlags::empty()).ok().filter(|_| ours(entry.path()))
     }))
 }
 
-/// Kills every process of which `network` is the namespace, but the calling one.
+/// Kills every process in a namespace, except the calling one.
 pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
     let mut killed = 0;
-    // What is started while we look is found by looking again.
+    // Processes that start meanwhile are found by another pass.
     for _ in 0..16 {
         let mut found = 0;
         for held in processes_in(network)? {
@@ -79,8 +79,8 @@ pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
     Ok(killed)
 }
 
-/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); `None` if there is
-/// no such process, or if it has ended and its parent has not asked for its status.
+/// Start of a process, in clock ticks since boot (proc(5), field 22 of stat); `None` if there is no
+/// such process, or if it is a zombie.
 pub(crate) fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field, in parentheses, may contain anything.

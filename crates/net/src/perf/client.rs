@@ -20,7 +20,8 @@ use crate::clock::{Clock as _, Monotonic};
 
 /// How long an answer is waited for before the question is repeated.
 const REPEAT: Duration = Duration::from_millis(250);
-/// How often the server hears from a flow that perhaps has nothing to send: it gives up what is silent.
+/// How often the server hears from a flow that perhaps has nothing to send: it gives up what is
+/// silent.
 const KEEP: Duration = Duration::from_secs(5);
 /// How long the beginning and the end of a test may take.
 const HANDSHAKE: Duration = Duration::from_secs(6);
@@ -29,7 +30,8 @@ const RECEIVES: usize = 8;
 /// How often the client looks whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Makes who hears of each packet of a flow at this end, by the number of the flow. Times are since the start of the flow.
+/// Makes who hears of each packet of a flow at this end, by the number of the flow. Times are since
+/// the start of the flow.
 pub type Watch = Box<dyn Fn(usize) -> Box<dyn Observer>>;
 
 /// What a client measures.
@@ -118,15 +120,16 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
-    /// Unique packets delivered, at this size on the wire (bytes), bits per second: over the time that the transfer took, or that the
-    /// receiver was at it.
+    /// Unique packets delivered, at this size on the wire (bytes), bits per second: over the time
+    /// that the transfer took, or that the receiver was at it.
     pub fn goodput_bps(&self, packet_size: u32) -> f64 {
         let bits = 8.0 * f64::from(packet_size) * self.receiver.unique as f64;
         let time = self.completed_s.unwrap_or(self.receiver.seconds);
         if time > 0.0 { bits / time } else { 0.0 }
     }
 
-    /// Share of the data packets sent that did not arrive; those under way in the end count among them.
+    /// Share of the data packets sent that did not arrive; those under way in the end count among
+    /// them.
     pub fn loss(&self) -> f64 {
         let (sent, arrived) = (self.sender.sent as f64, self.receiver.arrived as f64);
         if sent > arrived { 1.0 - arrived / sent } else { 0.0 }
@@ -191,12 +194,13 @@ struct Client<'a> {
     data: Outbox,
 }
 
-/// Measures: opens the connections, sends or receives for as long as the test says, and asks the server what it has counted. The
-/// observer hears of every interval and sample.
+/// Measures: opens the connections, sends or receives for as long as the test says, and asks the
+/// server what it has counted. The observer hears of every interval and sample.
 ///
 /// # Errors
 ///
-/// If there is nothing to measure with: an impossible test, no server, another key, a path that is down.
+/// If there is nothing to measure with: an impossible test, no server, another key, a path that is
+/// down.
 pub fn run(
     server: SocketAddr,
     config: &ClientConfig,
@@ -249,7 +253,8 @@ impl Flow {
         };
         let open = || {
             let socket = UdpSocket::bind(any)?;
-            // From here on the kernel keeps away what others send, and tells of ports that are closed.
+            // From here on the kernel keeps away what others send, and tells of ports that are
+            // closed.
             socket.connect(server)?;
             Socket::new(socket)
         };
@@ -571,7 +576,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Ends the connections that there are: the server keeps places for them else. Those that it may be making are waited for.
+    /// Ends the connections that there are: the server keeps places for them else. Those that it
+    /// may be making are waited for.
     fn leave(&mut self) {
         let deadline = self.clock.now() + REPEAT;
         loop {
@@ -660,8 +666,8 @@ impl Client<'_> {
     }
 }
 
-/// How many starts let a server send its initial window at once, 1 to 4: three times the bytes that it has received, hello and open among
-/// them, are as many.
+/// How many starts let a server send its initial window at once, 1 to 4: three times the bytes that
+/// it has received, hello and open among them, are as many.
 fn starts(plan: &Plan, datagram: usize) -> usize {
     let window = plan.config.initial_window.min(10.0) as usize * datagram;
     window.div_ceil(AMPLIFICATION as usize * REQUEST_LEN).saturating_sub(2).clamp(1, 4)

@@ -1,4 +1,5 @@
-//! One connection of a test, at either end: a sender or a receiver of the core, and what makes its packets datagrams.
+//! One connection of a test, at either end: a sender or a receiver of the core, and what makes its
+//! packets datagrams.
 
 use std::net::SocketAddr;
 
@@ -16,7 +17,8 @@ use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
 use super::{MAX_SILENCE, PATIENCE};
 
-/// The most datagrams of data that are made ready at once: as many as the kernel segments by one call.
+/// The most datagrams of data that are made ready at once: as many as the kernel segments by one
+/// call.
 const BURST: usize = 54;
 /// The shortest data: it may have lost 20 bytes between IPv6 and IPv4.
 const SHORTEST: usize = *DATAGRAM.start() as usize - 20;
@@ -69,8 +71,8 @@ fn header_end(packet: &Packet, length: usize) -> usize {
     }
 }
 
-/// What is authenticated of a datagram of `length` bytes: all of `head`, with zeros where routers write, and the length. What follows the
-/// head must be zeros.
+/// What is authenticated of a datagram of `length` bytes: all of `head`, with zeros where routers
+/// write, and the length. What follows the head must be zeros.
 fn authentic<T>(
     head: &[u8],
     header_end: usize,
@@ -170,10 +172,12 @@ pub(super) struct Connection {
     rwnd: u64,
     half: Half,
     counts: Counts,
-    /// Bytes of datagrams from the peer and to it; what is received counts only where that bounds what may be sent.
+    /// Bytes of datagrams from the peer and to it; what is received counts only where that bounds
+    /// what may be sent.
     received_bytes: u64,
     sent_bytes: u64,
-    /// What the time stamps of data are ahead of this end's clock, picoseconds: only who has received data knows the time of any.
+    /// What the time stamps of data are ahead of this end's clock, picoseconds: only who has
+    /// received data knows the time of any.
     stamp: u64,
     /// Is the peer one whose address may not be its own?
     is_server: bool,
@@ -237,7 +241,8 @@ impl Connection {
         self.observer = Some((flow, observer));
     }
 
-    /// This end is a server: what it sends is bounded by its limits, and by the bytes that came from the peer while the connection was made.
+    /// This end is a server: what it sends is bounded by its limits, and by the bytes that came
+    /// from the peer while the connection was made.
     pub(super) fn limit(&mut self, limits: &Limits, received: usize, sent: usize) {
         (self.is_server, self.received_bytes, self.sent_bytes) =
             (true, received as u64, sent as u64);
@@ -390,7 +395,8 @@ impl Connection {
         }
         let Some(keys) = &self.keys else { return Some(bytes.len()) };
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
-        // Of what is no packet all is authenticated; of packets, and of a start, what follows the head is nothing.
+        // Of what is no packet all is authenticated; of packets, and of a start, what follows the
+        // head is nothing.
         let end = match envelope.kind {
             FrameKind::Data | FrameKind::Ack | FrameKind::Start => envelope.at + SESSION_LEN,
             _ => body.len(),
@@ -535,7 +541,8 @@ impl Connection {
         });
     }
 
-    /// Makes ready what may be sent now, into an empty outbox; true if there may be more. [`Connection::sent`] must follow.
+    /// Makes ready what may be sent now, into an empty outbox; true if there may be more.
+    /// [`Connection::sent`] must follow.
     pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return false };
@@ -574,7 +581,8 @@ impl Connection {
         room.min(bytes.saturating_sub(self.sent_bytes) / self.datagram as u64)
     }
 
-    /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent before anything else.
+    /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent
+    /// before anything else.
     pub(super) fn sent(&mut self, now: Time, count: usize) {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return };

@@ -1,7 +1,8 @@
 //! The datagrams of a session as bytes: docs/perf-protocol.md has them byte by byte.
 //!
-//! Data and acknowledgments begin with a packet of [`windward_core::wire`], so that routers find the congestion header where they
-//! expect it; what belongs to the session follows. All other datagrams are of kinds that routers do not know, and let pass.
+//! Data and acknowledgments begin with a packet of [`windward_core::wire`], so that routers find
+//! the congestion header where they expect it; what belongs to the session follows. All other
+//! datagrams are of kinds that routers do not know, and let pass.
 
 use std::fmt;
 
@@ -118,7 +119,8 @@ pub struct Counts {
     pub given_back: u64,
     /// Share of the packets sent that was lost, as the sender estimates it.
     pub loss_estimate: f64,
-    /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
+    /// Of the receiver of data: packets that arrived for the first time, within the length of the
+    /// test from the first of them.
     pub unique: u64,
     /// Packets that arrived, also again, and after that.
     pub arrived: u64,
@@ -130,7 +132,8 @@ pub struct Counts {
     pub invalid: u64,
     /// Datagrams that had been received before, or came too late to tell.
     pub replayed: u64,
-    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
+    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it
+    /// and at most as long as the test.
     pub seconds: f64,
 }
 
@@ -183,10 +186,12 @@ impl Counts {
     }
 }
 
-/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
+/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the
+/// sender has told it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
-    /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
+    /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for
+    /// the first time.
     pub delivered: u64,
     /// Data packets sent so far, retransmissions included.
     pub sent: u64,
@@ -198,7 +203,8 @@ pub struct Sample {
     pub cwnd: f64,
     /// The slow start threshold, packets; infinite where there is none.
     pub ssthresh: f64,
-    /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
+    /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may
+    /// tick.
     pub srtt_s: f64,
     /// RTT samples so far.
     pub rtt_samples: u64,

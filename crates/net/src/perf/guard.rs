@@ -1,21 +1,24 @@
 //! What a sender sends at most, whatever its protocol and its parameters say.
 //!
-//! Between hosts the parameters of a protocol are the client's words, and a window law may ignore losses altogether. The guard stands
-//! between the sender and its outbox and knows no law:
+//! Between hosts the parameters of a protocol are the client's words, and a window law may ignore
+//! losses altogether. The guard stands between the sender and its outbox and knows no law:
 //!
-//! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a transmission. One that echoes no
-//!   transmission is not heard at all, which leaves no optimistic acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3) to a
-//!   peer that does not receive. One that echoes a transmission for the first time and acknowledges data that was not acknowledged
-//!   before *advances*.
-//! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most three times the bytes that it has
-//!   received (RFC 9000 section 8.1).
-//! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window and 16 for each advance so far, up to
-//!   the largest window. Slow start doubles, and asks for less than a quarter of that even if half of the packets and half of the
-//!   acknowledgments are lost.
-//! - **Silence.** Without an advance for two retransmission timeouts, and one second at least, two packets leave by an interval that
-//!   doubles.
-//! - **Circuit breaker** (RFC 8084, RFC 8085 section 3.1.10). The connection is given up after a silence of [`PATIENCE`] or four timeouts,
-//!   [`MAX_SILENCE`] at most; a server's also if for three periods of five seconds less than one packet in twenty is acknowledged.
+//! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a
+//!   transmission. One that echoes no transmission is not heard at all, which leaves no optimistic
+//!   acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3) to a peer that does not receive.
+//!   One that echoes a transmission for the first time and acknowledges data that was not
+//!   acknowledged before *advances*.
+//! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most
+//!   three times the bytes that it has received (RFC 9000 section 8.1).
+//! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window
+//!   and 16 for each advance so far, up to the largest window. Slow start doubles, and asks for
+//!   less than a quarter of that even if half of the packets and half of the acknowledgments are
+//!   lost.
+//! - **Silence.** Without an advance for two retransmission timeouts, and one second at least, two
+//!   packets leave by an interval that doubles.
+//! - **Circuit breaker** (RFC 8084, RFC 8085 section 3.1.10). The connection is given up after a
+//!   silence of [`PATIENCE`] or four timeouts, [`MAX_SILENCE`] at most; a server's also if for
+//!   three periods of five seconds less than one packet in twenty is acknowledged.
 
 use std::collections::VecDeque;
 
@@ -26,7 +29,8 @@ use windward_core::units::{Duration, Rate, Time};
 use super::plan::{MAX_RWND, Plan};
 use super::{MAX_SILENCE, PATIENCE};
 
-/// Bytes that may be sent for each byte received from a peer that has acknowledged nothing (RFC 9000 section 8.1).
+/// Bytes that may be sent for each byte received from a peer that has acknowledged nothing (RFC
+/// 9000 section 8.1).
 pub(super) const AMPLIFICATION: u64 = 3;
 /// Transmissions that each advance allows beyond the latest echoed one.
 const GROWTH: u64 = 16;
@@ -54,11 +58,13 @@ pub struct Limits {
     pub min_rto: Duration,
     /// Packets in all before the first one is acknowledged, and the largest `initial_window`.
     pub initial_window: u64,
-    /// The largest window, packets, that a law has before anything is acknowledged: those that never move.
+    /// The largest window, packets, that a law has before anything is acknowledged: those that
+    /// never move.
     pub fixed_window: u64,
     /// Packets in flight at most, of each connection.
     pub window: u64,
-    /// Bits per second of all connections together, with the headers of UDP and IP; `None` is without limit.
+    /// Bits per second of all connections together, with the headers of UDP and IP; `None` is
+    /// without limit.
     pub rate: Option<Rate>,
 }
 
@@ -75,7 +81,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks what a client wants the server to send; `first` is the window that its law begins with.
+    /// Checks what a client wants the server to send; `first` is the window that its law begins
+    /// with.
     ///
     /// # Errors
     /// In words, what is beyond the limits.
@@ -148,7 +155,8 @@ impl Echoes {
         if *self.stamps.get(at)? & !1 == stamp {
             return Some(at);
         }
-        // A delayed acknowledgment has the number of the packet that it waited for, and the time stamp of the one that waited.
+        // A delayed acknowledgment has the number of the packet that it waited for, and the time
+        // stamp of the one that waited.
         let earlier = self.stamps.partition_point(|known| known & !1 <= stamp).checked_sub(1)?;
         (earlier < at && self.stamps[earlier] & !1 == stamp).then_some(earlier)
     }
@@ -185,7 +193,8 @@ pub(super) struct Guard {
     /// Packets before the first advance, and in flight.
     initial: u64,
     window: u64,
-    /// The silence after which packets leave one by one; whether they do, when the next may, and how long until the one after.
+    /// The silence after which packets leave one by one; whether they do, when the next may, and
+    /// how long until the one after.
     quiet: Duration,
     is_silent: bool,
     probes: u64,
@@ -193,7 +202,8 @@ pub(super) struct Guard {
     /// When the limit of the rate, or the next probe, lets something pass.
     wake: Time,
     ticked: Time,
-    /// Losses of this period: when it ends, what was sent and acknowledged, and how many before it were bad.
+    /// Losses of this period: when it ends, what was sent and acknowledged, and how many before it
+    /// were bad.
     period: Time,
     sent: u64,
     progress: u64,
@@ -321,7 +331,8 @@ impl Guard {
         self.echoes.find(ack)
     }
 
-    /// The sender has heard an acknowledgment that echoes the transmission at `at`, and everything below `una` is acknowledged now.
+    /// The sender has heard an acknowledgment that echoes the transmission at `at`, and everything
+    /// below `una` is acknowledged now.
     pub(super) fn on_ack(&mut self, now: Time, at: usize, ack: &Packet, una: u64) {
         let (number, is_first) = self.echoes.mark(at);
         if number > self.echoed {
@@ -351,7 +362,8 @@ impl Guard {
         self.quiet = LEAST_SILENCE;
     }
 
-    /// The timer of the sender, held back while nothing advances, or when the guard itself lets something pass.
+    /// The timer of the sender, held back while nothing advances, or when the guard itself lets
+    /// something pass.
     pub(super) fn timer(&self, timer: Time) -> Time {
         let held = if self.advances == 0 || self.is_silent {
             timer.max(self.ticked + LEAST_TIMER)
@@ -414,7 +426,8 @@ mod tests {
         guard.limit(&Limits::default());
         send(&mut guard, at(1), 1..3);
         send(&mut guard, at(2), 3..4);
-        // A wrong time, a transmission still to come, number zero, and a later packet than the one of that time.
+        // A wrong time, a transmission still to come, number zero, and a later packet than the one
+        // of that time.
         for forged in [ack(1, 1, at(3)), ack(4, 1, at(2)), ack(0, 1, at(1)), ack(1, 1, at(2))] {
             assert_eq!(guard.find(&forged), None, "{forged:?}");
         }

@@ -1,9 +1,10 @@
 //! Cookies, and what a pre-shared key is for.
 //!
-//! Nothing of a test is secret: its payload is zeros. Datagrams are authenticated and not encrypted, so that routers can read
-//! their congestion headers, and the fields that a router may change are left out (as of the mutable fields of RFC 4302 section
-//! 3.3.3.1). That is AES-256-GCM (RFC 5116 section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001 section 6.6),
-//! is more than a connection of a day can receive.
+//! Nothing of a test is secret: its payload is zeros. Datagrams are authenticated and not
+//! encrypted, so that routers can read their congestion headers, and the fields that a router may
+//! change are left out (as of the mutable fields of RFC 4302 section 3.3.3.1). That is AES-256-GCM
+//! (RFC 5116 section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001
+//! section 6.6), is more than a connection of a day can receive.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -148,8 +149,8 @@ fn derive(secret: &Hkdf<Sha256>, label: &[&[u8]]) -> [u8; 32] {
 }
 
 impl Psk {
-    /// From bytes that both sides have; `None` if they are fewer than [`MIN_KEY_LEN`]. They should be random: who hears a greeting
-    /// can try words.
+    /// From bytes that both sides have; `None` if they are fewer than [`MIN_KEY_LEN`]. They should
+    /// be random: who hears a greeting can try words.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < MIN_KEY_LEN {
             return None;
@@ -173,8 +174,8 @@ impl Psk {
         })
     }
 
-    /// The keys of a connection, of what the client sends and of what the server sends. Both nonces are in them, so that no two
-    /// connections have the same.
+    /// The keys of a connection, of what the client sends and of what the server sends. Both nonces
+    /// are in them, so that no two connections have the same.
     fn connection(&self, client: &[u8; NONCE_LEN], server: &[u8; NONCE_LEN]) -> [Aes256Gcm; 2] {
         [b"to server" as &[u8], b"to client"]
             .map(|label| Aes256Gcm::new(&derive(&self.secret, &[label, client, server]).into()))
@@ -229,11 +230,13 @@ impl SessionKeys {
     }
 }
 
-/// Which datagrams have been received (RFC 4303 section 3.4.3): the last [`ReplayWindow::WIDTH`] numbers, as bits.
+/// Which datagrams have been received (RFC 4303 section 3.4.3): the last [`ReplayWindow::WIDTH`]
+/// numbers, as bits.
 ///
-/// Numbers that nobody authenticates may be wrong, and a high one would make all that follow too old. So a number that jumps further
-/// than [`ReplayWindow::JUMP`] is taken in only if one that was shortly before it has come first (RFC 3550 appendix A.1): a long loss
-/// costs two datagrams more, and one wrong number costs nothing. Numbers that a key authenticates are the peer's own.
+/// Numbers that nobody authenticates may be wrong, and a high one would make all that follow too
+/// old. So a number that jumps further than [`ReplayWindow::JUMP`] is taken in only if one that was
+/// shortly before it has come first (RFC 3550 appendix A.1): a long loss costs two datagrams more,
+/// and one wrong number costs nothing. Numbers that a key authenticates are the peer's own.
 #[derive(Debug, Clone)]
 pub(super) struct ReplayWindow {
     /// One past the highest number received.
@@ -249,8 +252,8 @@ impl ReplayWindow {
     /// How many numbers below the highest are told apart: reordering beyond is taken for a replay.
     pub(super) const WIDTH: u64 = 64 * (ReplayWindow::WORDS as u64 - 1);
 
-    /// How far ahead of the highest a number is believed at once. Half of the width: two wrong numbers, each one bit of a right one,
-    /// leave the right ones within the window.
+    /// How far ahead of the highest a number is believed at once. Half of the width: two wrong
+    /// numbers, each one bit of a right one, leave the right ones within the window.
     pub(super) const JUMP: u64 = ReplayWindow::WIDTH / 2;
     /// How far behind the number that jumped another confirms it.
     const CONFIRMS: u64 = 64;
@@ -260,7 +263,8 @@ impl ReplayWindow {
         ReplayWindow { next: 0, seen: [0; ReplayWindow::WORDS], is_authentic, jumped: None }
     }
 
-    /// Takes a number in; false if it was received before or is too old to tell. Only of datagrams that are authentic.
+    /// Takes a number in; false if it was received before or is too old to tell. Only of datagrams
+    /// that are authentic.
     pub(super) fn accept(&mut self, number: u64) -> bool {
         if !self.is_authentic && number >= self.next.saturating_add(ReplayWindow::JUMP) {
             let is_confirmed = self.jumped.is_some_and(|before| {
@@ -338,7 +342,8 @@ mod tests {
                 // Each datagram comes again with one bit changed.
                 window.accept(number ^ 1 << bit);
             }
-            // One changed number in two is a right one that has not come yet: that is received once.
+            // One changed number in two is a right one that has not come yet: that is received
+            // once.
             assert!(lost <= 25_000, "bit {bit}: {lost} of 50,000 are lost");
             assert!(lost == 0 || bit < 13, "bit {bit}: {lost} are lost");
         }

@@ -1,7 +1,8 @@
-//! What is measured: a protocol and its parameters, in the words of scenario files, and what endpoints they make.
+//! What is measured: a protocol and its parameters, in the words of scenario files, and what
+//! endpoints they make.
 //!
-//! The words are read by the reader of scenario files, so that a flow between hosts has the defaults, the ranges and the errors of a flow
-//! of a scenario.
+//! The words are read by the reader of scenario files, so that a flow between hosts has the
+//! defaults, the ranges and the errors of a flow of a scenario.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,8 +20,9 @@ pub const MAX_WORDS: usize = 1024;
 pub const DATAGRAM: std::ops::RangeInclusive<u32> = 128..=9000;
 /// The longest test, seconds: a day.
 pub const MAX_SECONDS: u32 = 86_400;
-/// The largest receiver window, and the one where none is named, packets: 75 MB of 1200 bytes, or 1 Gbit/s over 600 ms. It bounds what a
-/// peer makes either side remember. Scenarios have 2^20 by default.
+/// The largest receiver window, and the one where none is named, packets: 75 MB of 1200 bytes, or 1
+/// Gbit/s over 600 ms. It bounds what a peer makes either side remember. Scenarios have 2^20 by
+/// default.
 pub const MAX_RWND: u64 = 1 << 16;
 /// The shortest time between two reports.
 pub const MIN_REPORT: Duration = Duration::from_millis(10);
@@ -31,7 +33,8 @@ pub const GROUPS: [&str; 2] = ["up", "down"];
 /// What one connection measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// A row of the protocol table, or a composition as scenario files have it but without a `name`.
+    /// A row of the protocol table, or a composition as scenario files have it but without a
+    /// `name`.
     pub protocol: String,
     /// Keys of `[endpoint]` of scenario files, with their values as `--set` takes them, in order.
     pub parameters: Vec<(String, String)>,
@@ -41,7 +44,8 @@ pub struct Test {
     pub seconds: u32,
     /// How much: packets to transfer; 0 is without limit.
     pub packets: u64,
-    /// How often the server tells how its end is; zero is never, and less than [`MIN_REPORT`] is that.
+    /// How often the server tells how its end is; zero is never, and less than [`MIN_REPORT`] is
+    /// that.
     pub report: Duration,
 }
 
@@ -81,8 +85,8 @@ impl Test {
         Ok(Plan { protocol: Arc::clone(protocol), config: Arc::clone(config) })
     }
 
-    /// A scenario with so many of these flows in the groups of [`GROUPS`], for whoever logs or names them as the simulator does. Its
-    /// path means nothing.
+    /// A scenario with so many of these flows in the groups of [`GROUPS`], for whoever logs or
+    /// names them as the simulator does. Its path means nothing.
     ///
     /// # Errors
     /// As [`Test::plan`].

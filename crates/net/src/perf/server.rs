@@ -346,7 +346,8 @@ impl Sessions {
         Ok(accept)
     }
 
-    /// What has ended makes room before its time; else what has stood still for longest, if that is long.
+    /// What has ended makes room before its time; else what has stood still for longest, if that is
+    /// long.
     fn make_room(&mut self, now: Time) {
         let has_ended = |session: &Session| matches!(session.state, SessionState::Ended(_));
         let of = |sessions: &HashMap<u64, Session>, ends: bool| {
@@ -364,8 +365,9 @@ impl Sessions {
         session.forget(ending, &mut self.opened, &mut self.per_party, &mut self.events);
     }
 
-    /// ICMP says that nobody receives at an address, and quotes a datagram that was sent there. It may be forged, by somebody who has seen
-    /// the datagram: so it ends only what has delivered nothing.
+    /// ICMP says that nobody receives at an address, and quotes a datagram that was sent there. It
+    /// may be forged, by somebody who has seen the datagram: so it ends only what has delivered
+    /// nothing.
     pub(super) fn unreachable(&mut self, peer: SocketAddr, quoted: &[u8]) {
         let Some(id) = Envelope::read(quoted).map(|envelope| envelope.connection) else { return };
         let is_hit = |session: &Session| {
@@ -429,7 +431,8 @@ impl Sessions {
         self.sessions.values_mut().filter(|session| session.ready)
     }
 
-    /// Makes ready what connections may send, all of it as if it were sent; false if there is nothing.
+    /// Makes ready what connections may send, all of it as if it were sent; false if there is
+    /// nothing.
     #[cfg(test)]
     pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
         for session in self.sessions.values_mut().filter(|session| session.ready) {

@@ -1,7 +1,8 @@
-//! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of their IP headers.
+//! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of
+//! their IP headers.
 //!
-//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are those of `quinn-udp`; sendmmsg is for what
-//! cannot be segmented.
+//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are
+//! those of `quinn-udp`; sendmmsg is for what cannot be segmented.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -20,16 +21,19 @@ use windward_core::units::{Duration, Time};
 
 /// Bytes asked of the kernel for either direction of a socket: what arrives at 10 Gbit/s in 6 ms.
 const BUFFER: usize = 8 << 20;
-/// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and UDP.
+/// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and
+/// UDP.
 const MAX_RUN: usize = 65_535 - 48;
 
-/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200 section 5: 1280 bytes). One that did
-/// not would make the kernel refuse the call (EINVAL), and `quinn-udp` give up GSO and ECN for all that the socket sends.
+/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200
+/// section 5: 1280 bytes). One that did not would make the kernel refuse the call (EINVAL), and
+/// `quinn-udp` give up GSO and ECN for all that the socket sends.
 const MAX_SEGMENT: usize = 1280 - 48;
 /// The most bytes of answers that wait for a socket.
 const MAX_WAITING: usize = 4 << 20;
 
-/// Datagrams to be sent, in order. Those that are alike lie in a run, which goes with one system call.
+/// Datagrams to be sent, in order. Those that are alike lie in a run, which goes with one system
+/// call.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
@@ -139,7 +143,8 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Puts what ICMP says of peers into the queue of errors (ip(7), IP_RECVERR). A socket that is connected to nobody hears nothing of it else.
+    /// Puts what ICMP says of peers into the queue of errors (ip(7), IP_RECVERR). A socket that is
+    /// connected to nobody hears nothing of it else.
     pub(super) fn hear_errors(&self) {
         // One of the two families may be missing, and without both there is silence as before.
         let four = setsockopt(&self.socket, nix_sockopt::Ipv4RecvErr, &true);
@@ -147,8 +152,8 @@ impl Socket {
         self.hears_errors.set(four.is_ok() || six.is_ok());
     }
 
-    /// Empties the queue of errors: to whom a datagram could not be delivered, because port or host are unreachable, and as much of the
-    /// datagram as ICMP quotes.
+    /// Empties the queue of errors: to whom a datagram could not be delivered, because port or host
+    /// are unreachable, and as much of the datagram as ICMP quotes.
     pub(super) fn errors(&self, mut each: impl FnMut(SocketAddr, &[u8])) {
         let (mut bytes, mut control) = ([0; 2048], vec![0; 512]);
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -182,8 +187,9 @@ impl Socket {
         }
     }
 
-    /// Sends what is there, in order, and takes out of the outbox what the socket took. What it refuses for good is taken out too,
-    /// as if the network had lost it; what it cannot take now is left.
+    /// Sends what is there, in order, and takes out of the outbox what the socket took. What it
+    /// refuses for good is taken out too, as if the network had lost it; what it cannot take now is
+    /// left.
     pub(super) fn flush(&self, outbox: &mut Outbox) -> Option<Obstacle> {
         let mut refused = None;
         let mut done = 0;
@@ -291,7 +297,8 @@ impl Socket {
 
 /// Errors by one look into their queue.
 const ERRORS: usize = 256;
-/// Where errors of the queue come from (linux/errqueue.h): SO_EE_ORIGIN_ICMP and SO_EE_ORIGIN_ICMP6.
+/// Where errors of the queue come from (linux/errqueue.h): SO_EE_ORIGIN_ICMP and
+/// SO_EE_ORIGIN_ICMP6.
 const FROM_ICMP: [u8; 2] = [2, 3];
 
 /// Is it an error that ICMP brought?
@@ -335,8 +342,8 @@ impl Inbox {
     }
 }
 
-/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so much time has passed. Does one of
-/// them have errors?
+/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so
+/// much time has passed. Does one of them have errors?
 pub(super) fn wait<'a>(
     sockets: impl IntoIterator<Item = (&'a Socket, bool)>,
     time: Duration,
