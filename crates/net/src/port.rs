@@ -192,7 +192,7 @@ impl Ports {
         let facts = Facts {
             name: NAME,
             summary: "packets of outside programs",
-            source: "whoever is outside",
+            source: "outside programs",
             notes: vec![
                 "What comes in at one end goes out at the other. Links change the ECN field of the IP \
                  header and the congestion header of datagrams of ours, no more.",

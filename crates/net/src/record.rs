@@ -104,7 +104,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io(error) => write!(f, "cannot read the record: {error}"),
-            Error::NotOne => f.write_str("this is no record, or one of another version"),
+            Error::NotOne => f.write_str("this is not a record, or one of another version"),
             Error::Cut { packets } => write!(
                 f,
                 "the record was cut: it ends after {packets} packets, before its end was written"
@@ -112,11 +112,11 @@ impl fmt::Display for Error {
             Error::Altered { packets } => {
                 write!(
                     f,
-                    "the record was altered: what follows packet {packets} does not fit its checksum"
+                    "the record was altered: the checksum after packet {packets} does not match"
                 )
             }
             Error::Longer { offset } => {
-                write!(f, "the record ends at byte {offset}, and the file goes on behind it")
+                write!(f, "the record ends at byte {offset}, but the file goes on")
             }
         }
     }

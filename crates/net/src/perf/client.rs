@@ -18,37 +18,37 @@ use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use super::{Error, PATIENCE};
 use crate::clock::{Clock as _, Monotonic};
 
-/// How long an answer is waited for before the question is repeated.
+/// Time without an answer after which a request is repeated.
 const REPEAT: Duration = Duration::from_millis(250);
-/// How often the server hears from a flow that perhaps has nothing to send: it gives up what is
-/// silent.
+/// Time between two datagrams of a flow that has nothing to send, since the server gives up silent
+/// flows.
 const KEEP: Duration = Duration::from_secs(5);
-/// How long the beginning and the end of a test may take.
+/// Longest time for the beginning and for the end of a test.
 const HANDSHAKE: Duration = Duration::from_secs(6);
 /// System calls that receive, before anything else has its turn.
 const RECEIVES: usize = 8;
-/// How often the client looks whether it should stop.
+/// Time between two checks of the client whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Makes who hears of each packet of a flow at this end, by the number of the flow. Times are since
-/// the start of the flow.
+/// Maker of the observer of all packets of a flow at this end, given the index of the flow. Times
+/// count from the start of the flow.
 pub type Watch = Box<dyn Fn(usize) -> Box<dyn Observer>>;
 
-/// What a client measures.
+/// Configuration of a client.
 pub struct ClientConfig {
-    /// What each of its connections does; [`Test::report`] is set by [`run`].
+    /// Test of each of its connections; [`run`] sets [`Test::report`].
     pub test: Test,
-    /// How many connections there are, 1 to [`super::MAX_FLOWS`].
+    /// Number of connections, 1 to [`super::MAX_FLOWS`].
     pub flows: usize,
     /// As many more, the other way.
     pub both: bool,
     /// The key that the server has too, if it wants one.
     pub psk: Option<Psk>,
-    /// How often the observer hears of an interval of the test; zero is never.
+    /// Length of the intervals that are reported to the observer; zero is never.
     pub interval: Duration,
-    /// How often it hears of a sample; zero is never.
+    /// Time between two samples; zero is never.
     pub sample: Duration,
-    /// Who hears of each packet.
+    /// Maker of observers of each packet.
     pub watch: Option<Watch>,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for ClientConfig {
     }
 }
 
-/// What an observer hears while a test goes on.
+/// Event during a test, for the observer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
     /// An interval is over.
@@ -87,33 +87,33 @@ pub enum Progress<'a> {
     Sample(&'a Interval),
 }
 
-/// What happened in a part of a test.
+/// Outcome of a part of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
     /// When it began, seconds since the start of the test.
     pub start_s: f64,
     /// When it ended.
     pub end_s: f64,
-    /// How each flow is, in order, at the end of it.
+    /// State of each flow at the end of it, in order.
     pub flows: Vec<Sample>,
-    /// Of each flow, bits per second delivered in it, with the headers of UDP and IP.
+    /// Bits per second delivered in it, for each flow, with the headers of UDP and IP.
     pub goodput_bps: Vec<f64>,
-    /// Of each flow, bits per second sent in it, likewise.
+    /// Bits per second sent in it, for each flow, with these headers.
     pub sent_bps: Vec<f64>,
-    /// Of each flow, data packets sent again in it.
+    /// Data packets sent again in it, for each flow.
     pub retransmissions: Vec<u64>,
-    /// Of each flow, the mean of the RTT samples in it, seconds, or 0 if there was none.
+    /// Mean of the RTT samples in it, for each flow, seconds; 0 without samples.
     pub mean_rtt_s: Vec<f64>,
 }
 
-/// What became of one flow.
+/// Outcome of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowOutcome {
-    /// Did the server send?
+    /// True if the server sent.
     pub reverse: bool,
-    /// What its sender counted.
+    /// Counts of its sender.
     pub sender: Counts,
-    /// What its receiver counted.
+    /// Counts of its receiver.
     pub receiver: Counts,
     /// When the transfer was complete, seconds, if its size was limited and it was.
     pub completed_s: Option<f64>,
@@ -136,12 +136,12 @@ impl FlowOutcome {
     }
 }
 
-/// What a test measured.
+/// Outcome of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// How long it lasted, seconds.
+    /// Its length, seconds.
     pub seconds: f64,
-    /// Was it ended before its time?
+    /// True if it was ended early.
     pub interrupted: bool,
     /// Name of the protocol.
     pub protocol: &'static str,
@@ -174,10 +174,10 @@ struct Flow {
     blocked: bool,
     retry: Time,
     answers: Outbox,
-    /// Has anything come since the start?
+    /// True if a datagram has come since the start.
     heard: bool,
     completed: Option<Time>,
-    /// What the server says in the end.
+    /// Counts of the server at the end.
     result: Option<Counts>,
 }
 
@@ -523,7 +523,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// What has arrived for a flow.
+    /// Handles the datagrams that have arrived for a flow.
     fn receive(&mut self, at: usize) -> Result<(), Error> {
         let Client { server, plan, datagram, config, clock, flows, inbox, .. } = self;
         let flow = &mut flows[at];
@@ -673,7 +673,7 @@ fn starts(plan: &Plan, datagram: usize) -> usize {
     window.div_ceil(AMPLIFICATION as usize * REQUEST_LEN).saturating_sub(2).clamp(1, 4)
 }
 
-/// Is it an error that ends the test? Others pass, or the path is given up in time.
+/// True if the error ends the test. Others are transient, or the path is given up in time.
 fn check(error: io::Error, server: SocketAddr, datagram: usize) -> Result<(), Error> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Err(Error::NothingListens(server));
@@ -706,7 +706,7 @@ impl Intervals {
     /// Ends the interval now.
     fn end(&mut self, now: Time, client: &mut Client<'_>) -> Option<Interval> {
         let passed = now.since(self.last).as_secs_f64();
-        // What is left at the end is told too, if it is long enough to mean something.
+        // The rest at the end is reported too, if it is long enough to mean something.
         if self.every.is_zero() || passed < 0.1 * self.every.as_secs_f64() {
             return None;
         }

@@ -29,13 +29,13 @@ const MUTABLE_FLAGS: Flags = Flags::CONGESTION.with(Flags::CORRUPTED);
 /// The longest authenticated part of a datagram, bytes: of a packet, or of counts.
 const MAX_AUTHENTIC: usize = if wire::MAX > 4 + Counts::LEN { wire::MAX } else { 4 + Counts::LEN };
 
-/// What can be read of a datagram of a connection before it is known to be authentic.
+/// Fields of a datagram that are read before it is authenticated.
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) kind: FrameKind,
     pub(super) connection: u64,
     number: u64,
-    /// Of data and of acknowledgments.
+    /// The packet, of data and ACKs.
     packet: Packet,
     /// Where the connection stands.
     at: usize,
@@ -71,8 +71,8 @@ fn header_end(packet: &Packet, length: usize) -> usize {
     }
 }
 
-/// What is authenticated of a datagram of `length` bytes: all of `head`, with zeros where routers
-/// write, and the length. What follows the head must be zeros.
+/// Authenticated bytes of a datagram of `length` bytes: all of `head`, with zeros where routers
+/// write, and the length. The bytes after the head must be zeros.
 fn authentic<T>(
     head: &[u8],
     header_end: usize,
@@ -92,7 +92,7 @@ fn authentic<T>(
     Some(with(&bytes[..end + 2]))
 }
 
-/// What a connection does.
+/// Role of a connection.
 #[derive(Debug)]
 enum Half {
     Sends(Box<Sending>),
@@ -135,18 +135,18 @@ struct Receiving {
     first: Option<Time>,
     /// When something arrived that had not before.
     advanced: Time,
-    /// How long what arrives counts after that.
+    /// Time after that for which arrivals count.
     length: Duration,
-    /// What had arrived by then.
+    /// Counts of arrivals by then.
     counted: Option<u64>,
-    /// What the sender has told last.
+    /// The latest counts of the sender.
     told: Sample,
 }
 
-/// What a datagram was to a connection.
+/// Kind of a received datagram.
 #[derive(Debug, PartialEq)]
 pub(super) enum Received {
-    /// Not one of its datagrams.
+    /// It does not belong to the connection.
     Nothing,
     /// Data or an acknowledgment.
     Packet,
@@ -176,12 +176,12 @@ pub(super) struct Connection {
     /// what may be sent.
     received_bytes: u64,
     sent_bytes: u64,
-    /// What the time stamps of data are ahead of this end's clock, picoseconds: only who has
-    /// received data knows the time of any.
+    /// Offset of the time stamps of data from this end's clock, picoseconds, so that only a peer
+    /// that has received data knows the time stamp of any.
     stamp: u64,
-    /// Is the peer one whose address may not be its own?
+    /// True if the address of the peer may be forged.
     is_server: bool,
-    /// Who hears of each packet, and as what flow.
+    /// Observer of each packet, and the index of the flow.
     observer: Option<(usize, Box<dyn Observer>)>,
 }
 
@@ -236,7 +236,7 @@ impl Connection {
         })
     }
 
-    /// From now on, somebody hears of each packet, as those of this flow.
+    /// Sets the observer of each packet from now on, with the index of the flow.
     pub(super) fn observe(&mut self, flow: usize, observer: Box<dyn Observer>) {
         self.observer = Some((flow, observer));
     }
@@ -251,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Makes the time stamps of data such that nobody can guess them.
+    /// Makes the time stamps of data unpredictable.
     ///
     /// # Errors
     /// If the system has no random bytes.
@@ -281,7 +281,7 @@ impl Connection {
         }
     }
 
-    /// Has data been delivered, from this end or to it?
+    /// True if data has been delivered, in either direction.
     pub(super) fn is_proven(&self) -> bool {
         match &self.half {
             Half::Sends(sending) => sending.guard.is_proven(),
@@ -289,7 +289,7 @@ impl Connection {
         }
     }
 
-    /// Is there nothing new of late from a peer that is known to receive?
+    /// True if there is nothing new from a peer that is known to receive.
     pub(super) fn is_silent(&self) -> bool {
         matches!(&self.half, Half::Sends(sending) if sending.guard.is_silent())
     }
@@ -395,8 +395,8 @@ impl Connection {
         }
         let Some(keys) = &self.keys else { return Some(bytes.len()) };
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
-        // Of what is no packet all is authenticated; of packets, and of a start, what follows the
-        // head is nothing.
+        // Of control datagrams all bytes are authenticated; of packets and of a start only the
+        // head.
         let end = match envelope.kind {
             FrameKind::Data | FrameKind::Ack | FrameKind::Start => envelope.at + SESSION_LEN,
             _ => body.len(),
@@ -501,7 +501,7 @@ impl Connection {
         self.push(None, length.max(head.len() + tag), &head, 0, outbox);
     }
 
-    /// Appends a datagram that is no packet.
+    /// Appends a control datagram.
     pub(super) fn push_control(&mut self, kind: FrameKind, body: &[u8], outbox: &mut Outbox) {
         let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
         head.extend_from_slice(&kind.prefix());
@@ -557,7 +557,7 @@ impl Connection {
                 break;
             }
             sending.guard.on_sent(&packet);
-            // What was taken back comes before anything else.
+            // Packets that were taken back come first.
             sending.unsent = sending.unsent.saturating_sub(1);
             self.push_packet(&packet, self.datagram, outbox);
             leaving.push(packet.clone());
@@ -569,7 +569,7 @@ impl Connection {
         more
     }
 
-    /// How many packets may leave now, whatever the sender has.
+    /// Number of packets that may leave now.
     fn room(&mut self, local: Time) -> u64 {
         let size = self.datagram as u32 + overhead(self.peer);
         let Half::Sends(sending) = &mut self.half else { return 0 };
@@ -641,7 +641,7 @@ impl Connection {
         matches!(self.half, Half::Sends(_))
     }
 
-    /// Has the sender delivered all that it had?
+    /// True if the sender has delivered all its data.
     pub(super) fn is_done(&self) -> bool {
         matches!(&self.half, Half::Sends(sending) if sending.sender.is_done())
     }

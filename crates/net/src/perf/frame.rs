@@ -22,7 +22,7 @@ pub(super) const SESSION_LEN: usize = 16;
 /// The longest reason of a refusal, bytes.
 pub(super) const MAX_REASON_LEN: usize = 400;
 
-/// What a datagram is, by the low nibble of its third byte.
+/// Kind of a datagram: the low nibble of its third byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameKind {
     /// Data of a connection: a packet of the wire.
@@ -43,9 +43,9 @@ pub(super) enum FrameKind {
     Start = 7,
     /// The client ends the test, with what it has counted.
     End = 8,
-    /// What the server has counted.
+    /// Counts of the server.
     Result = 9,
-    /// How the server's end is now.
+    /// State of the server's end.
     Report = 10,
 }
 
@@ -72,7 +72,7 @@ impl FrameKind {
         })
     }
 
-    /// The first four bytes of a datagram of this kind that is no packet.
+    /// First four bytes of a control datagram of this kind.
     pub(super) fn prefix(self) -> [u8; 4] {
         [MAGIC[0], MAGIC[1], VERSION << 4 | self as u8, 0]
     }
@@ -84,7 +84,7 @@ impl FrameKind {
 pub enum Refusal {
     /// It serves as many connections as it may.
     Busy = 1,
-    /// The keys differ, or one side has none.
+    /// The keys differ, or one side has no key.
     Key = 2,
     /// It does not know the protocol, or cannot run the test.
     Test = 3,
@@ -100,10 +100,10 @@ impl Refusal {
     }
 }
 
-/// What either side has counted of a connection; what it does not do, or does not know, is 0.
+/// Counts of one side of a connection; 0 for what it does not do or does not know.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
-    /// Of the sender of data: data packets sent, retransmissions included.
+    /// Sender of data: data packets sent, retransmissions included.
     pub sent: u64,
     /// Data packets sent again.
     pub retransmissions: u64,
@@ -119,8 +119,8 @@ pub struct Counts {
     pub given_back: u64,
     /// Share of the packets sent that was lost, as the sender estimates it.
     pub loss_estimate: f64,
-    /// Of the receiver of data: packets that arrived for the first time, within the length of the
-    /// test from the first of them.
+    /// Receiver of data: packets that arrived for the first time, within the length of the test
+    /// from the first of them.
     pub unique: u64,
     /// Packets that arrived, also again, and after that.
     pub arrived: u64,
@@ -132,8 +132,8 @@ pub struct Counts {
     pub invalid: u64,
     /// Datagrams that had been received before, or came too late to tell.
     pub replayed: u64,
-    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it
-    /// and at most as long as the test.
+    /// Duration of the connection, seconds; at the receiver of data, since the first packet and at
+    /// most the length of the test.
     pub seconds: f64,
 }
 
@@ -186,8 +186,8 @@ impl Counts {
     }
 }
 
-/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the
-/// sender has told it.
+/// State of a connection at an instant. Values that only the sender knows are 0 at the receiver
+/// until the sender has reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
     /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for
@@ -201,7 +201,7 @@ pub struct Sample {
     pub in_flight: u64,
     /// The congestion window, packets, as far as the receiver window lets it count.
     pub cwnd: f64,
-    /// The slow start threshold, packets; infinite where there is none.
+    /// Slow start threshold, packets; infinite if there is none.
     pub ssthresh: f64,
     /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may
     /// tick.
@@ -283,7 +283,7 @@ pub(super) enum Greeting {
     Challenge {
         /// As in the hello: what does not echo it is not for this client.
         client: [u8; NONCE_LEN],
-        /// What the client must show.
+        /// Cookie that the client must return.
         cookie: [u8; COOKIE_LEN],
     },
     /// See [`FrameKind::Open`].
@@ -292,9 +292,9 @@ pub(super) enum Greeting {
         client: [u8; NONCE_LEN],
         /// As in the challenge.
         cookie: [u8; COOKIE_LEN],
-        /// Does the client have a key?
+        /// True if the client has a key.
         keyed: bool,
-        /// What it wants.
+        /// The test that it asks for.
         test: Test,
     },
     /// See [`FrameKind::Accept`].
@@ -317,13 +317,13 @@ pub(super) enum Greeting {
     },
 }
 
-/// Bytes that are no greeting.
+/// Error: bytes that are not a greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotAGreeting;
 
 impl fmt::Display for NotAGreeting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the datagram is none that begins a connection")
+        f.write_str("the datagram does not begin a connection")
     }
 }
 
@@ -386,11 +386,11 @@ impl Greeting {
         bytes
     }
 
-    /// Reads a greeting. Its MAC, if it has one, is the last bytes and left to the caller.
+    /// Reads a greeting. Its MAC, if it has one, is in the last bytes; the caller checks it.
     ///
     /// # Errors
     ///
-    /// If the bytes are none, to the byte: each has one way to be written.
+    /// If the bytes are not exactly a greeting: each greeting has one encoding.
     pub(super) fn decode(bytes: &[u8]) -> Result<Greeting, NotAGreeting> {
         Greeting::read(bytes).ok_or(NotAGreeting)
     }

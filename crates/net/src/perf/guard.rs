@@ -1,7 +1,8 @@
-//! What a sender sends at most, whatever its protocol and its parameters say.
+//! Limits on what a sender sends, whatever its protocol and its parameters.
 //!
-//! Between hosts the parameters of a protocol are the client's words, and a window law may ignore
-//! losses altogether. The guard stands between the sender and its outbox and knows no law:
+//! Between hosts the client chooses the parameters of a protocol, and a congestion controller may
+//! ignore losses altogether. The guard is between the sender and its outbox and does not depend on
+//! the controller:
 //!
 //! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a
 //!   transmission. One that echoes no transmission is not heard at all, which leaves no optimistic
@@ -40,7 +41,7 @@ const PROBES: u64 = 2;
 const LEAST_SILENCE: Duration = Duration::from_secs(1);
 /// Time between two timers while nothing advances.
 const LEAST_TIMER: Duration = Duration::from_millis(1);
-/// How far below the latest echoed transmission others may be echoed.
+/// Distance below the latest echoed transmission within which others may be echoed.
 const REORDERING: u64 = 8192;
 /// Periods over which losses are counted, and how many of them in a row end a connection.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ const ONE_IN: u64 = 20;
 /// Bytes that leave at once where there is a greatest rate, as time at that rate.
 const BURST: Duration = Duration::from_millis(10);
 
-/// What the operator of a server lets it send, whatever its clients ask for.
+/// Limits that the operator of a server sets, whatever its clients ask for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// The least retransmission timeout, of `rto_floor` and `rto_initial`.
@@ -188,7 +189,7 @@ pub(super) struct Guard {
     advances: u64,
     advanced: Time,
     una: u64,
-    /// What arrived above that, as far as acknowledgments were triggered by it.
+    /// Arrivals above that, as far as they triggered ACKs.
     beyond: RangeSet,
     /// Packets before the first advance, and in flight.
     initial: u64,
@@ -215,7 +216,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Of a sender whose host has chosen its parameters itself.
+    /// Guard of a sender whose host has chosen the parameters.
     pub(super) fn new() -> Self {
         Guard {
             echoes: Echoes::default(),
@@ -254,7 +255,7 @@ impl Guard {
         self.rate = rate;
     }
 
-    /// Has anything been acknowledged?
+    /// True if something has been acknowledged.
     pub(super) fn is_proven(&self) -> bool {
         self.advances > 0
     }
@@ -271,7 +272,7 @@ impl Guard {
         self.newest
     }
 
-    /// How many packets of `size` bytes on the wire may leave now, as far as the guard has a say.
+    /// Number of packets of `size` bytes on the wire that the guard lets leave now.
     pub(super) fn room(&mut self, now: Time, size: u32, rto: Duration) -> u64 {
         self.wake = Time::NEVER;
         let mut room = match self.advances {
@@ -292,7 +293,7 @@ impl Guard {
                 self.probe_at = now + self.quiet;
                 self.quiet = self.quiet.saturating_mul(2);
             }
-            // What stands in flight after a second of silence has left the path.
+            // After a second of silence, the packets in flight have left the path.
             room = if self.is_proven() { self.probes } else { room.min(self.probes) };
             if room == 0 && self.is_proven() {
                 self.wake = self.probe_at;

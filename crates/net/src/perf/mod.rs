@@ -59,18 +59,19 @@ pub use plan::{
 };
 pub use server::{Event, Server, ServerConfig, Totals, serve};
 
-/// The port of the server where none is named.
+/// Default port of the server.
 pub const PORT: u16 = 9743;
 /// The most connections in parallel of one client, in each direction.
 pub const MAX_FLOWS: usize = 128;
-/// How long a silent peer is waited for: longer than a process is likely to be stopped. A sender is
-/// silent to which nothing new is acknowledged, a receiver to which nothing new comes.
+/// Time after which a silent peer is given up: longer than a process is likely to be stopped. A
+/// sender regards its peer as silent if nothing new is acknowledged, a receiver if nothing new
+/// arrives.
 pub const PATIENCE: Duration = Duration::from_secs(15);
-/// How long one is waited for that has delivered something: losses of half of all packets let
+/// Time after which a peer that has delivered something is given up: with half of all packets lost,
 /// timeouts grow up to the 60 s of RFC 6298, and this is four of them.
 pub const MAX_SILENCE: Duration = Duration::from_secs(240);
 
-/// Why there is no measurement.
+/// Reason why a measurement failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -78,7 +79,7 @@ pub enum Error {
     Io {
         /// As `bind to 127.0.0.1:9743`.
         doing: String,
-        /// What the system says.
+        /// The answer of the system.
         source: io::Error,
     },
     /// The system has no random bytes.

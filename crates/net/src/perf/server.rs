@@ -17,22 +17,24 @@ use super::plan::{MIN_REPORT, Test};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use crate::clock::{Clock as _, Monotonic};
 
-/// How long a connection that was opened may take to start.
+/// Longest time from the opening of a connection to its start.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the counts of a connection that has ended are kept, for a client that did not get them.
+/// Time for which the counts of a connection that has ended are kept, for a client that did not get
+/// them.
 const LINGER: Duration = Duration::from_secs(3);
-/// How long a connection may stand still before its place is given to others, if there is no other.
+/// Time without progress after which the place of a connection is given to another, if no place is
+/// free.
 const STANDSTILL: Duration = Duration::from_secs(5);
 /// The shortest time between two reports to a client that acknowledges nothing.
 const SILENT_REPORT: Duration = Duration::from_secs(1);
-/// How much longer than it said a test may last.
+/// Time by which a test may be longer than announced.
 const GRACE: Duration = Duration::from_secs(30);
 /// System calls that receive, before anything else has its turn.
 const RECEIVES: usize = 8;
-/// How often the server looks whether it should stop.
+/// Time between two checks of the server whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a server allows.
+/// Configuration of a server.
 #[derive(Debug)]
 pub struct ServerConfig {
     /// The most connections at once.
@@ -41,7 +43,7 @@ pub struct ServerConfig {
     pub max_per_address: usize,
     /// If there is one, only clients that have it are served.
     pub psk: Option<Psk>,
-    /// What it sends at most, whatever clients ask for.
+    /// Limits on what it sends, whatever clients ask for.
     pub limits: Limits,
 }
 
@@ -56,25 +58,25 @@ impl Default for ServerConfig {
     }
 }
 
-/// What happens to the connections of a server.
+/// Event of a connection of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A client has one, for this test.
     Opened {
         /// Its address.
         peer: SocketAddr,
-        /// What it measures.
+        /// The test.
         test: Test,
     },
     /// It has ended, as it should.
     Ended {
         /// Its address.
         peer: SocketAddr,
-        /// What it measured.
+        /// The test.
         test: Test,
         /// What the server has counted.
         server: Box<Counts>,
-        /// What the client has.
+        /// Counts of the client.
         client: Box<Counts>,
     },
     /// It was given up.
@@ -86,10 +88,10 @@ pub enum Event {
     },
 }
 
-/// What a server has counted of datagrams that no connection accounts for.
+/// Counts of datagrams that do not belong to a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Datagrams that are none of the protocol, or of no connection.
+    /// Datagrams that are not of the protocol, or not of a connection.
     pub strange: u64,
     /// Cookies given.
     pub challenges: u64,
@@ -115,7 +117,7 @@ struct Session {
     accept: Vec<u8>,
     state: SessionState,
     since: Time,
-    /// May it have something to send?
+    /// True if it may have something to send.
     ready: bool,
     /// When the client is told how this end is.
     report: Time,
@@ -185,7 +187,7 @@ pub(super) struct Sessions {
     sessions: HashMap<u64, Session>,
     /// Which connection an opening made: it may come again.
     opened: HashMap<(SocketAddr, [u8; NONCE_LEN]), u64>,
-    /// How many connections each address has that have not ended.
+    /// Number of connections of each address that have not ended.
     per_party: HashMap<IpAddr, usize>,
     events: Vec<Event>,
     totals: Totals,
@@ -346,8 +348,8 @@ impl Sessions {
         Ok(accept)
     }
 
-    /// What has ended makes room before its time; else what has stood still for longest, if that is
-    /// long.
+    /// Makes room by removing a connection that has ended; else the one without progress for
+    /// longest, if that is long.
     fn make_room(&mut self, now: Time) {
         let has_ended = |session: &Session| matches!(session.state, SessionState::Ended(_));
         let of = |sessions: &HashMap<u64, Session>, ends: bool| {
@@ -365,9 +367,9 @@ impl Sessions {
         session.forget(ending, &mut self.opened, &mut self.per_party, &mut self.events);
     }
 
-    /// ICMP says that nobody receives at an address, and quotes a datagram that was sent there. It
-    /// may be forged, by somebody who has seen the datagram: so it ends only what has delivered
-    /// nothing.
+    /// Handles an ICMP error that an address is unreachable, which quotes a datagram that was sent
+    /// there. It may be forged by an attacker who has seen the datagram, so it ends only a
+    /// connection that has delivered nothing.
     pub(super) fn unreachable(&mut self, peer: SocketAddr, quoted: &[u8]) {
         let Some(id) = Envelope::read(quoted).map(|envelope| envelope.connection) else { return };
         let is_hit = |session: &Session| {
@@ -464,7 +466,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// It is given up: if it had not ended before, somebody hears why.
+    /// Gives it up, and reports why if it had not ended before.
     fn forget(
         &self,
         ending: Ending,
@@ -538,11 +540,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that listens at an address.
+    /// Binds a server to an address.
     ///
     /// # Errors
     ///
-    /// If it cannot, because somebody else does, or may not.
+    /// If the address is in use, or without the right to bind it.
     pub fn bind(address: SocketAddr, config: ServerConfig) -> Result<Self, Error> {
         let bind = || {
             let socket = Socket::new(UdpSocket::bind(address)?)?;

@@ -129,7 +129,7 @@ impl Socket {
     /// Takes the socket over, which does not block from now on.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        // Larger than the system's limit only for whoever may; what is given is what there is.
+        // More than the system's limit needs a right; without it, the limit applies.
         if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
         }
@@ -143,8 +143,8 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Puts what ICMP says of peers into the queue of errors (ip(7), IP_RECVERR). A socket that is
-    /// connected to nobody hears nothing of it else.
+    /// Puts ICMP errors about peers into the error queue (ip(7), IP_RECVERR). An unconnected socket
+    /// does not get them otherwise.
     pub(super) fn hear_errors(&self) {
         // One of the two families may be missing, and without both there is silence as before.
         let four = setsockopt(&self.socket, nix_sockopt::Ipv4RecvErr, &true);
@@ -211,7 +211,8 @@ impl Socket {
                             burst.start += count * burst.segment;
                             continue;
                         }
-                        // What stands in the way of the first, it will hear alone.
+                        // If the first cannot be sent, the attempt to send it alone gives the
+                        // error.
                         _ => {}
                     }
                 }
@@ -239,7 +240,7 @@ impl Socket {
                         refused = Some(Obstacle::NoBuffers);
                         break 'bursts;
                     }
-                    // As soon as it is known that there is no GSO they go one by one.
+                    // Once it is known that there is no GSO, they are sent one by one.
                     Err(_) if datagrams > 1 && self.state.max_gso_segments() == 1 => continue,
                     Err(error) => refused = Some(Obstacle::Error(error)),
                 }
@@ -267,7 +268,7 @@ impl Socket {
         Ok(sendmmsg(&self.socket, &mut messages, SendFlags::empty())?)
     }
 
-    /// What has arrived, datagram by datagram; false if there was nothing.
+    /// Reads the datagrams that have arrived; false if there were none.
     pub(super) fn receive(
         &self,
         inbox: &mut Inbox,
@@ -301,7 +302,7 @@ const ERRORS: usize = 256;
 /// SO_EE_ORIGIN_ICMP6.
 const FROM_ICMP: [u8; 2] = [2, 3];
 
-/// Is it an error that ICMP brought?
+/// True if the error comes from ICMP.
 fn is_of_a_peer(error: &io::Error) -> bool {
     let of_a_peer = [
         Errno::CONNREFUSED,
