@@ -269,15 +269,11 @@ impl<'a> Worker<'a> {
         let gate = Gate {
             diverted,
             shared,
-            clock: Monotonic::start(),
-            port: Port::default(),
+            link: CurrentLink::new(Port::default(), Served::default()),
             scratch: Vec::new(),
             held: VecDeque::new(),
             outstanding: Outstanding::default(),
-            claims: Claims::new(RandomState::new().build_hasher().finish()),
-            served: Served::default(),
             inside: 0,
-            is_draining: false,
             stats,
             published: Time::ZERO,
         };
@@ -313,7 +309,7 @@ impl<'a> Worker<'a> {
     ) -> io::Result<bool> {
         let ports = [(0, port)];
         loop {
-            let clock = self.gate.clock;
+            let clock = self.gate.link.clock;
             let late = emulate::run(simulation, &ports, &mut self.gate, &clock, until)?;
             self.lateness.add(&late);
             if self.shared.stop.load(Ordering::Acquire) {
@@ -329,10 +325,10 @@ impl<'a> Worker<'a> {
                 let change = LinkChange { rate, ..LinkChange::default() };
                 // The link was made changeable, and its rate is not a schedule.
                 simulation.change_link(0, &change).map_err(io::Error::other)?;
-                self.gate.is_draining |= !next.differs_in_rate_only(&self.settings);
+                self.gate.link.is_draining |= !next.differs_in_rate_only(&self.settings);
                 self.settings = next;
             }
-            self.gate.is_draining |= clock.now() >= Time::ZERO + RENEW;
+            self.gate.link.is_draining |= clock.now() >= Time::ZERO + RENEW;
             if self.gate.is_drained() {
                 return Ok(true);
             }
@@ -341,7 +337,7 @@ impl<'a> Worker<'a> {
 
     fn publish(&mut self, waiting: u64) {
         let gate = &mut self.gate;
-        gate.published = gate.clock.now();
+        gate.published = gate.link.clock.now();
         gate.stats.waiting = waiting + gate.held.len() as u64;
         gate.stats.rate = self.settings.rate();
         gate.stats.qdisc = self.settings.qdisc();
@@ -359,20 +355,32 @@ impl<'a> Worker<'a> {
 struct Gate<'a> {
     diverted: Diverted,
     shared: &'a Shared,
-    clock: Monotonic,
-    port: Port,
+    link: CurrentLink,
     scratch: Vec<u8>,
     /// Packets, with their notes, that came while the old link was emptied.
     held: VecDeque<Vec<u8>>,
     outstanding: Outstanding,
-    claims: Claims,
-    served: Served,
     /// Packets that are in the engine.
     inside: u64,
-    /// True if packets that come wait for the next link.
-    is_draining: bool,
     stats: Stats,
     published: Time,
+}
+
+/// State that begins anew with each link.
+struct CurrentLink {
+    clock: Monotonic,
+    port: Port,
+    claims: Claims,
+    served: Served,
+    /// True if packets that come wait for the next link.
+    is_draining: bool,
+}
+
+impl CurrentLink {
+    fn new(port: Port, served: Served) -> Self {
+        let claims = Claims::new(RandomState::new().build_hasher().finish());
+        CurrentLink { clock: Monotonic::start(), port, claims, served, is_draining: false }
+    }
 }
 
 /// Note behind the end of a packet while it is in the engine.
@@ -412,14 +420,10 @@ impl Note {
 impl Gate<'_> {
     /// Begins a new link with this port.
     fn begin(&mut self, port: &Port, served: Served) {
-        self.served = served;
-        let before = nanoseconds(self.clock.now());
-        self.clock = Monotonic::start();
-        self.claims = Claims::new(RandomState::new().build_hasher().finish());
+        let before = nanoseconds(self.link.clock.now());
+        self.link = CurrentLink::new(port.clone(), served);
+        self.link.port.watch_losses();
         self.published = Time::ZERO;
-        self.port = port.clone();
-        self.port.watch_losses();
-        self.is_draining = false;
         for bytes in &mut self.held {
             if let Some((_, note)) = Note::split(bytes) {
                 let length = bytes.len() - Note::LENGTH;
@@ -430,19 +434,19 @@ impl Gate<'_> {
     }
 
     fn is_drained(&self) -> bool {
-        self.is_draining && self.inside == 0
+        self.link.is_draining && self.inside == 0
     }
 
     /// Tells the kernel which packets the queue has dropped.
     fn drop_lost(&mut self) -> io::Result<()> {
-        while let Some(lost) = self.port.pop_lost() {
+        while let Some(lost) = self.link.port.pop_lost() {
             if let Some((packet, note)) = Note::split(&lost.bytes) {
                 self.stats.dropped.add(packet.len());
                 self.inside -= 1;
                 self.outstanding.remove(note.id);
                 self.diverted.discard(note.id)?;
             }
-            self.port.recycle(lost);
+            self.link.port.recycle(lost);
         }
         Ok(())
     }
@@ -470,7 +474,7 @@ fn nanoseconds(time: Time) -> i64 {
 
 impl Outside for Gate<'_> {
     fn read(&mut self, take: &mut Take<'_>) -> io::Result<()> {
-        if !self.is_draining {
+        if !self.link.is_draining {
             // Not all at one instant, which the engine would regard as an endless loop.
             for bytes in self.held.drain(..self.held.len().min(BATCH)) {
                 if let Some((_, note)) = Note::split(&bytes) {
@@ -479,20 +483,20 @@ impl Outside for Gate<'_> {
                 }
             }
         }
-        let now = self.clock.now();
+        let now = self.link.clock.now();
         let at = nanoseconds(now);
-        let must_wait = self.is_draining || !self.held.is_empty();
-        let Gate { diverted, scratch, held, outstanding, stats, inside, claims, served, .. } = self;
+        let must_wait = self.link.is_draining || !self.held.is_empty();
+        let Gate { diverted, scratch, held, outstanding, stats, inside, link, .. } = self;
         diverted.read(BATCH, |id, packet| {
             stats.arrived.add(packet.len());
             outstanding.add(id, packet.len());
             let ecn = codepoint(packet);
             let (is_ours, asked) = asked_of(packet);
-            stats.unserved[asked as usize] += u64::from(!served[asked as usize]);
+            stats.unserved[asked as usize] += u64::from(!link.served[asked as usize]);
             scratch.clear();
             scratch.extend_from_slice(packet);
             if is_ours {
-                claims.check(now, scratch);
+                link.claims.check(now, scratch);
             }
             scratch.extend(Note { id, ecn, is_ours, at }.bytes());
             if must_wait {
@@ -507,7 +511,7 @@ impl Outside for Gate<'_> {
 
     fn write(&mut self, _: usize, _: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
         let Some((packet, note)) = Note::split(bytes) else { return Ok(()) };
-        let sojourn = (nanoseconds(self.clock.now()) - note.at).max(0) as u64;
+        let sojourn = (nanoseconds(self.link.clock.now()) - note.at).max(0) as u64;
         self.stats.sojourn.saturating_record(sojourn);
         self.stats.sojourn_sum += Duration::from_nanos(sojourn);
         self.stats.sent.add(packet.len());
@@ -525,11 +529,11 @@ impl Outside for Gate<'_> {
         let asked = self.shared.stop.load(Ordering::Acquire)
             || self.shared.changes.load(Ordering::Acquire)
             || self.is_drained()
-            || self.clock.now() >= self.published + PUBLISH;
+            || self.link.clock.now() >= self.published + PUBLISH;
         if asked {
             return Ok(false);
         }
-        if self.is_draining || self.held.is_empty() {
+        if self.link.is_draining || self.held.is_empty() {
             wait(self.diverted.as_fd(), most)?;
         }
         Ok(true)

@@ -154,33 +154,51 @@ pub(super) enum Received {
     Control(FrameKind, Option<Box<Counts>>),
 }
 
+/// Numbers of the datagrams of a connection, and their authentication.
+#[derive(Debug)]
+struct Numbers {
+    keys: Option<SessionKeys>,
+    /// Number of the latest datagram sent.
+    sent: u64,
+    received: ReplayWindow,
+}
+
+/// Sizes that both ends have agreed on.
+#[derive(Debug)]
+struct Sizes {
+    /// UDP payload of data, and the least of ACKs, bytes.
+    datagram: usize,
+    ack: usize,
+    /// Receiver window, packets.
+    rwnd: u64,
+}
+
+/// Bytes of datagrams, which limit what may be sent to an address that may be forged.
+#[derive(Debug)]
+struct ByteCounts {
+    /// Bytes from the peer; counted only where they limit what may be sent.
+    received: u64,
+    sent: u64,
+    /// True if the address of the peer may be forged.
+    is_server: bool,
+}
+
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     id: u64,
     pub(super) peer: SocketAddr,
-    keys: Option<SessionKeys>,
-    number: u64,
-    replay: ReplayWindow,
+    numbers: Numbers,
     start: Time,
     /// When something authentic arrived last.
     pub(super) heard: Time,
-    /// UDP payload of data, and the least of acknowledgments, bytes.
-    datagram: usize,
-    ack: usize,
-    /// Receiver window, packets.
-    rwnd: u64,
+    sizes: Sizes,
     half: Half,
     counts: Counts,
-    /// Bytes of datagrams from the peer and to it; what is received counts only where that bounds
-    /// what may be sent.
-    received_bytes: u64,
-    sent_bytes: u64,
+    traffic: ByteCounts,
     /// Offset of the time stamps of data from this end's clock, picoseconds, so that only a peer
     /// that has received data knows the time stamp of any.
     stamp: u64,
-    /// True if the address of the peer may be forged.
-    is_server: bool,
     /// Observer of each packet, and the index of the flow.
     observer: Option<(usize, Box<dyn Observer>)>,
 }
@@ -218,20 +236,18 @@ impl Connection {
         Ok(Connection {
             id,
             peer,
-            keys,
-            number: 0,
-            replay: ReplayWindow::new(has_key),
+            numbers: Numbers { keys, sent: 0, received: ReplayWindow::new(has_key) },
             start: now,
             heard: now,
-            datagram: plan.datagram(peer)?,
-            ack: config.ack_size.saturating_sub(overhead(peer)) as usize,
-            rwnd: config.rwnd,
+            sizes: Sizes {
+                datagram: plan.datagram(peer)?,
+                ack: config.ack_size.saturating_sub(overhead(peer)) as usize,
+                rwnd: config.rwnd,
+            },
             half,
             counts: Counts::default(),
-            received_bytes: 0,
-            sent_bytes: 0,
+            traffic: ByteCounts { received: 0, sent: 0, is_server: false },
             stamp: 0,
-            is_server: false,
             observer: None,
         })
     }
@@ -244,7 +260,7 @@ impl Connection {
     /// This end is a server: what it sends is bounded by its limits, and by the bytes that came
     /// from the peer while the connection was made.
     pub(super) fn limit(&mut self, limits: &Limits, received: usize, sent: usize) {
-        (self.is_server, self.received_bytes, self.sent_bytes) =
+        (self.traffic.is_server, self.traffic.received, self.traffic.sent) =
             (true, received as u64, sent as u64);
         if let Half::Sends(sending) = &mut self.half {
             sending.guard.limit(limits);
@@ -343,17 +359,17 @@ impl Connection {
             self.counts.invalid += 1;
             return Received::Nothing;
         };
-        if !self.replay.accept(envelope.number) {
+        if !self.numbers.received.accept(envelope.number) {
             self.counts.replayed += 1;
             return Received::Nothing;
         }
         self.heard = now;
-        self.received_bytes += bytes.len() as u64;
+        self.traffic.received += bytes.len() as u64;
         let Envelope { kind, mut packet, at, .. } = envelope;
         let body = &bytes[at + SESSION_LEN..body_end];
         match (kind, &mut self.half) {
             // A short one would have an answer that is longer.
-            (FrameKind::Data, Half::Receives(_)) if bytes.len() < self.ack.max(SHORTEST) => {
+            (FrameKind::Data, Half::Receives(_)) if bytes.len() < self.sizes.ack.max(SHORTEST) => {
                 self.invalid()
             }
             (FrameKind::Data, Half::Receives(_)) => {
@@ -393,7 +409,7 @@ impl Connection {
         if envelope.connection != self.id || from != self.peer {
             return None;
         }
-        let Some(keys) = &self.keys else { return Some(bytes.len()) };
+        let Some(keys) = &self.numbers.keys else { return Some(bytes.len()) };
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
         // Of control datagrams all bytes are authenticated; of packets and of a start only the
         // head.
@@ -416,7 +432,7 @@ impl Connection {
         let local = self.local(now);
         let Half::Receives(receiving) = &mut self.half else { return };
         // A sender that keeps to the window sends nothing beyond: what does would only fill memory.
-        if packet.seq >= receiving.next + self.rwnd {
+        if packet.seq >= receiving.next + self.sizes.rwnd {
             self.counts.invalid += 1;
             return;
         }
@@ -443,7 +459,7 @@ impl Connection {
         if let Half::Receives(receiving) = &mut self.half {
             receiving.next = ack.seq;
         }
-        ack.size = self.push_packet(ack, self.ack, outbox) as u32 + overhead(self.peer);
+        ack.size = self.push_packet(ack, self.sizes.ack, outbox) as u32 + overhead(self.peer);
         if let Some((flow, observer)) = &mut self.observer {
             observer.on_answer(local, *flow, ack);
         }
@@ -458,7 +474,10 @@ impl Connection {
             && ack.trigger_seq < high
             && (1..=sending.guard.newest()).contains(&ack.packet_seq)
             && ack.timestamp <= local
-            && ack.sack_blocks().iter().all(|b| b.end <= high && b.end - b.start <= self.rwnd);
+            && ack
+                .sack_blocks()
+                .iter()
+                .all(|b| b.end <= high && b.end - b.start <= self.sizes.rwnd);
         let Some(echoed) = sending.guard.find(ack).filter(|_| is_sane) else {
             self.counts.invalid += 1;
             return;
@@ -483,9 +502,9 @@ impl Connection {
             head[wire::FIXED - 8..wire::FIXED].copy_from_slice(&stamp.to_be_bytes());
         }
         head[at..at + 8].copy_from_slice(&self.id.to_be_bytes());
-        head[at + 8..at + 16].copy_from_slice(&self.number.to_be_bytes());
+        head[at + 8..at + 16].copy_from_slice(&self.numbers.sent.to_be_bytes());
         let head = &head[..at + SESSION_LEN];
-        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
         let (end, length) = (header_end(packet, at), length.max(head.len() + tag));
         self.push(ecn_of(packet.flags), length, head, end, outbox);
         length
@@ -496,8 +515,8 @@ impl Connection {
         let mut head = [0; 4 + SESSION_LEN];
         head[..4].copy_from_slice(&FrameKind::Start.prefix());
         head[4..12].copy_from_slice(&self.id.to_be_bytes());
-        head[12..].copy_from_slice(&self.number.to_be_bytes());
-        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        head[12..].copy_from_slice(&self.numbers.sent.to_be_bytes());
+        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
         self.push(None, length.max(head.len() + tag), &head, 0, outbox);
     }
 
@@ -506,9 +525,9 @@ impl Connection {
         let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
         head.extend_from_slice(&kind.prefix());
         head.extend_from_slice(&self.id.to_be_bytes());
-        head.extend_from_slice(&self.number.to_be_bytes());
+        head.extend_from_slice(&self.numbers.sent.to_be_bytes());
         head.extend_from_slice(body);
-        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
         self.push(None, head.len() + tag, &head, 0, outbox);
     }
 
@@ -526,9 +545,9 @@ impl Connection {
         header_end: usize,
         outbox: &mut Outbox,
     ) {
-        let (number, keys) = (self.number, &self.keys);
-        self.number += 1;
-        self.sent_bytes += length as u64;
+        let (number, keys) = (self.numbers.sent, &self.numbers.keys);
+        self.numbers.sent += 1;
+        self.traffic.sent += length as u64;
         outbox.push(self.peer, ecn, length, |bytes| {
             bytes[..head.len()].copy_from_slice(head);
             if let Some(keys) = keys
@@ -549,9 +568,9 @@ impl Connection {
         let mut leaving = std::mem::take(&mut sending.leaving);
         leaving.clear();
         let mut packet = Packet::default();
-        let burst = BURST.min((65_000 / self.datagram).max(1));
+        let burst = BURST.min((65_000 / self.sizes.datagram).max(1));
         let allowed = (self.room(local)).min(burst as u64) as usize;
-        while leaving.len() < allowed && self.number < MAX_NUMBER {
+        while leaving.len() < allowed && self.numbers.sent < MAX_NUMBER {
             let Half::Sends(sending) = &mut self.half else { break };
             if !sending.sender.poll_transmit(local, &mut packet) {
                 break;
@@ -559,7 +578,7 @@ impl Connection {
             sending.guard.on_sent(&packet);
             // Packets that were taken back come first.
             sending.unsent = sending.unsent.saturating_sub(1);
-            self.push_packet(&packet, self.datagram, outbox);
+            self.push_packet(&packet, self.sizes.datagram, outbox);
             leaving.push(packet.clone());
         }
         let more = leaving.len() == burst;
@@ -571,14 +590,14 @@ impl Connection {
 
     /// Number of packets that may leave now.
     fn room(&mut self, local: Time) -> u64 {
-        let size = self.datagram as u32 + overhead(self.peer);
+        let size = self.sizes.datagram as u32 + overhead(self.peer);
         let Half::Sends(sending) = &mut self.half else { return 0 };
         let room = sending.guard.room(local, size, sending.sender.rtt().base_rto());
-        if !self.is_server || sending.guard.is_proven() {
+        if !self.traffic.is_server || sending.guard.is_proven() {
             return room;
         }
-        let bytes = AMPLIFICATION.saturating_mul(self.received_bytes);
-        room.min(bytes.saturating_sub(self.sent_bytes) / self.datagram as u64)
+        let bytes = AMPLIFICATION.saturating_mul(self.traffic.received);
+        room.min(bytes.saturating_sub(self.traffic.sent) / self.sizes.datagram as u64)
     }
 
     /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent

@@ -45,13 +45,7 @@ use crate::scenario::Media;
 #[derive(Debug)]
 pub(super) struct Encoder {
     media: Media,
-    /// The current frame: when it was made, its number, its packets and those sent.
-    made: Time,
-    frame: u64,
-    packets: u32,
-    sent: u32,
-    /// Size of its last packet.
-    last: u32,
+    frame: Frame,
     /// Bytes and packets of the latest frames.
     latest: [(u64, u64); 4],
     /// When the next frame is made.
@@ -64,6 +58,18 @@ pub(super) struct Encoder {
     frames: u64,
     in_time: u64,
     reports: Vec<ReportInterval>,
+}
+
+/// The frame that is being sent.
+#[derive(Debug)]
+struct Frame {
+    made: Time,
+    number: u64,
+    /// Number of its packets, and of those that have been sent.
+    packets: u32,
+    sent: u32,
+    /// Size of its last packet.
+    last: u32,
 }
 
 /// Counts of packets that were sent in one interval between reports.
@@ -88,11 +94,7 @@ impl Encoder {
     pub(super) fn new(media: Media, start: Time, least: Duration, further: Duration) -> Self {
         Encoder {
             media,
-            made: start,
-            frame: 0,
-            packets: 0,
-            sent: 0,
-            last: 0,
+            frame: Frame { made: start, number: 0, packets: 0, sent: 0, last: 0 },
             latest: [(0, 0); 4],
             next: start,
             least,
@@ -106,21 +108,22 @@ impl Encoder {
 
     /// When the next packet leaves.
     pub(super) fn next(&self) -> Time {
-        if self.sent < self.packets { self.made } else { self.next }
+        if self.frame.sent < self.frame.packets { self.frame.made } else { self.next }
     }
 
     /// Writes the size and the frame of the packet that leaves now.
     pub(super) fn emit(&mut self, stream: &mut Stream, packet_size: u32, packet: &mut Packet) {
-        if self.sent == self.packets {
+        if self.frame.sent == self.frame.packets {
             self.begin_frame(stream, packet_size);
         }
-        self.sent += 1;
-        packet.size = if self.sent == self.packets { self.last } else { packet_size };
-        packet.packet_seq = self.frame;
-        packet.trigger_seq = u64::from(self.packets);
-        packet.timestamp = self.made;
+        self.frame.sent += 1;
+        packet.size =
+            if self.frame.sent == self.frame.packets { self.frame.last } else { packet_size };
+        packet.packet_seq = self.frame.number;
+        packet.trigger_seq = u64::from(self.frame.packets);
+        packet.timestamp = self.frame.made;
         let (bytes, packets) = self.latest.iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let report = self.report(self.made);
+        let report = self.report(self.frame.made);
         report.sent += 1;
         report.bytes += u64::from(packet.size);
         report.size = bytes as f64 / packets as f64;
@@ -130,17 +133,17 @@ impl Encoder {
         let interval = Duration::from_secs_f64(1.0 / self.media.fps);
         let bytes = self.media.rate.bytes_per_s() / self.media.fps;
         let bytes = (bytes * varied(stream, self.media.variation)).max(1.0) as u64;
-        self.made = self.next;
-        self.frame += 1;
+        self.frame.made = self.next;
+        self.frame.number += 1;
         // Bounds on the scenario keep this in 32 bits.
-        self.packets = bytes.div_ceil(u64::from(packet_size)) as u32;
-        self.sent = 0;
+        self.frame.packets = bytes.div_ceil(u64::from(packet_size)) as u32;
+        self.frame.sent = 0;
         self.latest.rotate_left(1);
-        self.latest[3] = (bytes, u64::from(self.packets));
+        self.latest[3] = (bytes, u64::from(self.frame.packets));
         let rest = bytes % u64::from(packet_size);
-        self.last = if rest == 0 { packet_size } else { rest as u32 };
+        self.frame.last = if rest == 0 { packet_size } else { rest as u32 };
         let gap = interval.mul_f64(varied(stream, self.media.variation));
-        self.next = self.made + gap.max(Duration::from_ps(1));
+        self.next = self.frame.made + gap.max(Duration::from_ps(1));
     }
 
     /// Longest delay of a frame of this many packets that is in time.
@@ -156,7 +159,9 @@ impl Encoder {
 
     /// Counts the current frame, with its first packet.
     pub(super) fn count_frame(&mut self, window: Span) {
-        if self.sent == 1 && self.counts(self.made, u64::from(self.packets), window) {
+        if self.frame.sent == 1
+            && self.counts(self.frame.made, u64::from(self.frame.packets), window)
+        {
             self.frames += 1;
         }
     }
@@ -434,7 +439,7 @@ mod tests {
             frames.entry(packet.packet_seq).or_default().push(packet.size);
         }
         // Frame 20 has only begun; of the rest of it the encoder knows.
-        while encoder.sent < encoder.packets {
+        while encoder.frame.sent < encoder.frame.packets {
             let mut packet = Packet::default();
             encoder.emit(&mut stream, 1200, &mut packet);
             frames.entry(packet.packet_seq).or_default().push(packet.size);
