@@ -107,7 +107,7 @@ def main():
         python, again = cpu(short.with_parts(window={"*": Reno}).run)
         assert again.fingerprint == run.fingerprint
         per_call.append((python - plain) / acks)
-        law = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+        law = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
         read, again = cpu(short.with_parts(window={"*": law}).run)
         assert again.fingerprint == run.fingerprint
         per_read.append((read - plain) / acks)

@@ -1,4 +1,4 @@
-"""Window laws to be judged: ``windward evaluate examples/python/laws.py:Careful``."""
+"""Congestion controllers to be judged: ``windward evaluate examples/python/laws.py:Careful``."""
 
 import windward as ww
 
@@ -27,4 +27,4 @@ class Careful:
         return self.cwnd
 
 
-mild = ww.law(on_ack="cwnd + growth / cwnd", on_loss="0.7 * in_flight", name="mild")
+mild = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="0.7 * in_flight", name="mild")

@@ -69,7 +69,7 @@ def command(*words, folder):
 
 
 def test_a_law_in_python_gets_the_verdicts_of_the_same_law_in_rust(tmp_path):
-    reno = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="by-expression")
+    reno = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="by-expression")
     row = "row={ base = 'cubic', window = 'reno' }"
     found = ww.evaluate(OwnReno, reno, row, only=["high-loss"], folder=tmp_path)
     assert found.subjects == ["OwnReno", "by-expression", "row"]

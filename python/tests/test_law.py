@@ -1,4 +1,4 @@
-"""Window laws of two expressions."""
+"""Congestion controllers of two expressions."""
 
 import math
 import pathlib
@@ -16,13 +16,13 @@ def first(**changes):
 
 
 def with_law(*expressions, **options):
-    return first().with_parts(window={"*": ww.law(*expressions, **options)})
+    return first().with_parts(window={"*": ww.controller(*expressions, **options)})
 
 
 def test_reno_by_expression_is_the_law_in_rust():
     for protocol in ["newreno", "sack", "reno"]:
         scenario = first(**{"flows.*.protocol": protocol})
-        law = ww.law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="ours")
+        law = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2", name="ours")
         ours = scenario.with_parts(window={"*": law}).run(seed=3)
         assert ours.fingerprint == scenario.run(seed=3).fingerprint
         assert set(ours.flows["protocol"]) == {"ours"}
@@ -144,7 +144,7 @@ def test_functions_are_those_of_mathematics(expression, same):
 )
 def test_what_is_no_expression_is_refused(on_ack, on_loss, message):
     with pytest.raises(ValueError, match=message):
-        ww.law(on_ack, on_loss)
+        ww.controller(on_ack, on_loss)
 
 
 def test_what_is_no_number_ends_the_run():
@@ -159,12 +159,12 @@ def test_what_is_no_number_ends_the_run():
 
 
 def test_laws_are_pickled_and_compared_by_what_they_say():
-    law = ww.law("cwnd + 1", "cwnd / 2", slow_start=False, name="bold")
+    law = ww.controller("cwnd + 1", "cwnd / 2", slow_start=False, name="bold")
     again = pickle.loads(pickle.dumps(law))
     assert again == law and hash(again) == hash(law)
-    assert law != ww.law("cwnd + 1", "cwnd / 2", name="bold")
-    assert repr(law) == 'windward.law(on_ack="cwnd + 1", on_loss="cwnd / 2", slow_start=False, name="bold")'
+    assert law != ww.controller("cwnd + 1", "cwnd / 2", name="bold")
+    assert repr(law) == 'windward.controller(on_ack="cwnd + 1", on_loss="cwnd / 2", slow_start=False, name="bold")'
     scenario = first().with_parts(window={"lossy": law})
     assert pickle.loads(pickle.dumps(scenario)) == scenario
     with pytest.raises(TypeError, match="name"):
-        ww.law("cwnd", "cwnd", name="")
+        ww.controller("cwnd", "cwnd", name="")

@@ -22,7 +22,7 @@ def first(**changes):
 
 
 class Reno:
-    """RFC 5681, word for word as the window law ``reno``."""
+    """RFC 5681, word for word as the congestion controller ``reno``."""
 
     def __init__(self, setup):
         self.cwnd = setup.initial_window

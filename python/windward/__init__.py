@@ -18,11 +18,11 @@ Tables (`run.flows`, `run.links`, ...) go into polars, pyarrow and DuckDB withou
 into pandas by ``pandas.DataFrame.from_arrow``.
 """
 
-from ._batch import Batch, BatchLaw, BatchSetup, run_batch
+from ._batch import Batch, BatchController, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
 from ._errors import ScenarioError
 from ._evaluate import Evaluation, evaluate
-from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
+from ._parts import Discriminator, LossModel, Aqm, Controller
 from ._reproduce import Reproduction, reproduce
 from ._search import Search, Trial, search
 from ._sweep import SweepData, WorkerError, sweep
@@ -53,10 +53,10 @@ __all__ = [
     "Ack",
     "B",
     "Batch",
-    "BatchLaw",
+    "BatchController",
     "BatchSetup",
     "Congestion",
-    "Discrimination",
+    "Discriminator",
     "Evaluation",
     "Experiment",
     "GB",
@@ -75,7 +75,7 @@ __all__ = [
     "Protocol",
     "Protocols",
     "Queue",
-    "QueueManagement",
+    "Aqm",
     "Reproduction",
     "Reset",
     "Run",
@@ -89,7 +89,7 @@ __all__ = [
     "Table",
     "Trial",
     "Unit",
-    "WindowLaw",
+    "Controller",
     "WorkerError",
     "__version__",
     "bit",

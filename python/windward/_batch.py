@@ -1,4 +1,4 @@
-"""Window laws over arrays: all connections of a group at once, an interval at a time."""
+"""Congestion controllers over arrays: all connections of a group at once, an interval at a time."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Batch:
 
 
 @runtime_checkable
-class BatchLaw(Protocol):
+class BatchController(Protocol):
     """How the windows of all connections of a group move: one object a group.
 
     The class is called with a ``BatchSetup``.
@@ -92,7 +92,7 @@ class _Group:
     """A law, and the connections that it steers."""
 
     def __init__(
-        self, simulation: Simulation, name: str, law: Callable[[BatchSetup], BatchLaw], seed: int
+        self, simulation: Simulation, name: str, law: Callable[[BatchSetup], BatchController], seed: int
     ) -> None:
         steered = simulation._steered(name)
         self.indices = [index for index, _ in steered]
@@ -154,7 +154,7 @@ class _Group:
 
 def run_batch(
     scenario: Scenario,
-    laws: Mapping[str, Callable[[BatchSetup], BatchLaw]],
+    laws: Mapping[str, Callable[[BatchSetup], BatchController]],
     *,
     every: float | str | timedelta | None = None,
     seed: int | None = None,
@@ -168,7 +168,7 @@ def run_batch(
     Args:
         scenario: What to simulate.
         laws: A law for each group of connections that is to have one, by the name of the group. Each
-            is a class with a method ``on_interval``: see ``BatchLaw``.
+            is a class with a method ``on_interval``: see ``BatchController``.
         every: The interval: seconds, ``"20ms"`` or a timedelta. None is about an RTT: the mean of what the
             group's connections measured in the last interval, at least 1 ms, and 100 ms while they
             have measured nothing.

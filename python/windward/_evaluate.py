@@ -19,7 +19,7 @@ from . import _windward
 from ._windward import Law
 
 Subject = str | Law | type
-"""A name as for ``windward evaluate``, what ``windward.law`` gives, or a class with ``on_ack``."""
+"""A name as for ``windward evaluate``, what ``windward.controller`` gives, or a class with ``on_ack``."""
 
 
 class Evaluation:
@@ -101,11 +101,11 @@ def evaluate(
     """Judges congestion controllers by what RFC 9743 asks: ``evaluate("cubic", Aimd)``.
 
     A law in Python takes some ten times as long as one in Rust, and laws are asked by one thread at
-    a time; ``windward.law`` makes laws that are not.
+    a time; ``windward.controller`` makes laws that are not.
 
     Args:
         subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, laws of
-            ``windward.law``, and classes as ``windward.WindowLaw`` describes them.
+            ``windward.controller``, and classes as ``windward.Controller`` describes them.
         against: Who shares paths with each subject, instead of those that the suite names.
         suite: What is asked: ``rfc9743``, another that comes along, or a file.
         only: Ask only this: criteria, claims or experiments.

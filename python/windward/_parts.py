@@ -10,7 +10,7 @@ Verdict = Literal["pass", "mark", "drop"] | None
 
 
 @runtime_checkable
-class WindowLaw(Protocol):
+class Controller(Protocol):
     """How a congestion window grows and shrinks: one object a connection.
 
     The class is called with a ``Setup``. Each method gets an event and returns the window after it,
@@ -45,7 +45,7 @@ class WindowLaw(Protocol):
 
 
 @runtime_checkable
-class Discrimination(Protocol):
+class Discriminator(Protocol):
     """Is a loss congestion or corruption? One object a connection, made with a ``Setup``.
 
     Besides ``judge`` there may be ``on_ack(Ack)``, heard before the losses that it tells of are
@@ -72,7 +72,7 @@ class LossModel(Protocol):
 
 
 @runtime_checkable
-class QueueManagement(Protocol):
+class Aqm(Protocol):
     """What is dropped or marked before a queue is full: one object a link, made with a ``Place``.
 
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would

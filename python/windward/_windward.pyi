@@ -6,7 +6,7 @@ from typing import Any, Literal, final
 
 from typing_extensions import Self
 
-from ._parts import Discrimination, LossModel, QueueManagement, WindowLaw
+from ._parts import Discriminator, LossModel, Aqm, Controller
 
 VERSION: str
 BUILD: str
@@ -188,10 +188,10 @@ class Scenario:
     def with_parts(
         self,
         *,
-        window: dict[str, Callable[[Setup], WindowLaw] | type[Steered] | Law] = ...,
-        discrimination: dict[str, Callable[[Setup], Discrimination]] = ...,
+        window: dict[str, Callable[[Setup], Controller] | type[Steered] | Law] = ...,
+        discrimination: dict[str, Callable[[Setup], Discriminator]] = ...,
         loss: dict[str, Callable[[], LossModel]] = ...,
-        aqm: dict[str, Callable[[Place], QueueManagement]] = ...,
+        aqm: dict[str, Callable[[Place], Aqm]] = ...,
     ) -> Scenario: ...
     def run(
         self,

@@ -480,7 +480,7 @@ impl Course {
             words(&link.rate, "rate"),
             words(&link.delay, "delay each way"),
             words(&link.queue, "queue"),
-            words(&link.aqm, "queue management"),
+            words(&link.aqm, "AQM"),
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         format!("An emulated link: {}.", all.join(", "))

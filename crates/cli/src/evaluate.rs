@@ -21,9 +21,9 @@ use crate::signals;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition, or
-    /// FILE.py:CLASS for a window law in Python
+    /// FILE.py:CLASS for a congestion controller in Python
     ///
-    /// Laws in Python need the Python package: `pip install .` in a clone of the repository. Say
+    /// Controllers in Python need the Python package: `pip install .` in a clone of the repository. Say
     /// NAME=FILE.py:CLASS if the report is to call it otherwise.
     #[arg(value_name = "SUBJECT", required_unless_present = "list")]
     subjects: Vec<String>,

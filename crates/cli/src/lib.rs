@@ -143,7 +143,7 @@ pub fn stacks() -> Stacks {
 
 /// Does what the arguments say, of which the first is the name of the program, and gives the exit
 /// status. `python` is the interpreter for what is done through the Python package, and `load` reads
-/// laws where this process is that interpreter. Arguments that are wrong, and a second Ctrl-C, end the
+/// controllers where this process is that interpreter. Arguments that are wrong, and a second Ctrl-C, end the
 /// process.
 pub fn main(
     args: impl IntoIterator<Item = OsString>,

@@ -126,12 +126,12 @@ impl FlowMoment<'_> {
 impl Live {
     /// From the beginning of a simulation on, `every` so often.
     pub(crate) fn new(scenario: &Scenario, style: Style, every: Duration) -> Self {
-        let link = |link: &windward_sim::scenario::LinkSpec| Link {
+        let link = |link: &windward_sim::scenario::LinkConfig| Link {
             name: link.name.to_string(),
             propagation: link.delay,
             before: Counts::default(),
         };
-        let flow = |flow: &windward_sim::scenario::FlowSpec| Flow {
+        let flow = |flow: &windward_sim::scenario::FlowConfig| Flow {
             name: flow.name.to_string(),
             route: flow.forward.iter().chain(&flow.reverse).copied().collect(),
             bytes: 0,

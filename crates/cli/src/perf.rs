@@ -75,7 +75,7 @@ struct ServerArgs {
     #[arg(long, value_name = "PACKETS", default_value_t = 10, value_parser = parse_window)]
     max_initial_window: u64,
 
-    /// The largest window of laws that have it from the start and never move it
+    /// The largest window of controllers that have it from the start and never move it
     #[arg(long, value_name = "PACKETS", default_value_t = 1000, value_parser = parse_window)]
     max_fixed_window: u64,
 

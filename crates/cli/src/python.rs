@@ -10,20 +10,20 @@ use windward_lab::experiment::Subject;
 
 use crate::failure::Failure;
 
-/// Reads a window law in Python and gives a protocol with it, or says in words why there is none.
+/// Reads a congestion controller in Python and gives a protocol with it, or says in words why there is none.
 pub type LoadLaw<'a> = &'a dyn Fn(&PythonLaw) -> Result<Protocol, String>;
 
 /// How Python can be had.
 pub(crate) struct Python<'a> {
     /// The interpreter, for another process.
     pub(crate) interpreter: &'a Path,
-    /// What reads laws, if this program runs inside Python.
+    /// What reads controllers, if this program runs inside Python.
     pub(crate) load: Option<LoadLaw<'a>>,
     /// The arguments of this program without its name, to hand them on.
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// A window law in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
+/// A congestion controller in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonLaw {
     /// What reports call it.
@@ -65,11 +65,11 @@ import sys
 try:
     from windward.__main__ import main
 except ImportError as error:
-    sys.exit(f'error: {sys.executable}: {error}; laws in Python need the Python package there: `pip install .` in a clone of the repository')
+    sys.exit(f'error: {sys.executable}: {error}; controllers in Python need the Python package there: `pip install .` in a clone of the repository')
 sys.exit(main())";
 
 impl Python<'_> {
-    /// The subject with that law. Where this process has no Python, another one takes over, and what is
+    /// The subject with that controller. Where this process has no Python, another one takes over, and what is
     /// done is done there.
     pub(crate) fn subject(&self, law: &PythonLaw, given: &str) -> Result<Subject, Failure> {
         let Some(load) = self.load else {
@@ -82,7 +82,7 @@ impl Python<'_> {
             let error = replace_by(&mut command);
             let python = self.interpreter.display();
             return Err(Failure::Failed(format!(
-                "{python}: cannot be started: {error}; laws in Python need Python with the \
+                "{python}: cannot be started: {error}; controllers in Python need Python with the \
                  package of Windward: `pip install .` in a clone of the repository"
             )));
         };

@@ -24,7 +24,7 @@ use crate::output::{self, Table, rate, seconds};
 ///
 /// All packets that are forwarded to IFACE go through one queue of that rate, of the Linux kernel's
 /// network namespace that this is started in. Routers write into the congestion header of our own
-/// datagrams, queue management marks by ECN or drops. SIGHUP reads the file of the settings again,
+/// datagrams, AQM marks by ECN or drops. SIGHUP reads the file of the settings again,
 /// without losing a packet; Ctrl-C and SIGTERM end it, and packets are forwarded as without it. Needs
 /// root.
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     qdisc: Option<String>,
 
     /// What may wait, such as 200p or 1MB [default: 100 ms at the rate, and 1000p to 10240p where
-    /// queue management keeps it short]
+    /// AQM keeps it short]
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
 

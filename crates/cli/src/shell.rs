@@ -87,7 +87,7 @@ pub(crate) struct Link {
     #[arg(long, value_name = "SIZE", help_heading = "Link")]
     pub(crate) queue: Option<String>,
 
-    /// Queue management, such as codel or fq-codel
+    /// AQM, such as codel or fq-codel
     #[arg(long, value_name = "KIND", help_heading = "Link")]
     pub(crate) aqm: Option<String>,
 

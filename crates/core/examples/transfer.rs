@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use windward_core::endpoint::{EndpointConfig, Receiver, Sender};
-use windward_core::network::{ChannelSpec, Fate, Link, QueueSpec};
+use windward_core::network::{ChannelConfig, Fate, Link, QueueConfig};
 use windward_core::packet::{Label, Packet, PacketKind};
 use windward_core::protocols;
 use windward_core::units::{Duration, Probability, Rate, Time};
@@ -107,11 +107,11 @@ fn main() -> Result<(), String> {
     let loss = Probability::new(0.01).ok_or("a probability")?;
     let delay = Duration::from_millis(20);
     // What the protocol's routers do is the queue's affair.
-    let there = QueueSpec { router: protocol.router.spec(), ..QueueSpec::default() };
-    let back = QueueSpec::default();
+    let there = QueueConfig { router: protocol.router.spec(), ..QueueConfig::default() };
+    let back = QueueConfig::default();
     let mut network = Network::new([
-        Link::new(&rate.into(), delay, &there, &ChannelSpec::PacketLoss(loss), 1, "there"),
-        Link::new(&rate.into(), delay, &back, &ChannelSpec::Clean, 1, "back"),
+        Link::new(&rate.into(), delay, &there, &ChannelConfig::PacketLoss(loss), 1, "there"),
+        Link::new(&rate.into(), delay, &back, &ChannelConfig::Clean, 1, "back"),
     ]);
 
     sender.offer_until(PACKETS);

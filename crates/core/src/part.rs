@@ -1,6 +1,6 @@
 //! How a part describes itself: its names, what it does, where it is described, its parameters.
 //!
-//! A part (a window law, a recovery scheme, a queue discipline, ...) tells all this once, in its
+//! A part (a congestion controller, a recovery scheme, an AQM, ...) tells all this once, in its
 //! own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
 //! checks, warnings, `windward explain` and the documentation iterate over it.
 //!

@@ -6,20 +6,20 @@
 //! part is new, one file.
 
 use crate::endpoint::discrimination::{
-    CetenConfig, Discrimination, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
+    DiscriminatorConfig, ErrorShareConfig, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
     SpikeOrRateGapConfig,
 };
-use crate::endpoint::estimator::{BandwidthKind, VenoConfig};
+use crate::endpoint::estimator::{BacklogConfig, BandwidthKind};
 use crate::endpoint::feedback::{
-    Direction, EstcpConfig, Feedback, Granularity, Notification, XcpRConfig,
+    Direction, EstcpConfig, FeedbackConfig, Granularity, Notification, XcpRConfig,
 };
-use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, SendOutWindowConfig};
+use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryConfig, SendOutWindowConfig};
 use crate::endpoint::window::{
-    AbbaConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig, NewJerseyConfig,
-    PragueConfig, RenoConfig, StartUpConfig, UpwindConfig, VegasConfig, WestwoodConfig, WindowLaw,
-    XcpConfig, XtcpConfig,
+    AbbaConfig, ControllerConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig,
+    NewJerseyConfig, PragueConfig, RenoConfig, StartUpConfig, UpwindConfig, VegasConfig,
+    WestwoodConfig, XcpConfig, XtcpConfig,
 };
-use crate::endpoint::{EndpointConfig, discrimination::JtcpConfig};
+use crate::endpoint::{EndpointConfig, discrimination::JitterRatioConfig};
 use crate::network::RouterKind;
 use crate::part::{Ability, Plain, Setting, Table, Value, Words};
 
@@ -33,13 +33,13 @@ pub struct Protocol {
     /// One sentence.
     pub summary: &'static str,
     /// Axis 1: how the congestion window grows and shrinks.
-    pub window: WindowLaw,
+    pub window: ControllerConfig,
     /// Axis 2: what is lost, and what to send next.
-    pub recovery: RecoveryKind,
+    pub recovery: RecoveryConfig,
     /// Axis 3: does a loss mean congestion?
-    pub discrimination: Discrimination,
+    pub discrimination: DiscriminatorConfig,
     /// Axis 4: what packets carry and acknowledgments echo.
-    pub feedback: Feedback,
+    pub feedback: FeedbackConfig,
     /// What the routers on the path must do.
     pub router: RouterKind,
 }
@@ -50,49 +50,49 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "reno",
         source: "RFC 5681",
         summary: "TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery.",
-        window: WindowLaw::Reno(RenoConfig::DEFAULT),
-        recovery: RecoveryKind::Reno(Plain),
+        window: ControllerConfig::Reno(RenoConfig::DEFAULT),
+        recovery: RecoveryConfig::Reno(Plain),
         ..TCP
     },
     Protocol {
         name: "newreno",
         source: "RFC 6582",
         summary: "Reno that stays in fast recovery and retransmits on partial acknowledgments.",
-        window: WindowLaw::Reno(RenoConfig::DEFAULT),
-        recovery: RecoveryKind::NewReno(Plain),
+        window: ControllerConfig::Reno(RenoConfig::DEFAULT),
+        recovery: RecoveryConfig::NewReno(Plain),
         ..TCP
     },
     Protocol {
         name: "sack",
         source: "RFC 6675",
         summary: "TCP with selective acknowledgments and a scoreboard at the sender.",
-        window: WindowLaw::Reno(RenoConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Reno(RenoConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "cubic",
         source: "RFC 9438",
         summary: "CUBIC window growth with selective acknowledgments: today's default TCP.",
-        window: WindowLaw::Cubic(CubicConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "bbr",
         source: "draft-ietf-ccwg-bbr-06",
         summary: "BBRv3: paced at the modelled rate of the path, with RFC 9002's loss detection.",
-        window: WindowLaw::Bbr(Plain),
-        recovery: RecoveryKind::PacketNumber(Plain),
+        window: ControllerConfig::Bbr(Plain),
+        recovery: RecoveryConfig::PacketNumber(Plain),
         ..TCP
     },
     Protocol {
         name: "dctcp",
         source: "RFC 8257",
         summary: "DCTCP: a decrease in proportion to the share of marked packets.",
-        window: WindowLaw::Dctcp(Plain),
-        recovery: RecoveryKind::Sack(Plain),
-        feedback: Feedback::ExactEcn(Plain),
+        window: ControllerConfig::Dctcp(Plain),
+        recovery: RecoveryConfig::Sack(Plain),
+        feedback: FeedbackConfig::ExactEcn(Plain),
         router: RouterKind::EcnThreshold,
         ..TCP
     },
@@ -100,8 +100,8 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "xcp-dumb",
         source: "lr2008 table 1",
         summary: "XCP with the loss recovery of Reno: duplicate ACKs halve the window.",
-        recovery: RecoveryKind::Reno(Plain),
-        discrimination: Discrimination::AlwaysCongestion(Plain),
+        recovery: RecoveryConfig::Reno(Plain),
+        discrimination: DiscriminatorConfig::AlwaysCongestion(Plain),
         ..XCP
     },
     Protocol {
@@ -136,7 +136,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxcp",
         source: "lr2008 table 1",
         summary: "XCP with retransmissions driven by accurate monitoring of losses.",
-        recovery: RecoveryKind::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(Plain),
         ..XCP
     },
     Protocol {
@@ -151,19 +151,19 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "xcp-katabi",
         source: "xcpr2005 section II",
         summary: "XCP as Katabi's code for ns-2 has it: the recovery and the timeouts of TCP Reno.",
-        window: WindowLaw::Xcp(XcpConfig { heeds_duplicates: false }),
-        recovery: RecoveryKind::Reno(Plain),
-        discrimination: Discrimination::AlwaysCongestion(Plain),
+        window: ControllerConfig::Xcp(XcpConfig { heeds_duplicates: false }),
+        recovery: RecoveryConfig::Reno(Plain),
+        discrimination: DiscriminatorConfig::AlwaysCongestion(Plain),
         ..XCP
     },
     Protocol {
         name: "xcp-r",
         source: "xcpr2005 section IV",
         summary: "XCP whose window is computed at the receiver, so that lost ACKs do no harm.",
-        window: WindowLaw::XcpR(Plain),
-        recovery: RecoveryKind::Reno(Plain),
-        discrimination: Discrimination::AlwaysCongestion(Plain),
-        feedback: Feedback::XcpR(XcpRConfig::DEFAULT),
+        window: ControllerConfig::XcpR(Plain),
+        recovery: RecoveryConfig::Reno(Plain),
+        discrimination: DiscriminatorConfig::AlwaysCongestion(Plain),
+        feedback: FeedbackConfig::XcpR(XcpRConfig::DEFAULT),
         ..XCP
     },
     Protocol {
@@ -184,23 +184,23 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxtcp",
         source: "lr2008 table 1",
         summary: "AIMD on an explicit congestion flag with accurate monitoring of losses.",
-        recovery: RecoveryKind::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(Plain),
         ..XTCP
     },
     Protocol {
         name: "lr-lmxtcp-tcpfriend",
         source: "lr2008 section 8.1",
         summary: "lr-lmxtcp that backs off where TCP would time out, to share fairly with it.",
-        window: WindowLaw::Xtcp(XtcpConfig { tcp_friendly: true }),
-        recovery: RecoveryKind::LossMonitor(Plain),
+        window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: true }),
+        recovery: RecoveryConfig::LossMonitor(Plain),
         ..XTCP
     },
     Protocol {
         name: "sack-oracle",
         source: "eten2004 section 2.1",
         summary: "sack that is told at once which packets were corrupted and does not reduce for them.",
-        discrimination: Discrimination::Oracle(Plain),
-        feedback: Feedback::Corruption(Notification {
+        discrimination: DiscriminatorConfig::Oracle(Plain),
+        feedback: FeedbackConfig::Corruption(Notification {
             granularity: Granularity::PerPacket,
             direction: Direction::Backward,
         }),
@@ -210,16 +210,16 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "ceten-p",
         source: "eten2004 section 4.3.1",
         summary: "sack that takes a loss for corruption with the share of losses it causes.",
-        discrimination: Discrimination::ErrorShare(CetenConfig::DEFAULT),
+        discrimination: DiscriminatorConfig::ErrorShare(ErrorShareConfig::DEFAULT),
         ..ETEN
     },
     Protocol {
         name: "ceten-a",
         source: "eten2004 section 4.3.2",
         summary: "sack that reduces the less, the larger the share of losses corruption causes.",
-        discrimination: Discrimination::ErrorShare(CetenConfig {
+        discrimination: DiscriminatorConfig::ErrorShare(ErrorShareConfig {
             adaptive: true,
-            ..CetenConfig::DEFAULT
+            ..ErrorShareConfig::DEFAULT
         }),
         ..ETEN
     },
@@ -228,7 +228,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "tcpwbr2003 section II",
         summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
         window: westwood(BandwidthKind::Ere),
-        recovery: RecoveryKind::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(Plain),
         ..TCP
     },
     Protocol {
@@ -236,7 +236,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "estcp2010 reference 11",
         summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
         window: westwood(BandwidthKind::PerRtt),
-        recovery: RecoveryKind::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(Plain),
         ..TCP
     },
     Protocol {
@@ -249,35 +249,35 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "estcp-ecn",
         source: "estcp2010 figure 4",
         summary: "estcp with nothing but the two ECN bits to carry the controller's signals.",
-        feedback: Feedback::EstcpBits(EstcpConfig::DEFAULT),
+        feedback: FeedbackConfig::EstcpBits(EstcpConfig::DEFAULT),
         ..ESTCP
     },
     Protocol {
         name: "veno",
         source: "estcp2010 reference 4",
         summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
-        window: WindowLaw::Veno(VenoConfig::DEFAULT),
-        recovery: RecoveryKind::NewReno(Plain),
-        discrimination: Discrimination::Backlog(VenoConfig::DEFAULT),
+        window: ControllerConfig::Veno(BacklogConfig::DEFAULT),
+        recovery: RecoveryConfig::NewReno(Plain),
+        discrimination: DiscriminatorConfig::Backlog(BacklogConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "jtcp",
         source: "estcp2010 reference 5",
         summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
-        recovery: RecoveryKind::NewReno(Plain),
-        discrimination: Discrimination::JitterRatio(JtcpConfig::DEFAULT),
-        feedback: Feedback::Timestamps(Plain),
+        recovery: RecoveryConfig::NewReno(Plain),
+        discrimination: DiscriminatorConfig::JitterRatio(JitterRatioConfig::DEFAULT),
+        feedback: FeedbackConfig::Timestamps(Plain),
         ..TCP
     },
     Protocol {
         name: "new-jersey",
         source: "estcp2010 reference 7",
         summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
-        window: WindowLaw::NewJersey(NewJerseyConfig::DEFAULT),
-        recovery: RecoveryKind::NewReno(Plain),
-        discrimination: Discrimination::Warning(Plain),
-        feedback: Feedback::CongestionWarning(Plain),
+        window: ControllerConfig::NewJersey(NewJerseyConfig::DEFAULT),
+        recovery: RecoveryConfig::NewReno(Plain),
+        discrimination: DiscriminatorConfig::Warning(Plain),
+        feedback: FeedbackConfig::CongestionWarning(Plain),
         router: RouterKind::CongestionWarning,
     },
     Protocol {
@@ -285,117 +285,117 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "tcpwbr2003 section III",
         summary: "Westwood that repeats whole windows and keeps cwnd when losses are errors.",
         window: westwood(BandwidthKind::Be),
-        recovery: RecoveryKind::BulkRepeat(BulkRepeatConfig::DEFAULT),
-        discrimination: Discrimination::SpikeOrRateGap(SpikeOrRateGapConfig::DEFAULT),
+        recovery: RecoveryConfig::BulkRepeat(BulkRepeatConfig::DEFAULT),
+        discrimination: DiscriminatorConfig::SpikeOrRateGap(SpikeOrRateGapConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "hybla",
         source: "Caini and Firrincieli 2004",
         summary: "TCP that grows on a long path as fast as on one of 25 ms, for satellites.",
-        window: WindowLaw::Hybla(HyblaConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Hybla(HyblaConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "vegas",
         source: "Brakmo and Peterson 1995",
         summary: "TCP that keeps two to four packets in the queue, told by the round-trip time.",
-        window: WindowLaw::Vegas(VegasConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Vegas(VegasConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "copa",
         source: "Arun and Balakrishnan 2018",
         summary: "Copa: a rate by the queueing delay, and AIMD where others fill the queue.",
-        window: WindowLaw::Copa(CopaConfig::DEFAULT),
-        recovery: RecoveryKind::PacketNumber(Plain),
+        window: ControllerConfig::Copa(CopaConfig::DEFAULT),
+        recovery: RecoveryConfig::PacketNumber(Plain),
         ..TCP
     },
     Protocol {
         name: "prague",
         source: "draft-briscoe-iccrg-prague-congestion-control-04",
         summary: "Prague: DCTCP for L4S on the Internet, for queues such as dualpi2.",
-        window: WindowLaw::Prague(PragueConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
-        feedback: Feedback::L4s(Plain),
+        window: ControllerConfig::Prague(PragueConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
+        feedback: FeedbackConfig::L4s(Plain),
         ..TCP
     },
     Protocol {
         name: "bbr1",
         source: "draft-cardwell-iccrg-bbr-congestion-control-00",
         summary: "BBR version 1, as in Linux: a model of the path that losses do not enter.",
-        window: WindowLaw::Bbr1(Plain),
-        recovery: RecoveryKind::PacketNumber(Plain),
+        window: ControllerConfig::Bbr1(Plain),
+        recovery: RecoveryConfig::PacketNumber(Plain),
         ..TCP
     },
     Protocol {
         name: "highspeed",
         source: "RFC 3649",
         summary: "HighSpeed TCP: the larger the window, the more it adds and the less it gives up.",
-        window: WindowLaw::Highspeed(HighspeedConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Highspeed(HighspeedConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "cuback",
         source: "draft-kazuho-ccwg-cuback-00",
         summary: "CUBIC by the clock of the acknowledgments: who gains share climbs faster.",
-        window: WindowLaw::Cuback(CubicConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Cuback(CubicConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "abba",
         source: "draft-kazuho-ccwg-abba",
         summary: "CUBIC that grows faster while the path carries its window with less queue than before.",
-        window: WindowLaw::Abba(AbbaConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Abba(AbbaConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "cubic-hystart",
         source: "RFC 9406",
         summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue overflows.",
-        window: WindowLaw::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "cubic-rapid-start",
         source: "draft-kazuho-ccwg-rapid-start",
         summary: "CUBIC that opens by three times a round trip and then lands on what the path holds.",
-        window: WindowLaw::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
-        recovery: RecoveryKind::Sack(Plain),
+        window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
+        recovery: RecoveryConfig::Sack(Plain),
         ..TCP
     },
     Protocol {
         name: "cubic-full-queue",
         source: "h2o/quicly#687",
         summary: "CUBIC that takes a single loss for random if the RTT is below that of a full queue.",
-        window: WindowLaw::Cubic(CubicConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
-        discrimination: Discrimination::FullQueue(FullQueueConfig::DEFAULT),
+        window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
+        discrimination: DiscriminatorConfig::FullQueue(FullQueueConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "cubic-isolated-loss",
         source: "h2o/quicly#445",
         summary: "CUBIC that reduces for the second loss of a round trip and not for the first.",
-        window: WindowLaw::Cubic(CubicConfig::DEFAULT),
-        recovery: RecoveryKind::Sack(Plain),
-        discrimination: Discrimination::IsolatedLoss(IsolatedLossConfig::DEFAULT),
+        window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
+        recovery: RecoveryConfig::Sack(Plain),
+        discrimination: DiscriminatorConfig::IsolatedLoss(IsolatedLossConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "upwind",
         source: "Windward",
         summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no congestion.",
-        window: WindowLaw::Upwind(UpwindConfig::DEFAULT),
-        recovery: RecoveryKind::PacketNumber(Plain),
-        discrimination: Discrimination::QueueLevel(QueueLevelConfig::DEFAULT),
-        feedback: Feedback::Help(Plain),
+        window: ControllerConfig::Upwind(UpwindConfig::DEFAULT),
+        recovery: RecoveryConfig::PacketNumber(Plain),
+        discrimination: DiscriminatorConfig::QueueLevel(QueueLevelConfig::DEFAULT),
+        feedback: FeedbackConfig::Help(Plain),
         ..TCP
     },
 ];
@@ -405,27 +405,27 @@ const TCP: Protocol = Protocol {
     name: "",
     source: "",
     summary: "",
-    window: WindowLaw::Reno(RenoConfig::DEFAULT),
-    recovery: RecoveryKind::Reno(Plain),
-    discrimination: Discrimination::AlwaysCongestion(Plain),
-    feedback: Feedback::None(Plain),
+    window: ControllerConfig::Reno(RenoConfig::DEFAULT),
+    recovery: RecoveryConfig::Reno(Plain),
+    discrimination: DiscriminatorConfig::AlwaysCongestion(Plain),
+    feedback: FeedbackConfig::None(Plain),
     router: RouterKind::Any,
 };
 
 /// What the XCP variants share.
 const XCP: Protocol = Protocol {
-    window: WindowLaw::Xcp(XcpConfig { heeds_duplicates: true }),
-    discrimination: Discrimination::Never(Plain),
-    feedback: Feedback::Xcp(Plain),
+    window: ControllerConfig::Xcp(XcpConfig { heeds_duplicates: true }),
+    discrimination: DiscriminatorConfig::Never(Plain),
+    feedback: FeedbackConfig::Xcp(Plain),
     router: RouterKind::Xcp,
     ..TCP
 };
 
 /// What the XTCP variants share.
 const XTCP: Protocol = Protocol {
-    window: WindowLaw::Xtcp(XtcpConfig { tcp_friendly: false }),
-    discrimination: Discrimination::Never(Plain),
-    feedback: Feedback::CongestionFlag(Plain),
+    window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: false }),
+    discrimination: DiscriminatorConfig::Never(Plain),
+    feedback: FeedbackConfig::CongestionFlag(Plain),
     router: RouterKind::Xtcp,
     ..TCP
 };
@@ -433,29 +433,29 @@ const XTCP: Protocol = Protocol {
 /// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
 /// the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
-    window: WindowLaw::Estcp(Plain),
-    recovery: RecoveryKind::Sack(Plain),
-    feedback: Feedback::Estcp(Plain),
+    window: ControllerConfig::Estcp(Plain),
+    recovery: RecoveryConfig::Sack(Plain),
+    feedback: FeedbackConfig::Estcp(Plain),
     router: RouterKind::Estcp,
     ..TCP
 };
 
 /// What the variants of explicit transport error notification share.
 const ETEN: Protocol = Protocol {
-    recovery: RecoveryKind::Sack(Plain),
-    feedback: Feedback::Corruption(Notification {
+    recovery: RecoveryConfig::Sack(Plain),
+    feedback: FeedbackConfig::Corruption(Notification {
         granularity: Granularity::Cumulative,
         direction: Direction::Forward,
     }),
     ..TCP
 };
 
-const fn westwood(estimator: BandwidthKind) -> WindowLaw {
-    WindowLaw::Westwood(WestwoodConfig::of(estimator))
+const fn westwood(estimator: BandwidthKind) -> ControllerConfig {
+    ControllerConfig::Westwood(WestwoodConfig::of(estimator))
 }
 
-const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryKind {
-    RecoveryKind::SendOutWindow(SendOutWindowConfig { partial_acks, retransmission_timer })
+const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryConfig {
+    RecoveryConfig::SendOutWindow(SendOutWindowConfig { partial_acks, retransmission_timer })
 }
 
 /// The protocol of that name.
@@ -465,7 +465,7 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
 
 /// What a composition begins with that names no row: plain TCP with selective acknowledgments.
 pub fn plain() -> &'static Protocol {
-    const PLAIN: Protocol = Protocol { recovery: RecoveryKind::Sack(Plain), ..TCP };
+    const PLAIN: Protocol = Protocol { recovery: RecoveryConfig::Sack(Plain), ..TCP };
     &PLAIN
 }
 
@@ -504,20 +504,21 @@ impl Protocol {
     /// others stay as they are. See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
-        let feedback = matches!(self.feedback, Feedback::None(_) | Feedback::ExactEcn(_));
-        let judges = matches!(self.discrimination, Discrimination::AlwaysCongestion(_));
+        let feedback =
+            matches!(self.feedback, FeedbackConfig::None(_) | FeedbackConfig::ExactEcn(_));
+        let judges = matches!(self.discrimination, DiscriminatorConfig::AlwaysCongestion(_));
         if !(feedback && judges) {
             return self;
         }
         match &mut self.window {
-            WindowLaw::Cubic(config) => config.reno_alpha = false,
-            WindowLaw::Reno(_) | WindowLaw::Dctcp(_) => {}
+            ControllerConfig::Cubic(config) => config.reno_alpha = false,
+            ControllerConfig::Reno(_) | ControllerConfig::Dctcp(_) => {}
             _ => return self,
         }
-        if let RecoveryKind::Reno(_) | RecoveryKind::NewReno(_) | RecoveryKind::Sack(_) =
+        if let RecoveryConfig::Reno(_) | RecoveryConfig::NewReno(_) | RecoveryConfig::Sack(_) =
             self.recovery
         {
-            self.recovery = RecoveryKind::Rack(Plain);
+            self.recovery = RecoveryConfig::Rack(Plain);
         }
         self
     }
@@ -528,8 +529,8 @@ impl Protocol {
         match (self.router, &self.discrimination) {
             (RouterKind::Any | RouterKind::EcnThreshold, _) => None,
             (RouterKind::Estcp, _) => Some("it is TCP with alpha = 1, beta = 1/2"),
-            (_, Discrimination::Never(_)) => Some("it answers no congestion at all"),
-            (_, Discrimination::Warning(_)) => {
+            (_, DiscriminatorConfig::Never(_)) => Some("it answers no congestion at all"),
+            (_, DiscriminatorConfig::Warning(_)) => {
                 Some("it takes every loss for corruption and answers no congestion at all")
             }
             _ => Some("losses alone tell it of congestion"),
@@ -677,10 +678,10 @@ impl Protocol {
 
 /// Is it a key of endpoints that only some parts read?
 fn is_selective(key: &str) -> bool {
-    let windows = WindowLaw::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let recoveries = RecoveryKind::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let judges = Discrimination::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let feedbacks = Feedback::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let windows = ControllerConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let recoveries = RecoveryConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let judges = DiscriminatorConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
+    let feedbacks = FeedbackConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
     windows.chain(recoveries).chain(judges).chain(feedbacks).any(|read| *read == key)
 }
 
@@ -693,18 +694,22 @@ pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
             parts.extend(forms.map(|(words, part)| ($axis, words, part.settings())));
         };
     }
-    look!("window", WindowLaw);
-    look!("recovery", RecoveryKind);
-    look!("discrimination", Discrimination);
-    look!("feedback", Feedback);
+    look!("window", ControllerConfig);
+    look!("recovery", RecoveryConfig);
+    look!("discrimination", DiscriminatorConfig);
+    look!("feedback", FeedbackConfig);
     parts
 }
 
 /// The tables of the parameters of all parts of endpoints, each once.
 pub fn tables() -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
-    let axes =
-        [WindowLaw::tables(), RecoveryKind::tables(), Discrimination::tables(), Feedback::tables()];
+    let axes = [
+        ControllerConfig::tables(),
+        RecoveryConfig::tables(),
+        DiscriminatorConfig::tables(),
+        FeedbackConfig::tables(),
+    ];
     for table in axes.into_iter().flatten() {
         if !all.iter().any(|known| known.name == table.name && known.settings == table.settings) {
             all.push(table);
@@ -723,10 +728,10 @@ fn givers(any_of: &[Ability]) -> Vec<String> {
             names.extend(forms.map(|(words, _)| format!("{} `{}`", $axis, words.name)));
         };
     }
-    look!("window", WindowLaw);
-    look!("recovery", RecoveryKind);
-    look!("discrimination", Discrimination);
-    look!("feedback", Feedback);
+    look!("window", ControllerConfig);
+    look!("recovery", RecoveryConfig);
+    look!("discrimination", DiscriminatorConfig);
+    look!("feedback", FeedbackConfig);
     names
 }
 
@@ -745,24 +750,29 @@ mod tests {
     fn what_cannot_work_is_refused_with_a_reason() {
         let base = *find("sack").unwrap();
         let refused = |protocol: Protocol| protocol.check().unwrap_err().to_string();
-        let bbr = refused(Protocol { window: WindowLaw::Bbr(Plain), ..base });
+        let bbr = refused(Protocol { window: ControllerConfig::Bbr(Plain), ..base });
         assert!(bbr.contains("window `bbr` needs news of each transmission by number"), "{bbr}");
         assert!(bbr.contains("recovery `packet-number`"), "{bbr}");
         let by_number = find("bbr").unwrap();
-        let doubting = Protocol { discrimination: Discrimination::Never(Plain), ..*by_number };
+        let doubting = Protocol { discrimination: DiscriminatorConfig::Never(Plain), ..*by_number };
         assert!(refused(doubting).contains("does not ask discrimination `never`"));
-        let deaf = Protocol { window: WindowLaw::XcpR(Plain), ..base };
+        let deaf = Protocol { window: ControllerConfig::XcpR(Plain), ..base };
         assert!(refused(deaf).contains("feedback `xcp-r`"));
-        let jitter =
-            Discrimination::JitterRatio(JtcpConfig { threshold: -1.0, ..JtcpConfig::DEFAULT });
-        let wrong =
-            Protocol { discrimination: jitter, feedback: Feedback::Timestamps(Plain), ..base };
+        let jitter = DiscriminatorConfig::JitterRatio(JitterRatioConfig {
+            threshold: -1.0,
+            ..JitterRatioConfig::DEFAULT
+        });
+        let wrong = Protocol {
+            discrimination: jitter,
+            feedback: FeedbackConfig::Timestamps(Plain),
+            ..base
+        };
         assert!(refused(wrong).contains("jtcp.threshold = -1: must be 0 to 1000"));
         // A composition that no row has, and that works.
         let free = Protocol {
-            window: WindowLaw::Cubic(CubicConfig::DEFAULT),
-            recovery: RecoveryKind::PacketNumber(Plain),
-            discrimination: Discrimination::Backlog(VenoConfig::DEFAULT),
+            window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
+            recovery: RecoveryConfig::PacketNumber(Plain),
+            discrimination: DiscriminatorConfig::Backlog(BacklogConfig::DEFAULT),
             ..base
         };
         assert_eq!(free.check(), Ok(()));
@@ -776,12 +786,12 @@ mod tests {
             let plain =
                 ["reno", "newreno", "sack", "cubic", "dctcp", "cubic-hystart", "cubic-rapid-start"]
                     .contains(&protocol.name);
-            assert_eq!(linux.recovery == RecoveryKind::Rack(Plain), plain, "{}", protocol.name);
+            assert_eq!(linux.recovery == RecoveryConfig::Rack(Plain), plain, "{}", protocol.name);
             assert!(plain || linux == *protocol, "{}", protocol.name);
         }
         let cubic = find("cubic").unwrap().linux();
         let config = CubicConfig { reno_alpha: false, ..CubicConfig::DEFAULT };
-        assert_eq!(cubic.window, WindowLaw::Cubic(config));
+        assert_eq!(cubic.window, ControllerConfig::Cubic(config));
     }
 
     #[test]
@@ -814,9 +824,9 @@ mod tests {
     fn a_parameter_that_two_parts_share_is_set_in_both() {
         let mut veno = *find("veno").unwrap();
         assert!(veno.set("veno", "threshold", Value::Number(5.0)));
-        let config = VenoConfig { threshold: 5.0, ..VenoConfig::DEFAULT };
-        assert_eq!(veno.window, WindowLaw::Veno(config));
-        assert_eq!(veno.discrimination, Discrimination::Backlog(config));
+        let config = BacklogConfig { threshold: 5.0, ..BacklogConfig::DEFAULT };
+        assert_eq!(veno.window, ControllerConfig::Veno(config));
+        assert_eq!(veno.discrimination, DiscriminatorConfig::Backlog(config));
         assert!(!veno.set("jtcp", "threshold", Value::Number(5.0)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windward_core::endpoint::recovery::RecoveryKind;
+use windward_core::endpoint::recovery::RecoveryConfig;
 use windward_core::part::Plain;
 
 use windward_core::protocols::Protocol;
@@ -308,6 +308,6 @@ impl Bench<'_> {
 /// The protocol with the recovery of QUIC, which controllers are judged with, so that standards have the
 /// same; its own where it needs that.
 fn with_numbers(protocol: &Protocol) -> Protocol {
-    let numbered = Protocol { recovery: RecoveryKind::PacketNumber(Plain), ..*protocol };
+    let numbered = Protocol { recovery: RecoveryConfig::PacketNumber(Plain), ..*protocol };
     if numbered.check().is_ok() { numbered } else { *protocol }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use windward_core::endpoint::estimator::{LostPacket, RateSample};
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{CongestionControl, CustomLaw, Setup};
+use windward_core::endpoint::window::{
+    Controller as CongestionController, ControllerSetup, MakeController,
+};
 use windward_core::packet::{Flags, Packet};
 use windward_core::part::{CustomPart, Need, Words};
 use windward_core::units::Time;
@@ -165,8 +167,8 @@ impl CustomPart for Maker {
     }
 }
 
-impl CustomLaw for Maker {
-    fn make(&self, setup: Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Maker {
+    fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn CongestionController> {
         let mut guarded = Guarded {
             controller: None,
             watch: Arc::clone(&self.watch),
@@ -306,7 +308,7 @@ impl Guarded {
     }
 }
 
-impl CongestionControl for Guarded {
+impl CongestionController for Guarded {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }

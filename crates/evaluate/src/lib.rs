@@ -49,8 +49,8 @@ mod suite;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::recovery::RecoveryConfig;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::{Custom, Plain};
 use windward_core::protocols::{self, Protocol};
 
@@ -226,8 +226,8 @@ impl Builder {
 fn protocol(name: &'static str, maker: &'static Maker) -> Protocol {
     Protocol {
         name,
-        window: WindowLaw::Custom(Custom(maker)),
-        recovery: RecoveryKind::PacketNumber(Plain),
+        window: ControllerConfig::Custom(Custom(maker)),
+        recovery: RecoveryConfig::PacketNumber(Plain),
         ..*protocols::plain()
     }
 }

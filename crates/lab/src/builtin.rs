@@ -65,7 +65,7 @@ pub static PAPERS: [&Collection; 5] = [
     &tcpwbr2003::COLLECTION,
 ];
 
-/// Every protocol, and every kind of queue management, on one link.
+/// Every protocol, and every AQM, on one link.
 pub static MATRIX: &Collection = &matrix::COLLECTION;
 
 /// Links that users complain about. They take long and are only run when asked for.

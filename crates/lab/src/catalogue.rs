@@ -2,7 +2,7 @@
 //! --json` print, and Python has as objects.
 
 use serde::Serialize;
-use windward_core::network::{AqmSpec, RouterSpec};
+use windward_core::network::{AqmConfig, RouterConfig};
 use windward_core::part::Setting;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_sim::stack::{Facts, Stacks};
@@ -153,9 +153,9 @@ pub fn stacks(stacks: &Stacks) -> Vec<StackRow> {
 
 /// Every part of every axis, in the order of the documentation.
 pub fn parts() -> Vec<PartRow> {
-    let aqms = AqmSpec::forms().into_iter();
+    let aqms = AqmConfig::forms().into_iter();
     let aqms = aqms.map(|(words, aqm)| ("aqm", words, aqm.settings()));
-    let routers = RouterSpec::forms().into_iter();
+    let routers = RouterConfig::forms().into_iter();
     let routers = routers.map(|(words, router)| ("router", words, router.settings()));
     let parts = protocols::parts().into_iter().chain(aqms).chain(routers);
     let rows = parts.map(|(axis, words, settings)| PartRow {

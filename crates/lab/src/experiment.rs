@@ -56,7 +56,7 @@ pub struct Experiment {
     /// What is computed from each run.
     pub metrics: Vec<Metric>,
     /// What is drawn.
-    pub plots: Vec<PlotSpec>,
+    pub plots: Vec<PlotConfig>,
     /// What is checked.
     pub claims: Vec<Claim>,
     /// The choices that the paper leaves open.
@@ -187,7 +187,7 @@ impl Metric {
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlotSpec {
+pub struct PlotConfig {
     /// What is drawn.
     pub kind: PlotKind,
     /// Above the chart, if there are several.
@@ -207,7 +207,7 @@ pub struct PlotSpec {
     pub(crate) line: usize,
 }
 
-impl PlotSpec {
+impl PlotConfig {
     /// Does the chart show the cell with these points?
     pub(crate) fn shows(&self, points: &[&Point]) -> bool {
         let fits = |(axis, labels): &(usize, Vec<String>)| labels.contains(&points[*axis].label);

@@ -1,6 +1,6 @@
 //! Charts of results.
 //!
-//! A [`PlotSpec`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG
+//! A [`PlotConfig`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG
 //! is dark on white, scales with the page and names its series below.
 //!
 //! Series and words stand in the order of the table of protocols, those that are none behind
@@ -11,7 +11,9 @@ use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario};
 
-use crate::experiment::{Experiment, PlotKind, PlotSpec, Point, Reference, ReferenceLine, Traced};
+use crate::experiment::{
+    Experiment, PlotConfig, PlotKind, Point, Reference, ReferenceLine, Traced,
+};
 use crate::expression::Measure;
 use crate::palette::{Style, protocol_of, protocol_style, style};
 use crate::statistics::{Estimate, estimate};
@@ -60,7 +62,7 @@ pub fn look(label: &str, n: usize, all: usize) -> Look {
 /// Every chart of an experiment.
 pub fn charts(results: &Results) -> Vec<Chart> {
     let plots = results.plan.experiment.plots.iter();
-    let chart = |spec: &PlotSpec| {
+    let chart = |spec: &PlotConfig| {
         let panels = match &spec.kind {
             PlotKind::Lines { x, log, metrics } => {
                 vec![cells(results, spec, *x, metrics, Some(*log))]
@@ -84,7 +86,7 @@ pub fn stacked(charts: &[Chart]) -> Option<String> {
 }
 
 /// Is the cell among those the chart shows?
-fn shown(experiment: &Experiment, spec: &PlotSpec, cell: usize) -> bool {
+fn shown(experiment: &Experiment, spec: &PlotConfig, cell: usize) -> bool {
     spec.shows(&experiment.points(cell))
 }
 
@@ -94,7 +96,7 @@ type SeriesKey<'a> = (Vec<&'a str>, usize);
 /// Metrics against one axis. `log` is `None` for an axis of words.
 fn cells(
     results: &Results,
-    spec: &PlotSpec,
+    spec: &PlotConfig,
     x: usize,
     metrics: &[usize],
     log: Option<bool>,
@@ -192,7 +194,7 @@ fn mark(x: f64, e: Estimate, factor: f64, (least, most): (f64, f64)) -> Mark {
 /// What the paper's text says of single cells that the chart shows.
 fn reported(
     experiment: &Experiment,
-    spec: &PlotSpec,
+    spec: &PlotConfig,
     x: usize,
     places: &[Option<f64>],
     keys: &[SeriesKey<'_>],
@@ -298,7 +300,7 @@ fn time_styles(
 /// Something over time, one panel per cell, all with the same bounds and the same looks.
 fn time(
     results: &Results,
-    spec: &PlotSpec,
+    spec: &PlotConfig,
     what: Traced,
     names: &[String],
     single: bool,
@@ -324,7 +326,7 @@ fn time(
 
 fn trace_panel(
     results: &Results,
-    spec: &PlotSpec,
+    spec: &PlotConfig,
     what: Traced,
     names: &[String],
     single: bool,
@@ -469,7 +471,7 @@ fn trace(
 }
 
 /// The horizontal lines of a chart.
-fn levels(spec: &PlotSpec) -> Vec<Guide> {
+fn levels(spec: &PlotConfig) -> Vec<Guide> {
     let level = |reference: &Reference| match reference.line {
         ReferenceLine::Level(y) => {
             Some(Guide { line: GuideLine::Level(y), color: None, label: reference.label.clone() })
@@ -486,7 +488,7 @@ type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
 /// in the colours of the series if each has its own.
 fn guides(
     results: &Results,
-    spec: &PlotSpec,
+    spec: &PlotConfig,
     x: usize,
     places: &[Option<f64>],
     (keys, styles): (&[SeriesKey<'_>], &[Style]),

@@ -97,7 +97,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome,
         }
     };
     let groups: Vec<GroupOutcome> = scenario.groups.iter().enumerate().map(group).collect();
-    let flow = |spec: &windward_sim::scenario::FlowSpec| FlowOutcome {
+    let flow = |spec: &windward_sim::scenario::FlowConfig| FlowOutcome {
         name: spec.name.clone(),
         group: spec.group,
         protocol: "newreno".into(),
@@ -122,7 +122,7 @@ pub(crate) fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome,
         failure: None,
     };
     let flows = scenario.flows.iter().map(flow).collect();
-    let link = |spec: &windward_sim::scenario::LinkSpec| LinkOutcome {
+    let link = |spec: &windward_sim::scenario::LinkConfig| LinkOutcome {
         name: spec.name.clone(),
         utilization: 0.5,
         arrived: u64::from(spec.name == "bottleneck"),

@@ -21,7 +21,7 @@
 
 use windward_core::units::Duration;
 use windward_sim::Scenario;
-use windward_sim::scenario::{FlowSpec, LinkId, Traffic};
+use windward_sim::scenario::{FlowConfig, LinkId, Traffic};
 use windward_sim::stack::UDP_OVERHEAD;
 
 /// Which curve.
@@ -59,8 +59,8 @@ pub(crate) fn expected(
     group: Option<&str>,
     link: Option<&str>,
 ) -> Result<f64, String> {
-    let connection = |f: &&FlowSpec| !matches!(f.kind.traffic, Traffic::Datagrams { .. });
-    let named = |f: &&FlowSpec| group.is_none_or(|name| scenario.groups[f.group] == name);
+    let connection = |f: &&FlowConfig| !matches!(f.kind.traffic, Traffic::Datagrams { .. });
+    let named = |f: &&FlowConfig| group.is_none_or(|name| scenario.groups[f.group] == name);
     let flow = scenario.flows.iter().filter(connection).find(named);
     let flow = flow.ok_or_else(|| match group {
         Some(name) => format!("no group `{name}` of connections"),

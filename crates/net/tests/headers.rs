@@ -4,7 +4,7 @@ mod common;
 
 use common::{build, flagged, ipv4, ipv6, ours, read, udp, udp_sum, xcp};
 use proptest::prelude::*;
-use windward_core::network::RouterSpec;
+use windward_core::network::RouterConfig;
 use windward_core::packet::{CongestionHeader, Flags, NO_SEQ, Packet, PacketKind, SackBlock};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
@@ -376,7 +376,7 @@ fn check(before: &[u8], after: &[u8]) {
 
 #[test]
 fn strangers_neither_stop_nor_poison_routers() {
-    let routers: Vec<&str> = RouterSpec::forms().iter().map(|(words, _)| words.name).collect();
+    let routers: Vec<&str> = RouterConfig::forms().iter().map(|(words, _)| words.name).collect();
     let each = 1_000_000 / (routers.len() as u32 + 1) + 1;
     assert!(routers.len() >= 7);
     for router in routers {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use windward_core::network::ChannelSpec;
+use windward_core::network::ChannelConfig;
 use windward_core::units::{Probability, Rate};
 
 use crate::error;
@@ -36,7 +36,7 @@ pub(crate) fn rate(value: &Bound<'_, PyAny>) -> PyResult<Rate> {
 ///
 /// # Errors
 /// `ValueError` if it is not from 0 to 1; `TypeError` if it is neither a number nor a text.
-pub(crate) fn loss(value: &Bound<'_, PyAny>) -> PyResult<ChannelSpec> {
+pub(crate) fn loss(value: &Bound<'_, PyAny>) -> PyResult<ChannelConfig> {
     let probability = if let Ok(text) = value.extract::<&str>() {
         text.parse().map_err(|wrong| error::value(format!("loss: {wrong}")))?
     } else {
@@ -47,8 +47,8 @@ pub(crate) fn loss(value: &Bound<'_, PyAny>) -> PyResult<ChannelSpec> {
         Probability::new(number).ok_or_else(range)?
     };
     Ok(match probability {
-        Probability::ZERO => ChannelSpec::Clean,
-        other => ChannelSpec::PacketLoss(other),
+        Probability::ZERO => ChannelConfig::Clean,
+        other => ChannelConfig::PacketLoss(other),
     })
 }
 

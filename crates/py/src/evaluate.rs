@@ -1,4 +1,4 @@
-//! Evaluations: what a suite asks of protocols, stacks, and laws in Python.
+//! Evaluations: what a suite asks of protocols, stacks, and controllers in Python.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use windward_lab::{Effort, Provenance, ReportOptions};
 use crate::work::{How, lab, watched};
 use crate::{amount, error, parts};
 
-/// Reads a law of a file for the command line.
+/// Reads a controller of a file for the command line.
 pub(crate) fn load(law: &PythonLaw) -> Result<Protocol, String> {
     Python::attach(|py| {
         let PythonLaw { name, file, object } = law;
@@ -24,7 +24,7 @@ pub(crate) fn load(law: &PythonLaw) -> Result<Protocol, String> {
     .map_err(|wrong: PyErr| Python::attach(|py| wrong.value(py).to_string()))
 }
 
-/// A subject as Python gives it: text as for the command line, or a name and a law.
+/// A subject as Python gives it: text as for the command line, or a name and a controller.
 #[derive(FromPyObject)]
 pub(crate) enum Given<'py> {
     Text(String),

@@ -251,13 +251,13 @@ impl Scenario {
     ///     scenario.with_parts(window={"lossy": MyLaw}, aqm={"bottleneck": MyQueue})
     ///
     /// Args:
-    ///     window: A window law for the connections of a group.
+    ///     window: A congestion controller for the connections of a group.
     ///     discrimination: What judges their losses.
     ///     loss: A loss model for a link.
-    ///     aqm: Queue management for a link.
+    ///     aqm: AQM for a link.
     ///
-    /// Each is a dictionary from names, or ``"*"`` for all, to classes: see ``windward.WindowLaw``,
-    /// ``Discrimination``, ``LossModel`` and ``QueueManagement``.
+    /// Each is a dictionary from names, or ``"*"`` for all, to classes: see ``windward.Controller``,
+    /// ``Discriminator``, ``LossModel`` and ``Aqm``.
     #[pyo3(signature = (**parts))]
     fn with_parts(&self, py: Python<'_>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut all = self.parts(py);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::DelaySteps;
 use windward_core::part::Custom;
 use windward_core::units::Time;
@@ -173,7 +173,7 @@ impl Simulation {
         let scenario = of.seeded(seed);
         let (sim, helms) = steered::helms(|| of.begin(py, &scenario, make));
         let sim = sim?;
-        let law = WindowLaw::Custom(Custom(&steered::LAW));
+        let law = ControllerConfig::Custom(Custom(&steered::LAW));
         let flows =
             scenario.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind.traffic {
                 // Connections that come by themselves are made after these, and steered by nobody.
@@ -254,7 +254,7 @@ impl Simulation {
 
     /// Changes a directed link now, after all that happens at this instant: what is in transmission
     /// finishes as it began; what waits in the queue, and what comes, finds the link as it is now.
-    /// Queue management and routers learn of a rate at once, senders by what happens to them.
+    /// AQMs and routers learn of a rate at once, senders by what happens to them.
     /// Possible where the simulation was begun with ``changes=True``.
     ///
     /// Args:
@@ -294,7 +294,7 @@ impl Simulation {
             channel: loss.map(amount::loss).transpose()?,
         };
         self.with(|sim| {
-            // Queue management in Python hears of it.
+            // AQM in Python hears of it.
             let _aside = Aside::put();
             sim.change_link(index, &change).map_err(|wrong| match wrong {
                 ChangeError::Fixed => error::value(
@@ -308,7 +308,7 @@ impl Simulation {
         })?
     }
 
-    /// Sets the window of a connection whose law is ``Steered``, packets, from its next
+    /// Sets the window of a connection whose controller is ``Steered``, packets, from its next
     /// acknowledgment on.
     ///
     /// Raises:

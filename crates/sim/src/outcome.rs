@@ -153,7 +153,7 @@ pub struct FlowOutcome {
     pub retransmissions: u64,
     /// Expiries of the recovery timer (RTO).
     pub timeouts: u64,
-    /// How often, in the whole run, a window law of another crate gave a window that is none (not a
+    /// How often, in the whole run, a congestion controller of another crate gave a window that is none (not a
     /// number, below one packet, beyond 2^32) and was kept within these bounds; 0 for all others.
     pub refused_windows: u64,
     /// The share of all data packets sent that was lost, as the sender estimates it by LEAST

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{
-    ChannelSpec, Impairments, LinkRate, NotifierSpec, QueueSpec, RouterKind,
+    ChannelConfig, Impairments, LinkRate, NotifierConfig, QueueConfig, RouterKind,
 };
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
@@ -44,10 +44,10 @@ pub struct Scenario {
     /// A connection that puts nothing on its bottleneck for longer than this is idle.
     pub idle_after: Duration,
     /// Directed links.
-    pub links: Vec<LinkSpec>,
+    pub links: Vec<LinkConfig>,
     /// Flows of every kind.
-    pub flows: Vec<FlowSpec>,
-    /// Names of the groups that [`FlowSpec::group`] points to.
+    pub flows: Vec<FlowConfig>,
+    /// Names of the groups that [`FlowConfig::group`] points to.
     pub groups: Vec<String>,
     /// What is allowed and yet hardly meant, a sentence each, for people to read.
     pub warnings: Vec<String>,
@@ -61,7 +61,7 @@ pub const MAX_CHANGES: u64 = 10_000_000;
 
 /// One direction of one link: a queue, a wire, a channel.
 #[derive(Debug, Clone)]
-pub struct LinkSpec {
+pub struct LinkConfig {
     /// As results name it, `from->to`.
     pub name: Name,
     /// Propagation delay; where it changes, in the long run ([`ChangingDelay::mean`]).
@@ -78,11 +78,11 @@ pub struct LinkKind {
     /// Bits per second of the wire, constant or as a trace or a schedule says.
     pub rate: LinkRate,
     /// The queue before the wire and the feedback its router gives.
-    pub queue: QueueSpec,
+    pub queue: QueueConfig,
     /// What the wire does to packets.
-    pub channel: ChannelSpec,
+    pub channel: ChannelConfig,
     /// What at the far end knows of that.
-    pub notifier: NotifierSpec,
+    pub notifier: NotifierConfig,
     /// What happens to packets on the way besides.
     pub impairments: Impairments,
 }
@@ -97,7 +97,7 @@ impl LinkKind {
 
 /// One flow: a transport connection or a stream of datagrams.
 #[derive(Debug, Clone)]
-pub struct FlowSpec {
+pub struct FlowConfig {
     /// As results name it: the group and a number.
     pub name: Name,
     /// Index in [`Scenario::groups`].

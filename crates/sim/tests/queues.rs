@@ -1,4 +1,4 @@
-//! Every kind of queue management over whole runs, and the pages of docs/queues.
+//! Every AQM over whole runs, and the pages of docs/queues.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windward_core::network::aqm::{Backlog, Leaving, MakeAqm, Place, QueueManagement, Verdict};
-use windward_core::network::channel::{Destroy, MakeChannel};
-use windward_core::network::router::{Feedback, MakeRouter};
-use windward_core::network::{AqmSpec, ChannelSpec, RouterSpec};
+use windward_core::network::aqm::{Aqm, Backlog, Leaving, MakeAqm, QueueSetup, Verdict};
+use windward_core::network::channel::{Channel, MakeChannel};
+use windward_core::network::router::{MakeRouter, Router};
+use windward_core::network::{AqmConfig, ChannelConfig, RouterConfig};
 use windward_core::packet::{Flags, Label, Packet};
 use windward_core::part::{Custom, CustomPart, Kind, Setting, Value, Words};
 use windward_core::rng::Stream;
@@ -38,11 +38,11 @@ fn scenario(changes: &[(&str, &str)]) -> Scenario {
     file(changes).build().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn kinds() -> Vec<(Words, AqmSpec)> {
-    AqmSpec::forms()
+fn kinds() -> Vec<(Words, AqmConfig)> {
+    AqmConfig::forms()
 }
 
-/// Runs with that queue management and checks the books of every link.
+/// Runs with that AQM and checks the books of every link.
 fn run_with(aqm: &str, changes: &[(&str, &str)]) -> Outcome {
     let changes: Vec<_> = changes.iter().copied().chain([("links.wire.aqm", aqm)]).collect();
     balanced(run(&scenario(&changes)))
@@ -173,7 +173,7 @@ fn every_parameter_has_its_range() {
 #[derive(Debug, Default)]
 struct EveryTenth(u32);
 
-impl QueueManagement for EveryTenth {
+impl Aqm for EveryTenth {
     fn on_dequeue(&mut self, _: Time, _: Leaving, queue: &Backlog<'_>, _: &Packet) -> Verdict {
         self.0 += 1;
         if self.0.is_multiple_of(10) && queue.packets > 0 { Verdict::Drop } else { Verdict::Pass }
@@ -184,7 +184,7 @@ impl QueueManagement for EveryTenth {
     }
 }
 
-impl Destroy for EveryTenth {
+impl Channel for EveryTenth {
     fn destroys(&mut self, _: Time, _: Label, _: &Packet, _: &mut Stream) -> bool {
         self.0 += 1;
         self.0.is_multiple_of(10)
@@ -199,12 +199,12 @@ impl CustomPart for Outside {
     }
 }
 impl MakeAqm for Outside {
-    fn make(&self, _: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync> {
+    fn make(&self, _: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync> {
         Box::new(EveryTenth::default())
     }
 }
 impl MakeChannel for Outside {
-    fn make(&self) -> Box<dyn Destroy + Send + Sync> {
+    fn make(&self) -> Box<dyn Channel + Send + Sync> {
         Box::new(EveryTenth::default())
     }
     fn loss_rate(&self, _: u32) -> f64 {
@@ -221,7 +221,7 @@ fn queue_management_and_channels_may_come_from_outside() {
                     to = 'b' }]";
     let mut scenario = scenario(&[("flows", flows)]);
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    Arc::make_mut(&mut link.kind).queue.aqm = AqmSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.kind).queue.aqm = AqmConfig::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let left = wire(&outcome).delivered as f64;
     // 1250 packets a second for 30 s reach the end, and one more of nine was dropped at the head;
@@ -230,8 +230,8 @@ fn queue_management_and_channels_may_come_from_outside() {
     assert!(wire(&outcome).dropped as f64 > left / 9.0 - 1.0);
 
     let link = scenario.links.iter_mut().find(|link| link.name == "wire").unwrap();
-    Arc::make_mut(&mut link.kind).queue.aqm = AqmSpec::default();
-    Arc::make_mut(&mut link.kind).channel = ChannelSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.kind).queue.aqm = AqmConfig::default();
+    Arc::make_mut(&mut link.kind).channel = ChannelConfig::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let corrupted = wire(&outcome).corrupted as f64;
     assert!((corrupted - 3750.0).abs() < 10.0, "{corrupted}");
@@ -241,7 +241,7 @@ fn queue_management_and_channels_may_come_from_outside() {
 #[derive(Debug)]
 struct Identify;
 
-impl Feedback for Identify {
+impl Router for Identify {
     fn on_arrival(&mut self, _: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
         if packet.flags.contains(Flags::ECN_CAPABLE) {
             packet.flags.insert(Flags::L4S);
@@ -251,7 +251,7 @@ impl Feedback for Identify {
 }
 
 impl MakeRouter for Outside {
-    fn make(&self, _: &Place<'_>) -> Box<dyn Feedback + Send + Sync> {
+    fn make(&self, _: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync> {
         Box::new(Identify)
     }
 }
@@ -274,7 +274,7 @@ fn dualpi2_lets_scalable_and_classic_flows_share() {
         ]";
     let mut scenario = ScenarioFile::parse("test.toml", base).unwrap().build().unwrap();
     let link = scenario.links.iter_mut().find(|link| link.name == "first").unwrap();
-    Arc::make_mut(&mut link.kind).queue.router = RouterSpec::Custom(Custom(&OUTSIDE));
+    Arc::make_mut(&mut link.kind).queue.router = RouterConfig::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));
     let [scalable, classic] = [0, 1].map(|group: usize| &outcome.groups[group]);
     // RFC 9332 section 2.1: about equal rates; DCTCP has the shorter RTT, as it does not queue.
@@ -299,7 +299,7 @@ fn folder() -> PathBuf {
 }
 
 /// The part of a page that is generated.
-fn frame(Words { name, what, source }: Words, spec: &AqmSpec) -> String {
+fn frame(Words { name, what, source }: Words, spec: &AqmConfig) -> String {
     let mut page = format!(
         "{BEGIN}\n# {name}\n\nQueue management that {what}.\n\nSource: {source}. In a link table: \
          `aqm = \"{name}\"`"
@@ -330,7 +330,7 @@ fn frame(Words { name, what, source }: Words, spec: &AqmSpec) -> String {
 /// The list of all pages.
 fn index() -> String {
     let mut page = format!(
-        "{BEGIN}\n# Queue management\n\nA page for each kind: what it does, its parameters, the \
+        "{BEGIN}\n# AQM\n\nA page for each kind: what it does, its parameters, the \
          idea, the equations, and where\nthis implementation deviates.\n\n| name | what it does | \
          source |\n| --- | --- | --- |\n"
     );

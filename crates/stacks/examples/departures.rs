@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p windward-stacks --example departures`
 //!
-//! The law is quinn's, written again as a window law that runs in quinn in place of its own, so that single
+//! The controller is quinn's, written again as a congestion controller that runs in quinn in place of its own, so that single
 //! steps of it can be done as the RFC has them. The pacing is quinn's with what it makes at once spread
 //! over time.
 
@@ -11,7 +11,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use windward_core::endpoint::window::{self, CongestionControl, CustomLaw, WindowLaw};
+use windward_core::endpoint::window::{self, Controller, ControllerConfig, MakeController};
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::units::{Duration, Time};
 use windward_sim::Outcome;
@@ -63,8 +63,8 @@ impl CustomPart for QuinnCubic {
     }
 }
 
-impl CustomLaw for QuinnCubic {
-    fn make(&self, _: window::Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for QuinnCubic {
+    fn make(&self, _: window::ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(State {
             as_rfc: self.as_rfc,
             // 12 000 bytes, whatever the size of packets.
@@ -134,7 +134,7 @@ impl State {
     }
 }
 
-impl CongestionControl for State {
+impl Controller for State {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
@@ -306,7 +306,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut stacks: Vec<Arc<dyn Stack>> = own.iter().cloned().collect();
     for (name, as_rfc) in variants {
         let law: &'static QuinnCubic = Box::leak(Box::new(QuinnCubic { name, as_rfc }));
-        stacks.push(with_law(Host::Quinn, name, WindowLaw::Custom(Custom(law)))?);
+        stacks.push(with_law(Host::Quinn, name, ControllerConfig::Custom(Custom(law)))?);
     }
     for (name, of) in [
         ("quinn:cubic-spread", "quinn:cubic"),

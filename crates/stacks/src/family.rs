@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Facts, UDP_OVERHEAD};
 
 use crate::law::{self, Pacer};
@@ -22,8 +22,8 @@ pub(crate) struct Own<F: ?Sized> {
 pub(crate) enum Factory<F: ?Sized> {
     /// The stack's own.
     Own(fn(u64) -> Arc<F>),
-    /// A window law of ours.
-    Ours(WindowLaw),
+    /// A congestion controller of ours.
+    Ours(ControllerConfig),
 }
 
 impl<F: ?Sized> std::fmt::Debug for Factory<F> {
@@ -46,19 +46,19 @@ const NOTES: &[&str] = &[
      path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
 ];
 
-/// What is said of the laws of ours.
-const OF_OURS: &str = "The window law is Windward's, the same code that its own senders run, with its \
+/// What is said of the controllers of ours.
+const OF_OURS: &str = "The congestion controller is Windward's, the same code that its own senders run, with its \
      parameters as they are by default. It hears of an acknowledgment frame as one event, of losses and \
      ECN marks once a round trip, and of persistent congestion as a restart; not of how many packets \
      were lost or marked. Its window counts from ten packets and has two at least (RFC 9002 section 7.2).";
 
-/// What is said of the laws of others.
-const OF_OTHERS: &str = "The window law is that of another crate. It hears of an acknowledgment frame as one \
+/// What is said of the controllers of others.
+const OF_OTHERS: &str = "The congestion controller is that of another crate. It hears of an acknowledgment frame as one \
      event, of losses and ECN marks once a round trip, and of persistent congestion as a restart; not of \
      how many packets were lost or marked. Its window has two packets at least (RFC 9002 section 7.2).";
 
 const PACER_OF_ITS_OWN: &str =
-    "The stack paces at 1.25 windows a round trip, in bursts, whatever the law says.";
+    "The stack paces at 1.25 windows a round trip, in bursts, whatever the controller says.";
 
 /// All controllers within a stack.
 pub(crate) fn all<F: ?Sized + 'static>(
@@ -88,7 +88,7 @@ pub(crate) fn all<F: ?Sized + 'static>(
         let facts = Facts {
             // Made once, for as long as the program runs.
             name: name.leak(),
-            summary: format!("{stack} with the window law of `{}`", row.name).leak(),
+            summary: format!("{stack} with the congestion controller of `{}`", row.name).leak(),
             source: format!("{version}, and Windward's `{}` ({})", row.name, row.source).leak(),
             notes: [OF_OURS]
                 .into_iter()
@@ -103,19 +103,20 @@ pub(crate) fn all<F: ?Sized + 'static>(
     its.chain(ours)
 }
 
-/// What a stack tells of itself with a window law of another crate.
+/// What a stack tells of itself with a congestion controller of another crate.
 pub(crate) fn with_law(
     name: &str,
     stack: &'static str,
     version: &'static str,
-    law: &WindowLaw,
+    law: &ControllerConfig,
     pacer: Pacer,
 ) -> Facts {
     let words = law.words();
     Facts {
         // Made once, for as long as the program runs.
         name: name.to_owned().leak(),
-        summary: format!("{stack} with a window law of another crate: {}", words.what).leak(),
+        summary: format!("{stack} with a congestion controller of another crate: {}", words.what)
+            .leak(),
         source: format!("{version}, and {}", words.source).leak(),
         notes: [OF_OTHERS]
             .into_iter()
@@ -127,7 +128,7 @@ pub(crate) fn with_law(
     }
 }
 
-/// The rows of the protocol table whose laws cannot run within a stack, as that would be called, and why
+/// The rows of the protocol table whose controllers cannot run within a stack, as that would be called, and why
 /// not, as the end of a sentence.
 pub(crate) fn refused(
     stack: &'static str,

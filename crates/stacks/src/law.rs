@@ -1,18 +1,18 @@
-//! A window law of ours behind the controller of a QUIC stack.
+//! A congestion controller of ours behind the controller of a QUIC stack.
 //!
-//! The stack detects losses, sends again, acknowledges and paces; the law moves the window, as far as
+//! The stack detects losses, sends again, acknowledges and paces; the controller moves the window, as far as
 //! the stack's interface tells it what it must know. It hears of an acknowledgment frame as one event, of
 //! losses and of ECN marks once a round trip (RFC 9002 section 7.3.2), and of persistent congestion
 //! as a restart. What it does not hear of: single losses, how many packets were marked, that losses
 //! were none.
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::endpoint::discrimination::Discrimination;
+use windward_core::endpoint::discrimination::DiscriminatorConfig;
 use windward_core::endpoint::event::{
     AckEvent, AfterTimeout, CongestionEvent, Path, ResetCause, ResetEvent,
 };
-use windward_core::endpoint::feedback::Feedback;
-use windward_core::endpoint::window::{CongestionControl, Setup, Window, WindowLaw};
+use windward_core::endpoint::feedback::FeedbackConfig;
+use windward_core::endpoint::window::{Controller, ControllerConfig, ControllerSetup, Window};
 use windward_core::network::RouterKind;
 use windward_core::part::Plain;
 use windward_core::protocols::{PROTOCOLS, Protocol};
@@ -25,16 +25,16 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// The least window, packets (RFC 9002 section 7.2).
 const LEAST_WINDOW: f64 = 2.0;
 
-/// What a stack lets a law do, beyond a window.
+/// What a stack lets a controller do, beyond a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pacer {
     /// It paces at a rate of its own.
     Own,
-    /// It goes by the law's pace, if that sets one.
+    /// It goes by the controller's pace, if that sets one.
     Obeys,
 }
 
-/// The rows of the protocol table whose window law can run in a stack, each law once, by the first of
+/// The rows of the protocol table whose congestion controller can run in a stack, each controller once, by the first of
 /// its rows.
 pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
     let known = |row: &Protocol, before: &[Protocol]| {
@@ -47,20 +47,20 @@ pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
         .map(|(_, row)| row)
 }
 
-/// Why the window law of a row cannot run behind the controller of a stack, as the end of a sentence.
+/// Why the congestion controller of a row cannot run behind the controller of a stack, as the end of a sentence.
 pub(crate) fn obstacle(row: &Protocol, pacer: Pacer) -> Option<&'static str> {
     let Protocol { window, discrimination, feedback, router, .. } = row;
-    if *router != RouterKind::Any || *feedback != Feedback::None(Plain) {
+    if *router != RouterKind::Any || *feedback != FeedbackConfig::None(Plain) {
         return Some("it lives on what packets carry and acknowledgments echo, which QUIC has not");
     }
-    if !matches!(discrimination, Discrimination::AlwaysCongestion(_)) {
+    if !matches!(discrimination, DiscriminatorConfig::AlwaysCongestion(_)) {
         return Some("it judges losses, which a QUIC stack does not let its controller do");
     }
     obstacle_of_law(window, pacer)
 }
 
-/// Why a window law cannot, as the end of a sentence.
-pub(crate) fn obstacle_of_law(window: &WindowLaw, pacer: Pacer) -> Option<&'static str> {
+/// Why a congestion controller cannot, as the end of a sentence.
+pub(crate) fn obstacle_of_law(window: &ControllerConfig, pacer: Pacer) -> Option<&'static str> {
     if window.samples_rate() {
         return Some("it goes by delivery-rate samples, for which a controller is told too little");
     }
@@ -76,7 +76,7 @@ pub(crate) fn obstacle_of_law(window: &WindowLaw, pacer: Pacer) -> Option<&'stat
     None
 }
 
-/// A law, told in the units of QUIC.
+/// A controller, told in the units of QUIC.
 #[derive(Debug)]
 pub(crate) struct Driven {
     law: Window,
@@ -119,7 +119,7 @@ pub(crate) struct Congestion {
 }
 
 impl Driven {
-    pub(crate) fn new(law: &WindowLaw, mtu: u16, seed: u64) -> Self {
+    pub(crate) fn new(law: &ControllerConfig, mtu: u16, seed: u64) -> Self {
         let endpoint = EndpointConfig {
             packet_size: mtu.into(),
             initial_window: INITIAL_WINDOW,
@@ -128,10 +128,13 @@ impl Driven {
             ecn: true,
             ..EndpointConfig::default()
         };
-        let feedback = Feedback::None(Plain);
+        let feedback = FeedbackConfig::None(Plain);
         let stream = Stream::new(seed, "stack", "law");
         Driven {
-            law: Window::new(law, Setup { feedback: &feedback, endpoint: &endpoint, stream }),
+            law: Window::new(
+                law,
+                ControllerSetup { feedback: &feedback, endpoint: &endpoint, stream },
+            ),
             mtu: mtu.into(),
             sent: 0,
             acknowledged: 0,
@@ -144,7 +147,7 @@ impl Driven {
         }
     }
 
-    /// Bytes that may be in flight. One more than the law's, for stacks keep below the window.
+    /// Bytes that may be in flight. One more than the controller's, for stacks keep below the window.
     pub(crate) fn window(&self) -> u64 {
         (self.law.cwnd().max(LEAST_WINDOW) * self.mtu) as u64 + 1
     }
@@ -154,12 +157,12 @@ impl Driven {
         ssthresh.is_finite().then_some((ssthresh * self.mtu) as u64)
     }
 
-    /// How often a law of another crate gave a window that is none.
+    /// How often a controller of another crate gave a window that is none.
     pub(crate) fn refused_windows(&self) -> u64 {
         self.law.refused_windows()
     }
 
-    /// Bytes per second, where the law sets a pace.
+    /// Bytes per second, where the controller sets a pace.
     pub(crate) fn pacing_rate(&self) -> Option<u64> {
         self.law.pacing_rate().map(|packets| (packets * self.mtu) as u64)
     }

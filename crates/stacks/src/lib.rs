@@ -27,7 +27,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Stack, Stacks};
 
 use law::Pacer;
@@ -55,7 +55,7 @@ pub fn all() -> Stacks {
     ALL.get_or_init(make).clone()
 }
 
-/// A stack that a window law can run in.
+/// A stack that a congestion controller can run in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
     /// quinn-proto 0.11.
@@ -64,8 +64,8 @@ pub enum Host {
     Noq,
 }
 
-/// The stack with a window law of another crate behind its congestion controller, called `quinn:NAME` or
-/// `noq:NAME`. The law is told what those of Windward are told there (`docs/stacks.md`); a window that is
+/// The stack with a congestion controller of another crate behind its congestion controller, called `quinn:NAME` or
+/// `noq:NAME`. The controller is told what those of Windward are told there (`docs/stacks.md`); a window that is
 /// none is kept within bounds and counted, and a panic ends the connection, not the run.
 ///
 /// ```
@@ -80,12 +80,12 @@ pub enum Host {
 /// ```
 ///
 /// # Errors
-/// If the name is taken or none, or if the law needs what a stack does not give; the reason, as a sentence
+/// If the name is taken or none, or if the controller needs what a stack does not give; the reason, as a sentence
 /// without a capital or a full stop.
-pub fn with_law(host: Host, name: &str, law: WindowLaw) -> Result<Arc<dyn Stack>, String> {
+pub fn with_law(host: Host, name: &str, law: ControllerConfig) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
-        return Err(format!("a law cannot be called `{}`", name.escape_debug()));
+        return Err(format!("a controller cannot be called `{}`", name.escape_debug()));
     }
     let (stack, pacer) = match host {
         Host::Quinn => ("quinn", Pacer::Own),

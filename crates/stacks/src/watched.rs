@@ -29,7 +29,7 @@ impl Watched {
         self.in_flight.load(Relaxed)
     }
 
-    /// How often a window law of another crate gave a window that is none.
+    /// How often a congestion controller of another crate gave a window that is none.
     pub(crate) fn refused_windows(&self) -> u64 {
         self.refused_windows.load(Relaxed)
     }

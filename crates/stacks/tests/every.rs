@@ -32,7 +32,7 @@ fn names(which: impl Fn(&Facts) -> bool) -> Vec<&'static str> {
     stacks.iter().map(|stack| stack.facts()).filter(|facts| which(facts)).map(|f| f.name).collect()
 }
 
-/// The row of the protocol table whose window law a stack has, if it is one of ours.
+/// The row of the protocol table whose congestion controller a stack has, if it is one of ours.
 fn row_of(name: &str) -> Option<&str> {
     let row = name.split_once(':')?.1;
     let row = row.strip_prefix("windward-").unwrap_or(row);

@@ -1,4 +1,4 @@
-//! Window laws of another crate in stacks, among them such as do what no law should.
+//! Congestion controllers of another crate in stacks, among them such as do what no controller should.
 
 mod common;
 
@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use windward_core::endpoint::window::{self, CongestionControl, CustomLaw, FixedConfig, WindowLaw};
+use windward_core::endpoint::window::{
+    self, Controller, ControllerConfig, FixedConfig, MakeController,
+};
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_sim::Outcome;
 use windward_sim::stack::{Stack, Stacks};
@@ -23,7 +25,7 @@ struct Says {
     acks: usize,
 }
 
-impl CongestionControl for Says {
+impl Controller for Says {
     fn cwnd(&self) -> f64 {
         self.windows[self.acks % self.windows.len()].expect("no window at all")
     }
@@ -42,8 +44,8 @@ impl CustomPart for Maker {
     }
 }
 
-impl CustomLaw for Maker {
-    fn make(&self, _: window::Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Maker {
+    fn make(&self, _: window::ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(Says { windows: self.0, acks: 0 })
     }
 }
@@ -51,7 +53,7 @@ impl CustomLaw for Maker {
 const HOSTS: [(Host, &str); 2] = [(Host::Quinn, "quinn:says"), (Host::Noq, "noq:says")];
 
 fn run(host: Host, name: &str, law: &'static Maker, changes: &[(&str, &str)]) -> Outcome {
-    let law = WindowLaw::Custom(Custom(law));
+    let law = ControllerConfig::Custom(Custom(law));
     let stack: Arc<dyn Stack> = with_law(host, "says", law).unwrap();
     let changes = [&[("flows.bulk.protocol", name), ("duration", "5s")], changes].concat();
     common::run(PATH, &Stacks::from_iter([stack]), &changes)
@@ -107,7 +109,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'newreno'\npacket_size = 1500\n");
     for (host, name) in HOSTS {
         for law in [&AT_ONCE, &LATER] {
-            let stack = with_law(host, "says", WindowLaw::Custom(Custom(law))).unwrap();
+            let stack = with_law(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
             let outcome = common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();
@@ -126,7 +128,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
 #[test]
 fn laws_that_cannot_be_are_refused_with_the_reason() {
     let error = |name, law| with_law(Host::Quinn, name, law).unwrap_err();
-    let fixed = WindowLaw::Fixed(FixedConfig { window: 20.0 });
+    let fixed = ControllerConfig::Fixed(FixedConfig { window: 20.0 });
     assert!(error("cubic", fixed).contains("already a stack quinn:cubic"));
     assert!(error("", fixed).contains("cannot be called"));
     assert!(error("a:b", fixed).contains("cannot be called"));

@@ -1,24 +1,24 @@
-//! A window law, a loss discriminator and a queue discipline of a crate that is not part of
+//! A congestion controller, a loss discriminator and an AQM of a crate that is not part of
 //! Windward, composed with its parts and run beside them:
 //!
 //! ```sh
 //! cargo run --release -p windward-example-custom-parts
 //! ```
 //!
-//! The law is AIMD with parameters of its own. The discriminator takes a loss for congestion if the
-//! RTT at that moment is far above the smallest one. The discipline drops arrivals while the queue
+//! The controller is AIMD with parameters of its own. The discriminator takes a loss for congestion if the
+//! RTT at that moment is far above the smallest one. The AQM drops arrivals while the queue
 //! would take longer than a target to drain.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use windward_core::endpoint::discrimination::{
-    self, CustomJudge, Discrimination, LossDiscrimination,
+    self, Discriminator, DiscriminatorConfig, MakeDiscriminator,
 };
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, LossEvent, ResetEvent};
-use windward_core::endpoint::window::{self, CongestionControl, CustomLaw, WindowLaw};
-use windward_core::network::AqmSpec;
-use windward_core::network::aqm::{Backlog, MakeAqm, Place, QueueManagement, Verdict};
+use windward_core::endpoint::window::{self, Controller, ControllerConfig, MakeController};
+use windward_core::network::AqmConfig;
+use windward_core::network::aqm::{Aqm, Backlog, MakeAqm, QueueSetup, Verdict};
 use windward_core::packet::Packet;
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::protocols::{self, Protocol};
@@ -27,7 +27,7 @@ use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, run};
 
-// --- a window law -----------------------------------------------------------------------------
+// --- a congestion controller -----------------------------------------------------------------------------
 
 /// What makes states of the law: AIMD that adds `increase` packets per round trip and keeps
 /// `decrease` of its window.
@@ -54,15 +54,15 @@ impl CustomPart for Aimd {
     }
 }
 
-impl CustomLaw for Aimd {
-    fn make(&self, setup: window::Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Aimd {
+    fn make(&self, setup: window::ControllerSetup<'_>) -> Box<dyn Controller> {
         let Aimd { increase, decrease } = *self;
         let cwnd = setup.endpoint.initial_window;
         Box::new(AimdState { increase, decrease, cwnd, ssthresh: f64::INFINITY })
     }
 }
 
-impl CongestionControl for AimdState {
+impl Controller for AimdState {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
@@ -106,13 +106,13 @@ impl CustomPart for LongRtt {
     }
 }
 
-impl CustomJudge for LongRtt {
-    fn make(&self, _: discrimination::Setup<'_>) -> Box<dyn LossDiscrimination> {
+impl MakeDiscriminator for LongRtt {
+    fn make(&self, _: discrimination::DiscriminatorSetup<'_>) -> Box<dyn Discriminator> {
         Box::new(*self)
     }
 }
 
-impl LossDiscrimination for LongRtt {
+impl Discriminator for LongRtt {
     fn judge(&mut self, loss: &LossEvent) -> Probability {
         self.opinion(loss)
     }
@@ -122,7 +122,7 @@ impl LossDiscrimination for LongRtt {
     }
 }
 
-// --- a queue discipline -----------------------------------------------------------------------
+// --- an AQM -----------------------------------------------------------------------
 
 /// Drops arrivals while what waits would take longer than this to drain.
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +147,7 @@ impl CustomPart for DrainTime {
 }
 
 impl MakeAqm for DrainTime {
-    fn make(&self, place: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync> {
+    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync> {
         Box::new(DrainTimeState { target: self.target, wire: place.share })
     }
     fn acts_on_departure(&self) -> bool {
@@ -155,7 +155,7 @@ impl MakeAqm for DrainTime {
     }
 }
 
-impl QueueManagement for DrainTimeState {
+impl Aqm for DrainTimeState {
     fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, _: &Packet) -> Verdict {
         let drain = queue.bytes as f64 / self.wire.bytes_per_s();
         if drain > self.target.as_secs_f64() { Verdict::Drop } else { Verdict::Pass }
@@ -176,8 +176,8 @@ fn with_custom_parts(mut scenario: Scenario) -> Scenario {
         name: "aimd-long-rtt",
         source: "this example",
         summary: "AIMD that takes losses at a short RTT for corruption.",
-        window: WindowLaw::Custom(Custom(&LAW)),
-        discrimination: Discrimination::Custom(Custom(&JUDGE)),
+        window: ControllerConfig::Custom(Custom(&LAW)),
+        discrimination: DiscriminatorConfig::Custom(Custom(&JUDGE)),
         ..*protocols::plain()
     });
     for flow in &mut scenario.flows {
@@ -188,7 +188,7 @@ fn with_custom_parts(mut scenario: Scenario) -> Scenario {
         }
     }
     for link in scenario.links.iter_mut().filter(|link| link.name == "bottleneck") {
-        Arc::make_mut(&mut link.kind).queue.aqm = AqmSpec::Custom(Custom(&QUEUE));
+        Arc::make_mut(&mut link.kind).queue.aqm = AqmConfig::Custom(Custom(&QUEUE));
     }
     scenario
 }
@@ -243,7 +243,7 @@ mod tests {
         answers: &'static [f64],
         acks: usize,
     }
-    impl CongestionControl for MadState {
+    impl Controller for MadState {
         fn cwnd(&self) -> f64 {
             self.answers[self.acks % self.answers.len()]
         }
@@ -262,8 +262,8 @@ mod tests {
             Words { name: "mad", what: "gives windows that are none", source: "this test" }
         }
     }
-    impl CustomLaw for Maker {
-        fn make(&self, _: window::Setup<'_>) -> Box<dyn CongestionControl> {
+    impl MakeController for Maker {
+        fn make(&self, _: window::ControllerSetup<'_>) -> Box<dyn Controller> {
             Box::new(MadState { answers: self.0, acks: 0 })
         }
         fn paces(&self) -> bool {
@@ -281,7 +281,7 @@ mod tests {
             let mut scenario = scenario();
             scenario.duration = Duration::from_secs(3);
             scenario.warmup = Duration::from_secs(1);
-            let law = WindowLaw::Custom(Custom(maker));
+            let law = ControllerConfig::Custom(Custom(maker));
             for flow in &mut scenario.flows {
                 let Traffic::Transport { protocol, config, .. } =
                     &mut Arc::make_mut(&mut flow.kind).traffic

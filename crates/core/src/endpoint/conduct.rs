@@ -14,7 +14,7 @@
 //!   pieces. Sequence numbers here count packets: all pieces but the last acknowledge a part of one
 //!   ([`Flags::PART`]). A sender whose growth counts acknowledgments (RFC 2581) takes each piece for
 //!   one; where it counts what they acknowledge (RFC 3465 and RFC 5681 section 3.1, `byte_counting`;
-//!   and laws that go by deliveries whatever that says) pieces are worth nothing.
+//!   and controllers that go by deliveries whatever that says) pieces are worth nothing.
 //! - **Duplicates** (section 2.2): each acknowledgment is followed by `copies` of it without blocks,
 //!   each of which a sender that goes by duplicates takes for a packet that has left the network.
 //! - **Hidden marks**: CE, and XTCP's congestion flag, are not echoed.

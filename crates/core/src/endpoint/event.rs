@@ -57,7 +57,7 @@ pub struct AckEvent {
     /// does? Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1: told
     /// only where growth goes by acknowledgments.
     pub is_part: bool,
-    /// Is loss recovery repairing a window for which the law was already told of congestion?
+    /// Is loss recovery repairing a window for which the controller was already told of congestion?
     pub in_recovery: bool,
     /// Was the congestion window what kept the sender from sending more?
     pub cwnd_limited: bool,
@@ -106,7 +106,7 @@ pub enum LossSign {
     Timeout,
 }
 
-/// Congestion, as a window law hears of it through a loss or an ECN mark; at most once per window.
+/// Congestion, as a congestion controller hears of it through a loss or an ECN mark; at most once per window.
 #[derive(Debug, Clone, Copy)]
 pub struct CongestionEvent {
     /// The path when it was noticed.
@@ -203,7 +203,7 @@ impl ResetEvent {
 
 #[cfg(test)]
 impl CongestionEvent {
-    /// Certain congestion on this path, for tests of laws by themselves.
+    /// Certain congestion on this path, for tests of controllers by themselves.
     pub(crate) fn certain(path: Path) -> Self {
         let (una, high, sent) = (0, 0, Time::ZERO);
         CongestionEvent { path, probability: Probability::ONE, una, high, sent, marked: false }
@@ -212,7 +212,7 @@ impl CongestionEvent {
 
 #[cfg(test)]
 impl ResetEvent {
-    /// A first timeout by certain congestion on this path, for tests of laws by themselves.
+    /// A first timeout by certain congestion on this path, for tests of controllers by themselves.
     pub(crate) fn timeout(path: Path) -> Self {
         ResetEvent {
             path,

@@ -2,7 +2,7 @@
 //!
 //! Life of one acknowledgment: the [`Receiver`] echoes what the packet carried; the [`Sender`]
 //! updates its estimators, reads the feedback, asks recovery what was lost and discrimination
-//! what the loss means, tells the window law, and answers [`Sender::poll_transmit`] until cwnd
+//! what the loss means, tells the congestion controller, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
 use crate::part::{Kind, Parameters};
@@ -65,7 +65,7 @@ pub struct EndpointConfig {
     /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
     /// ns-2 calls it `overhead_`. Zero sends at once.
     pub overhead: Duration,
-    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose law
+    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose controller
     /// answers marks; BBR's does not.
     pub ecn: bool,
     /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) where the protocol has no

@@ -3,7 +3,7 @@
 
 use crate::units::{Duration, Time};
 
-/// How much faster than cwnd per round trip a window law without a rate of its own is paced
+/// How much faster than cwnd per round trip a congestion controller without a rate of its own is paced
 /// (RFC 9002 section 7.7: N = 1.25), so that pacing does not keep it from filling cwnd.
 pub(super) const WINDOW_GAIN: f64 = 1.25;
 

@@ -6,7 +6,7 @@
 //! number reads the blocks, the estimate of the loss rate the duplicates; nothing else does.
 
 use super::conduct::Misconduct;
-use super::feedback::{Echo, Feedback};
+use super::feedback::{Echo, FeedbackConfig};
 use super::range_set::RangeSet;
 use super::{Conduct, EndpointConfig};
 use crate::packet::{Flags, MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
@@ -106,7 +106,7 @@ impl Disorder {
 
 impl Receiver {
     /// A receiver, of a protocol with that feedback, that has seen nothing.
-    pub fn new(feedback: &Feedback, config: &EndpointConfig) -> Self {
+    pub fn new(feedback: &FeedbackConfig, config: &EndpointConfig) -> Self {
         Receiver {
             next: 0,
             unique: 0,
@@ -341,7 +341,7 @@ mod tests {
 
     fn receiver(delayed_acks: Option<Duration>) -> Receiver {
         Receiver::new(
-            &Feedback::None(Plain),
+            &FeedbackConfig::None(Plain),
             &EndpointConfig { delayed_acks, ..EndpointConfig::default() },
         )
     }
@@ -402,7 +402,7 @@ mod tests {
         let config = EndpointConfig::default();
         let notification =
             Notification { granularity: Granularity::PerPacket, direction: Direction::Forward };
-        let mut r = Receiver::new(&Feedback::Corruption(notification), &config);
+        let mut r = Receiver::new(&FeedbackConfig::Corruption(notification), &config);
         let mut damaged = Packet { flags: Flags::CORRUPTED, ..data(0) };
         assert!(!r.on_data(Time::ZERO, &mut damaged));
         assert_eq!(r.stats(), ReceiverStats::default());
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn quick_acknowledgments_come_first_and_after_duplicates_and_silence() {
         let config = EndpointConfig { quick_acks: 2, ..EndpointConfig::default().linux() };
-        let mut r = Receiver::new(&Feedback::None(Plain), &config);
+        let mut r = Receiver::new(&FeedbackConfig::None(Plain), &config);
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let mut quick = |ms, seq| {
             let answers = r.on_data(at(ms), &mut data(seq));
@@ -461,7 +461,7 @@ mod tests {
     fn exact_ecn_acknowledges_at_once_where_the_mark_changes() {
         let wait = Some(Duration::from_millis(100));
         let config = EndpointConfig { delayed_acks: wait, ..EndpointConfig::default() };
-        let mut r = Receiver::new(&Feedback::ExactEcn(Plain), &config);
+        let mut r = Receiver::new(&FeedbackConfig::ExactEcn(Plain), &config);
         // Marks 0 0 | 1 1 1 | 0: RFC 8257 figure 1. An acknowledgment is (next, mark, packet).
         let mut acks = Vec::new();
         for (seq, marked) in [(0, false), (1, false), (2, true), (3, true), (4, true), (5, false)] {

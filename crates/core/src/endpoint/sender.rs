@@ -1,21 +1,21 @@
 //! The sending endpoint: a connection's state machine over the four axes.
 //!
 //! What happens is one event, and it takes one way: estimators, recovery, discrimination, window.
-//! Nothing here knows which law, which scheme or which discriminator it has.
+//! Nothing here knows which controller, which scheme or which discriminator it has.
 
 use super::EndpointConfig;
-use super::discrimination::{self, Discriminator, LossDiscrimination};
+use super::discrimination::{self, Discriminator, DiscriminatorState};
 use super::estimator::{Asked, Estimators, LossRate, RttEstimator};
 use super::event::{
     AckEvent, AfterTimeout, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent,
 };
-use super::feedback::{Feedback, Notice, Notification};
+use super::feedback::{FeedbackConfig, Notice, Notification};
 use super::pacer::{Pacer, WINDOW_GAIN};
 use super::recovery::{
-    Acked, Expired, Finding, LossRecovery, Numbers, Recovery, Report, Sent, Sequences,
+    Acked, Expired, Finding, Numbers, Recovery, RecoveryState, Report, Sent, Sequences,
 };
 use super::seconds;
-use super::window::{self, CongestionControl, PhaseCut, Window};
+use super::window::{self, Controller, PhaseCut, Window};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind, SackBlock};
 use crate::part::Ability;
 use crate::protocols::Protocol;
@@ -41,12 +41,12 @@ pub struct Sender {
     leaving: Leaving,
     extras: Option<Box<Extras>>,
     window: Window,
-    recovery: Recovery,
+    recovery: RecoveryState,
     report: Report,
     estimators: Estimators,
     counters: Counters,
-    discriminator: Discriminator,
-    feedback: Feedback,
+    discriminator: DiscriminatorState,
+    feedback: FeedbackConfig,
 }
 
 /// What there is to a packet that leaves, beside its number and recovery.
@@ -56,7 +56,7 @@ enum Leaving {
     Plain,
     /// A size, a pace or a timing of its own.
     Attended,
-    /// That, perhaps, and something of feedback or of the law.
+    /// That, perhaps, and something of feedback or of the controller.
     Stamped,
 }
 
@@ -183,7 +183,7 @@ impl Sender {
             extras: has_extras.then(|| Box::new(Extras { pacer, ecn, ..Extras::default() })),
             window: Window::new(
                 &law,
-                window::Setup {
+                window::ControllerSetup {
                     feedback: &protocol.feedback,
                     endpoint: config,
                     stream: Stream::new(seed, "window", name),
@@ -193,7 +193,7 @@ impl Sender {
             report: Report::new(numbered),
             estimators,
             counters: Counters::default(),
-            discriminator: protocol.discrimination.make(discrimination::Setup {
+            discriminator: protocol.discrimination.make(discrimination::DiscriminatorSetup {
                 endpoint: config,
                 stream: Stream::new(seed, "discrimination", name),
             }),
@@ -640,7 +640,7 @@ impl Sender {
         self.pace(now);
     }
 
-    /// What a packet carries of feedback and of the law.
+    /// What a packet carries of feedback and of the controller.
     #[inline]
     fn stamp(&mut self, packet: &mut Packet) {
         let window = self.window.cwnd().min(self.seqs.rwnd as f64);
@@ -777,7 +777,7 @@ impl Sender {
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
     }
-    /// How often a window law of another crate gave a window that is none: not a number, below one
+    /// How often a congestion controller of another crate gave a window that is none: not a number, below one
     /// packet, beyond 2^32.
     pub fn refused_windows(&self) -> u64 {
         self.window.refused_windows()
@@ -786,11 +786,11 @@ impl Sender {
     pub fn phase_cuts(&self) -> &[PhaseCut] {
         self.window.phase_cuts()
     }
-    /// The pace that the law sets, packets per second; `None` where it sets none.
+    /// The pace that the controller sets, packets per second; `None` where it sets none.
     pub fn pacing_rate(&self) -> Option<f64> {
         self.window.pacing_rate()
     }
-    /// What the connection is doing, in the words of RFC 9002 or of the law, for logs. A mark begins
+    /// What the connection is doing, in the words of RFC 9002 or of the controller, for logs. A mark begins
     /// a recovery period as a loss does (RFC 9002 section 7.3.2).
     pub fn phase(&self) -> &'static str {
         let ecn = self.extras.as_ref().and_then(|extras| extras.ecn).unwrap_or_default();
@@ -840,7 +840,7 @@ impl Sender {
         self.seqs.una >= self.seqs.limit
     }
 
-    /// For tests that look inside a window law.
+    /// For tests that look inside a congestion controller.
     #[cfg(test)]
     pub(crate) fn window(&self) -> &Window {
         &self.window

@@ -1,6 +1,6 @@
 //! What a packet meets on its way: queues, routers that give feedback, channels that lose.
 //!
-//! A directed link is a [`QueueSpec`] before a wire with a [`ChannelSpec`]. The types ending
+//! A directed link is a [`QueueConfig`] before a wire with a [`ChannelConfig`]. The types ending
 //! in `Spec` are plain descriptions; each builds the state machine that does the work.
 
 use crate::part::Custom;
@@ -15,29 +15,32 @@ mod rate_trace;
 pub mod router;
 mod scheduler;
 
-pub use aqm::{AqmSpec, RedSpec};
-pub use channel::{Destroy, MakeChannel};
+pub use aqm::{AqmConfig, RedConfig};
+pub use channel::{Channel, MakeChannel};
 pub use impairment::{
-    ArqSpec, ChangingDelay, DelaySteps, Distribution, During, Impairments, JitterSpec, Lateness,
-    OutageSpec, Outages, ReorderSpec, Steps,
+    ArqConfig, ChangingDelay, DelaySteps, Distribution, During, Impairments, JitterConfig,
+    Lateness, OutageConfig, Outages, ReorderConfig, Steps,
 };
-pub use link::{ClassSpec, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
-pub use notifier::{ErrorMeter, Notifier, NotifierSpec};
+pub use link::{ClassConfig, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
+pub use notifier::{ErrorMeter, Notifier, NotifierConfig};
 pub use rate_trace::{LinkRate, RateSteps, RateTrace, TraceError};
-pub use router::{EcnThreshold, EstcpSpec, Gamma, RouterKind, RouterSpec, WarningSpec, XcpSpec};
+pub use router::{
+    CongestionWarningConfig, EcnThreshold, EstcpRouterConfig, Gamma, RouterConfig, RouterKind,
+    XcpRouterConfig,
+};
 
 /// The queue before a wire; by default DropTail with room for 50 packets.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct QueueSpec {
+pub struct QueueConfig {
     /// How much may wait, the packet in transmission not counted.
     pub limit: QueueLimit,
     /// Which packets are dropped or marked.
-    pub aqm: AqmSpec,
+    pub aqm: AqmConfig,
     /// The feedback the router writes into packets.
-    pub router: RouterSpec,
+    pub router: RouterConfig,
     /// A queue a class of protocols, served in turn; empty for one queue for all. With classes the
     /// fields above describe nothing but the defaults of theirs.
-    pub classes: Vec<ClassSpec>,
+    pub classes: Vec<ClassConfig>,
 }
 
 /// Capacity of a queue; the packet in transmission is not part of it.
@@ -58,7 +61,7 @@ impl Default for QueueLimit {
 
 /// What a wire does to the packets it carries.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum ChannelSpec {
+pub enum ChannelConfig {
     /// Nothing.
     #[default]
     Clean,

@@ -24,13 +24,13 @@
 //! - Noise: for independent losses at rate p the relative standard error is about
 //!   sqrt((1 - p) / (2 W p)): 10 % needs W of about 50 / p packets.
 
-use super::ChannelSpec;
+use super::ChannelConfig;
 use crate::packet::{CongestionHeader, Packet, PacketKind};
 use crate::units::Probability;
 
 /// What is at the far end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum NotifierSpec {
+pub enum NotifierConfig {
     /// Nothing that knows of corruption.
     #[default]
     Off,
@@ -50,9 +50,9 @@ pub enum NotifierSpec {
     },
 }
 
-impl NotifierSpec {
+impl NotifierConfig {
     /// The measured kind as it is by default: rates from 0.5 % within 10 %, biased by 1 %.
-    pub const MEASURED: NotifierSpec = NotifierSpec::Measured { window: 10_000, prior: 100.0 };
+    pub const MEASURED: NotifierConfig = NotifierConfig::Measured { window: 10_000, prior: 100.0 };
 }
 
 /// The state of a notifier.
@@ -65,7 +65,7 @@ pub struct Notifier {
 enum Rate {
     /// The channel, and the size asked for last with its survival probability.
     Configured {
-        channel: ChannelSpec,
+        channel: ChannelConfig,
         /// How often a packet is sent at most.
         attempts: u32,
         size: u32,
@@ -77,21 +77,21 @@ enum Rate {
 }
 
 /// The share of packets of that size that survive so many attempts, if these fail independently.
-fn survival(channel: &ChannelSpec, attempts: u32, size: u32) -> f64 {
+fn survival(channel: &ChannelConfig, attempts: u32, size: u32) -> f64 {
     1.0 - libm::pow(channel.loss_rate(size), attempts.into())
 }
 
 impl Notifier {
     /// The notifier of a link with this channel, if it has one.
-    pub fn new(spec: NotifierSpec, channel: &ChannelSpec) -> Option<Notifier> {
+    pub fn new(spec: NotifierConfig, channel: &ChannelConfig) -> Option<Notifier> {
         let rate = match spec {
-            NotifierSpec::Off => return None,
-            NotifierSpec::Configured => {
+            NotifierConfig::Off => return None,
+            NotifierConfig::Configured => {
                 let survival = survival(channel, 1, 0);
                 Rate::Configured { channel: channel.clone(), attempts: 1, size: 0, survival }
             }
-            NotifierSpec::Told { rate } => Rate::Told(1.0 - rate.get()),
-            NotifierSpec::Measured { window, prior } => {
+            NotifierConfig::Told { rate } => Rate::Told(1.0 - rate.get()),
+            NotifierConfig::Measured { window, prior } => {
                 Rate::Measured(ErrorMeter::new(window, prior))
             }
         };
@@ -107,7 +107,7 @@ impl Notifier {
     }
 
     /// The link has another channel: one that is configured knows it, one that measures will.
-    pub(super) fn set_channel(&mut self, new: &ChannelSpec) {
+    pub(super) fn set_channel(&mut self, new: &ChannelConfig) {
         if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
             *survival = self::survival(new, *attempts, *size);
             *channel = new.clone();
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn a_rate_that_is_told_stays_whatever_the_channel_is() {
         let rate = Probability::new(0.1).unwrap();
-        let mut told = Notifier::new(NotifierSpec::Told { rate }, &ChannelSpec::Clean).unwrap();
+        let mut told = Notifier::new(NotifierConfig::Told { rate }, &ChannelConfig::Clean).unwrap();
         assert!((crossed(&mut told, PacketKind::Data, 1000, 0.5) - 0.45).abs() < 1e-12);
-        told.set_channel(&ChannelSpec::PacketLoss(Probability::ONE));
+        told.set_channel(&ChannelConfig::PacketLoss(Probability::ONE));
         told.set_attempts(3);
         assert!((crossed(&mut told, PacketKind::Data, 40, 1.0) - 0.9).abs() < 1e-12);
         assert_eq!(crossed(&mut told, PacketKind::Ack, 40, 0.5), 0.5);
@@ -206,23 +206,24 @@ mod tests {
 
     #[test]
     fn survival_is_multiplied_on_data_and_kept_on_acknowledgments() {
-        let channel = ChannelSpec::PacketLoss(p(0.2));
-        let mut notifier = Notifier::new(NotifierSpec::Configured, &channel).unwrap();
+        let channel = ChannelConfig::PacketLoss(p(0.2));
+        let mut notifier = Notifier::new(NotifierConfig::Configured, &channel).unwrap();
         assert!((crossed(&mut notifier, PacketKind::Data, 1000, 0.9) - 0.72).abs() < 1e-12);
         assert_eq!(crossed(&mut notifier, PacketKind::Ack, 40, 0.9), 0.9);
-        assert!(Notifier::new(NotifierSpec::Off, &channel).is_none());
+        assert!(Notifier::new(NotifierConfig::Off, &channel).is_none());
     }
 
     #[test]
     fn a_channel_that_changes_is_known_where_it_was_known() {
-        let (before, after) = (ChannelSpec::PacketLoss(p(0.2)), ChannelSpec::PacketLoss(p(0.5)));
-        let mut notifier = Notifier::new(NotifierSpec::Configured, &before).unwrap();
+        let (before, after) =
+            (ChannelConfig::PacketLoss(p(0.2)), ChannelConfig::PacketLoss(p(0.5)));
+        let mut notifier = Notifier::new(NotifierConfig::Configured, &before).unwrap();
         assert!((crossed(&mut notifier, PacketKind::Data, 1000, 1.0) - 0.8).abs() < 1e-12);
         notifier.set_channel(&after);
         for size in [1000, 40] {
             assert!((crossed(&mut notifier, PacketKind::Data, size, 1.0) - 0.5).abs() < 1e-12);
         }
-        let mut measured = Notifier::new(NotifierSpec::MEASURED, &before).unwrap();
+        let mut measured = Notifier::new(NotifierConfig::MEASURED, &before).unwrap();
         measured.set_channel(&after);
         assert_eq!(crossed(&mut measured, PacketKind::Data, 1000, 1.0), 1.0);
     }
@@ -230,8 +231,8 @@ mod tests {
     #[test]
     fn bit_errors_depend_on_the_size() {
         // 1000 bytes at 1e-5: 1 - 0.076884; 40 bytes: (1 - 1e-5)^320 = e^-0.0032 = 0.996805.
-        let channel = ChannelSpec::BitErrors(p(1e-5));
-        let mut notifier = Notifier::new(NotifierSpec::Configured, &channel).unwrap();
+        let channel = ChannelConfig::BitErrors(p(1e-5));
+        let mut notifier = Notifier::new(NotifierConfig::Configured, &channel).unwrap();
         for _ in 0..2 {
             let large = crossed(&mut notifier, PacketKind::Data, 1000, 1.0);
             assert!((large - 0.923_116).abs() < 1e-6, "{large}");

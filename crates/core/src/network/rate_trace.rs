@@ -48,7 +48,7 @@ impl LinkRate {
         }
     }
 
-    /// What queue management and routers are told in the beginning: the mean of a trace, which is
+    /// What AQMs and routers are told in the beginning: the mean of a trace, which is
     /// all that they hear of it, or the first rate of a schedule, of whose changes they are told.
     pub fn told(&self) -> Rate {
         match self {

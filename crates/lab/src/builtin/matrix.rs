@@ -1,5 +1,5 @@
 //! Every protocol of the table on one link, whose properties the report puts into one table, and
-//! every kind of queue management under one load.
+//! every AQM under one load.
 
 use super::{Collection, file};
 

@@ -61,7 +61,7 @@ impl Subject {
         self.own.is_none() && self.protocol == self.name
     }
 
-    /// The name of a row or a stack that a composition or a law of another crate goes by, be it in
+    /// The name of a row or a stack that a composition or a controller of another crate goes by, be it in
     /// other letters: tables and bounds would take it for that.
     pub(crate) fn name_taken(&self, stacks: &Stacks) -> Option<&'static str> {
         let rows = protocols::PROTOCOLS.iter().map(|row| row.name);

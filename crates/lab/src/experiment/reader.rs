@@ -1,7 +1,7 @@
 //! Reads the `[experiment]` table of a file, strictly.
 
 use toml_edit::{Document, InlineTable, Item, Value};
-use windward_core::network::AqmSpec;
+use windward_core::network::AqmConfig;
 use windward_core::part::Words;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
@@ -9,7 +9,7 @@ use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
-    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotKind, PlotSpec, Point,
+    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind, Point,
     Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
 };
 use crate::LabError;
@@ -293,12 +293,12 @@ fn shown(text: &str) -> String {
 
 /// What `values` says for every protocol of the table, in its order.
 pub(super) const ALL_PROTOCOLS: &str = "protocols";
-/// What `values` says for every kind of queue management, told to mark where it can.
+/// What `values` says for every AQM, told to mark where it can.
 pub(super) const ALL_QUEUES: &str = "queues";
 
-/// Every kind of queue management by its name, as a value of `aqm`.
+/// Every AQM by its name, as a value of `aqm`.
 fn queues() -> (Vec<String>, Vec<Value>) {
-    let queue = |(words, spec): (Words, AqmSpec)| {
+    let queue = |(words, spec): (Words, AqmConfig)| {
         let marks = spec.settings().iter().any(|setting| setting.doc.key == "ecn");
         let mut table = InlineTable::new();
         table.insert("kind", words.name.into());
@@ -308,12 +308,12 @@ fn queues() -> (Vec<String>, Vec<Value>) {
         let value = if marks { Value::from(table) } else { words.name.into() };
         (words.name.to_owned(), value)
     };
-    AqmSpec::forms().into_iter().map(queue).unzip()
+    AqmConfig::forms().into_iter().map(queue).unzip()
 }
 
 /// `key = ".."` or several of them, `values = [..]` and, if they shall be called otherwise,
 /// `labels = [..]`. `values = "protocols"` stands for the names of all protocols, `"queues"` for
-/// every kind of queue management, `"subjects"`, `"standards"` and `"against"` for those of a suite.
+/// every AQM, `"subjects"`, `"standards"` and `"against"` for those of a suite.
 fn swept_values(
     source: Source<'_>,
     table: &Section<'_>,
@@ -443,7 +443,7 @@ fn plot(
     table: Section<'_>,
     axes: &[Axis],
     metrics: &[Metric],
-) -> Result<PlotSpec, LabError> {
+) -> Result<PlotConfig, LabError> {
     let kind = table.needed_text("kind")?;
     let axis = |name: &At<String>| {
         let found = axes.iter().position(|a| a.name == name.value);
@@ -549,7 +549,7 @@ fn plot(
         let line = table.key_line("y");
         return Err(source.error(line, "with `y_log` the bounds of `y` must be above zero"));
     }
-    let spec = PlotSpec {
+    let spec = PlotConfig {
         kind: spec_kind,
         title: table.text("title")?.map(|t| t.value),
         y_title: table.text("y_title")?.map_or(default_title, |t| t.value),

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use windward_core::units::{Duration, Time};
-use windward_sim::scenario::{FlowSpec, LinkSpec, Pattern, Traffic};
+use windward_sim::scenario::{FlowConfig, LinkConfig, Pattern, Traffic};
 use windward_sim::{
     Delays, FlowOutcome, GroupOutcome, LinkOutcome, MediaOutcome, Outcome, PhaseOutcome, Samples,
     Scenario, TransferOutcome, jain,
@@ -319,7 +319,7 @@ impl<'a> Inputs<'a> {
         &self.outcome.links[self.link_index(n)]
     }
 
-    fn link_spec(&self, n: usize) -> &'a LinkSpec {
+    fn link_spec(&self, n: usize) -> &'a LinkConfig {
         &self.scenario.links[self.link_index(n)]
     }
 
@@ -360,7 +360,7 @@ impl Transfer {
 
 /// The least time in which so many packets can be transferred and acknowledged: what a window
 /// without bounds takes on idle links, store and forward.
-fn least_time(scenario: &Scenario, flow: &FlowSpec, packets: u64) -> f64 {
+fn least_time(scenario: &Scenario, flow: &FlowConfig, packets: u64) -> f64 {
     /// An acknowledgment of QUIC: short header, an ACK frame, a tag; and UDP and IP.
     const ACK_OF_STACKS: u32 = 64;
     let (packet_size, ack_size) = match &flow.kind.traffic {
@@ -391,7 +391,7 @@ fn datagrams_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), St
 
 fn media_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
     let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
-    let is_media = |flow: &FlowSpec| {
+    let is_media = |flow: &FlowConfig| {
         matches!(flow.kind.traffic, Traffic::Datagrams { pattern: Pattern::Media(_), .. })
     };
     if !scenario.flows.iter().filter(|f| f.group == *group).all(is_media) {
@@ -402,7 +402,7 @@ fn media_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String
 
 fn transfers_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
     let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
-    let ends = |flow: &FlowSpec| match &flow.kind.traffic {
+    let ends = |flow: &FlowConfig| match &flow.kind.traffic {
         Traffic::Transport { packets, arrivals, .. } => packets.is_some() || arrivals.is_some(),
         Traffic::Stack { bytes, arrivals, .. } => bytes.is_some() || arrivals.is_some(),
         Traffic::Datagrams { .. } => false,

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use windward_core::network::{ChannelSpec, QueueLimit};
+use windward_core::network::{ChannelConfig, QueueLimit};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_sim::Scenario;
 
@@ -121,8 +121,8 @@ fn capacity(s: &Scenario) -> f64 {
 
 fn loss(s: &Scenario) -> f64 {
     match bottleneck(s).map(|l| &l.kind.channel) {
-        Some(ChannelSpec::Clean) => 0.0,
-        Some(ChannelSpec::PacketLoss(p)) => p.get(),
+        Some(ChannelConfig::Clean) => 0.0,
+        Some(ChannelConfig::PacketLoss(p)) => p.get(),
         _ => f64::NAN,
     }
 }
@@ -134,7 +134,7 @@ fn queue_limit(s: &Scenario) -> f64 {
     }
 }
 
-fn bottleneck(s: &Scenario) -> Option<&windward_sim::scenario::LinkSpec> {
+fn bottleneck(s: &Scenario) -> Option<&windward_sim::scenario::LinkConfig> {
     s.links.get(s.flows.first()?.bottleneck)
 }
 

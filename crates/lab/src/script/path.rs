@@ -31,7 +31,7 @@ pub(super) struct State {
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
     pub(super) in_flight: f64,
-    /// Packets per second; `None` where the law sets none.
+    /// Packets per second; `None` where the controller sets none.
     pub(super) pacing_rate: Option<f64>,
     pub(super) srtt: Duration,
     pub(super) packets: u64,

@@ -59,7 +59,7 @@ pub struct Limits {
     pub min_rto: Duration,
     /// Packets in all before the first one is acknowledged, and the largest `initial_window`.
     pub initial_window: u64,
-    /// The largest window, packets, that a law has before anything is acknowledged: those that
+    /// The largest window, packets, that a controller has before anything is acknowledged: those that
     /// never move.
     pub fixed_window: u64,
     /// Packets in flight at most, of each connection.
@@ -82,7 +82,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks what a client wants the server to send; `first` is the window that its law begins
+    /// Checks what a client wants the server to send; `first` is the window that its controller begins
     /// with.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use windward_core::network::{AqmSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec};
+use windward_core::network::{AqmConfig, NotifierConfig, QueueConfig, RouterConfig, RouterKind};
 use windward_core::units::{Probability, Rate, Time};
 use windward_sim::Simulation;
 use windward_sim::scenario::LinkKind;
@@ -63,7 +63,7 @@ pub struct Config {
     pub queues: Vec<Settings>,
 }
 
-/// What may be asked for by one word: queue management, with marks where that can mark, a router, or
+/// What may be asked for by one word: AQM, with marks where that can mark, a router, or
 /// `ceten`, which tells of corruption from a queue that drops what does not fit.
 pub const QDISCS: [&str; 13] = [
     "droptail",
@@ -236,14 +236,14 @@ impl Settings {
                     "ceten tells of corruption: write --corruption 1% or corruption = 0.01",
                 ));
             }
-            if let Some(spec) = AqmSpec::named(&qdisc) {
+            if let Some(spec) = AqmConfig::named(&qdisc) {
                 let mut aqm = Table::new();
                 aqm.insert("kind".into(), qdisc.clone().into());
                 if spec.settings().iter().any(|setting| setting.doc.key == "ecn") {
                     aqm.insert("ecn".into(), true.into());
                 }
                 link.insert("aqm".into(), aqm.into());
-            } else if RouterSpec::named(&qdisc).is_some() {
+            } else if RouterConfig::named(&qdisc).is_some() {
                 link.insert("router".into(), qdisc.into());
             }
         }
@@ -279,7 +279,7 @@ impl Settings {
         self.rate
     }
 
-    /// Queue management and router, by their names.
+    /// AQM and router, by their names.
     pub fn qdisc(&self) -> String {
         self.qdisc.clone()
     }
@@ -334,7 +334,7 @@ impl Settings {
         let scenario = file.and_then(|file| file.with_stacks(&stacks).build());
         let mut scenario = scenario.map_err(|error| wrong(error.to_string()))?;
         if let (Some(rate), Some(link)) = (self.corruption, scenario.links.first_mut()) {
-            let notifier = NotifierSpec::Told { rate };
+            let notifier = NotifierConfig::Told { rate };
             link.kind = Arc::new(LinkKind { notifier, ..(*link.kind).clone() });
         }
         let served = served(scenario.links.first().map(|link| &link.kind.queue));
@@ -347,7 +347,7 @@ impl Settings {
 /// Of each kind of router, by its number: is its feedback given to those that ask for it?
 pub(super) type Served = [bool; RouterKind::ALL.len()];
 
-fn served(queue: Option<&QueueSpec>) -> Served {
+fn served(queue: Option<&QueueConfig>) -> Served {
     let mut served = [false; RouterKind::ALL.len()];
     for kind in RouterKind::ALL {
         served[kind as usize] = queue.is_some_and(|queue| {
@@ -355,14 +355,14 @@ fn served(queue: Option<&QueueSpec>) -> Served {
             // What no class is made for joins the first.
             let class = class.or(queue.classes.first());
             let router = class.map_or(&queue.router, |class| &class.queue.router);
-            kind == RouterKind::Any || *router != RouterSpec::default() && router.serves(kind)
+            kind == RouterKind::Any || *router != RouterConfig::default() && router.serves(kind)
         });
     }
     served
 }
 
 /// What may wait where nothing is said: 100 ms at the rate, a bandwidth-delay product of most of the
-/// Internet, and 16 full packets at least; with queue management that keeps waiting times short by
+/// Internet, and 16 full packets at least; with AQM that keeps waiting times short by
 /// itself, as much as Linux and RFC 8290 section 5.2 let it have.
 fn default_queue(aqm: &str, rate: Rate) -> String {
     match aqm {
@@ -393,7 +393,7 @@ mod tests {
             let settings = one(&file).unwrap();
             assert_eq!(settings.qdisc(), qdisc);
         }
-        let names: Vec<&str> = AqmSpec::forms().iter().map(|(words, _)| words.name).collect();
+        let names: Vec<&str> = AqmConfig::forms().iter().map(|(words, _)| words.name).collect();
         assert!(names.iter().all(|name| QDISCS.contains(name)), "{names:?}");
         assert_eq!(one("rate = '5Mbit'").unwrap().qdisc(), "fq-codel");
     }

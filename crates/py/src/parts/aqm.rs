@@ -1,8 +1,8 @@
-//! Queue management in Python.
+//! AQM in Python.
 
 use pyo3::prelude::*;
 use windward_core::network::QueueLimit;
-use windward_core::network::aqm::{self, Backlog, Leaving, MakeAqm, QueueManagement, Verdict};
+use windward_core::network::aqm::{self, Aqm, Backlog, Leaving, MakeAqm, Verdict};
 use windward_core::packet;
 use windward_core::units::{Rate, Time};
 
@@ -48,7 +48,7 @@ struct Manager {
 }
 
 impl MakeAqm for Maker {
-    fn make(&self, place: &aqm::Place<'_>) -> Box<dyn QueueManagement + Send + Sync> {
+    fn make(&self, place: &aqm::QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync> {
         let (limit_packets, limit_bytes) = match place.limit {
             QueueLimit::Packets(limit) => (Some(limit), None),
             QueueLimit::Bytes(limit) => (None, Some(limit)),
@@ -99,7 +99,7 @@ fn verdict(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     }
 }
 
-impl QueueManagement for Manager {
+impl Aqm for Manager {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &packet::Packet) -> Verdict {
         let Some(method) = &self.on_enqueue else { return Verdict::Pass };
         let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));

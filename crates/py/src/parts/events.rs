@@ -7,7 +7,7 @@ use windward_core::endpoint::event::{
 use windward_core::packet::Flags;
 use windward_core::units::Probability;
 
-/// What a window law is made from.
+/// What a congestion controller is made from.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
@@ -15,7 +15,7 @@ pub(crate) struct Setup {
     pub(crate) initial_window: f64,
     /// The receiver's window, packets.
     pub(crate) rwnd: u64,
-    /// For laws that flip coins: another one for each connection and seed.
+    /// For controllers that flip coins: another one for each connection and seed.
     pub(crate) seed: u64,
 }
 

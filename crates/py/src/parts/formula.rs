@@ -1,4 +1,4 @@
-//! A window law of two expressions: compiled once, and no Python at an acknowledgment.
+//! A congestion controller of two expressions: compiled once, and no Python at an acknowledgment.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{CongestionControl, CustomLaw, Setup};
+use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 use windward_core::units::Time;
 use windward_lab::expression::{Cursor, Expression, Leaf};
@@ -93,7 +93,7 @@ impl Leaf for Term {
         let words = words.chain(Function::ALL.iter().map(|(word, ..)| *word));
         let near = windward_sim::suggest::near(name, words);
         let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-        Err(format!("`{name}` is nothing that a law knows{near}"))
+        Err(format!("`{name}` is nothing that a controller knows{near}"))
     }
 }
 
@@ -148,11 +148,11 @@ impl Inputs<'_> {
     }
 }
 
-/// What all connections of a law share.
+/// What all connections of a controller share.
 #[derive(Debug)]
 struct Formula(Arc<Compiled>);
 
-/// The expressions of a law, as text and compiled.
+/// The expressions of a controller, as text and compiled.
 #[derive(Debug)]
 struct Compiled {
     name: &'static str,
@@ -162,10 +162,10 @@ struct Compiled {
     on_loss: Expression<Term>,
 }
 
-/// Name, expressions and whether there is slow start: all that tells laws apart.
+/// Name, expressions and whether there is slow start: all that tells controllers apart.
 type Key = (String, [String; 2], bool);
 
-/// Laws stay as long as the program, once each.
+/// Controllers stay as long as the program, once each.
 static FORMULAS: LazyLock<Mutex<HashMap<Key, &'static Formula>>> = LazyLock::new(Mutex::default);
 
 impl Formula {
@@ -201,8 +201,8 @@ impl CustomPart for Formula {
     }
 }
 
-impl CustomLaw for Formula {
-    fn make(&self, setup: Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Formula {
+    fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(State {
             compiled: Arc::clone(&self.0),
             cwnd: setup.endpoint.initial_window,
@@ -258,7 +258,7 @@ impl State {
     }
 }
 
-impl CongestionControl for State {
+impl Controller for State {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
@@ -302,13 +302,13 @@ impl CongestionControl for State {
     }
 }
 
-/// A window law of expressions, for ``Scenario.with_parts``: see ``windward.law``.
+/// A congestion controller of expressions, for ``Scenario.with_parts``: see ``windward.controller``.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Law(&'static Formula);
 
 impl Law {
-    pub(crate) fn maker(&self) -> &'static dyn CustomLaw {
+    pub(crate) fn maker(&self) -> &'static dyn MakeController {
         self.0
     }
 
@@ -364,7 +364,7 @@ impl Law {
     }
 }
 
-/// A window law of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
+/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
 /// threads go side by side::
 ///
 ///     reno = law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
@@ -395,7 +395,7 @@ impl Law {
 #[pyfunction]
 #[pyo3(
     signature = (on_ack, on_loss, *, slow_start=true, name="law".to_owned()),
-    text_signature = "(on_ack, on_loss, *, slow_start=True, name='law')",
+    text_signature = "(on_ack, on_loss, *, slow_start=True, name='controller')",
 )]
 pub(crate) fn law(
     on_ack: String,
@@ -404,7 +404,7 @@ pub(crate) fn law(
     name: String,
 ) -> PyResult<Law> {
     if name.is_empty() {
-        return Err(PyTypeError::new_err("a law needs a name"));
+        return Err(PyTypeError::new_err("a controller needs a name"));
     }
     Ok(Law(Formula::of((name, [on_ack, on_loss], slow_start))?))
 }

@@ -1,7 +1,9 @@
 //! A discriminator in Python.
 
 use pyo3::prelude::*;
-use windward_core::endpoint::discrimination::{CustomJudge, LossDiscrimination, Setup};
+use windward_core::endpoint::discrimination::{
+    Discriminator, DiscriminatorSetup, MakeDiscriminator,
+};
 use windward_core::endpoint::event::{AckEvent, LossEvent};
 use windward_core::units::Probability;
 
@@ -16,8 +18,8 @@ struct Judge {
     opinion: Option<Method>,
 }
 
-impl CustomJudge for Maker {
-    fn make(&self, mut setup: Setup<'_>) -> Box<dyn LossDiscrimination> {
+impl MakeDiscriminator for Maker {
+    fn make(&self, mut setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator> {
         let setup = events::Setup {
             initial_window: setup.endpoint.initial_window,
             rwnd: setup.endpoint.rwnd,
@@ -47,7 +49,7 @@ fn ask(method: &Method, loss: &LossEvent) -> Probability {
     answer.unwrap_or(Probability::ONE)
 }
 
-impl LossDiscrimination for Judge {
+impl Discriminator for Judge {
     fn on_ack(&mut self, ack: &AckEvent) {
         if let Some(method) = &self.on_ack {
             let event = Ack::from(ack);

@@ -1,8 +1,8 @@
-//! A window law in Python.
+//! A congestion controller in Python.
 
 use pyo3::prelude::*;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{CongestionControl, CustomLaw, Setup};
+use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 
 use super::{Ack, Congestion, Maker, Method, Reset, events};
 
@@ -19,8 +19,8 @@ struct Law {
     on_error_loss: Option<Method>,
 }
 
-impl CustomLaw for Maker {
-    fn make(&self, mut setup: Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Maker {
+    fn make(&self, mut setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let initial_window = setup.endpoint.initial_window;
         let setup = events::Setup {
             initial_window,
@@ -59,7 +59,7 @@ macro_rules! tell {
     };
 }
 
-impl CongestionControl for Law {
+impl Controller for Law {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }

@@ -1,7 +1,7 @@
 //! A loss model in Python.
 
 use pyo3::prelude::*;
-use windward_core::network::channel::{Destroy, MakeChannel};
+use windward_core::network::channel::{Channel, MakeChannel};
 use windward_core::packet;
 use windward_core::packet::Label;
 use windward_core::rng::Stream;
@@ -10,12 +10,12 @@ use windward_core::units::Time;
 use super::{Maker, Method, Packet, Trouble, report};
 
 #[derive(Debug)]
-struct Channel {
+struct LossModel {
     destroys: Option<Method>,
 }
 
 impl MakeChannel for Maker {
-    fn make(&self) -> Box<dyn Destroy + Send + Sync> {
+    fn make(&self) -> Box<dyn Channel + Send + Sync> {
         let destroys = Python::attach(|py| match self.class.call0(py) {
             Ok(object) => Method::of(object.bind(py), self.name, "destroys"),
             Err(error) => {
@@ -23,14 +23,14 @@ impl MakeChannel for Maker {
                 None
             }
         });
-        Box::new(Channel { destroys })
+        Box::new(LossModel { destroys })
     }
     fn loss_rate(&self, _size: u32) -> f64 {
         self.loss_rate
     }
 }
 
-impl Destroy for Channel {
+impl Channel for LossModel {
     fn destroys(
         &mut self,
         now: Time,

@@ -11,9 +11,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::window::{CustomLaw, WindowLaw};
-use windward_core::network::{AqmSpec, ChannelSpec};
+use windward_core::endpoint::discrimination::DiscriminatorConfig;
+use windward_core::endpoint::window::{ControllerConfig, MakeController};
+use windward_core::network::{AqmConfig, ChannelConfig};
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::protocols::{self, Protocol};
 use windward_core::units::Time;
@@ -139,26 +139,26 @@ impl Attached {
             let maker = Maker::of(py, self.axis, &self.class)?;
             match self.axis {
                 Axis::Window => self.put_on_flows(scenario, maker.name, |protocol| {
-                    protocol.window = WindowLaw::Custom(Custom(maker));
+                    protocol.window = ControllerConfig::Custom(Custom(maker));
                 }),
                 Axis::Discrimination => self.put_on_flows(scenario, maker.name, |protocol| {
-                    protocol.discrimination = Discrimination::Custom(Custom(maker));
+                    protocol.discrimination = DiscriminatorConfig::Custom(Custom(maker));
                 }),
                 Axis::Loss => self.put_on_links(scenario, |link| {
-                    link.channel = ChannelSpec::Custom(Custom(maker));
+                    link.channel = ChannelConfig::Custom(Custom(maker));
                 }),
                 Axis::Aqm => self.put_on_links(scenario, |link| {
-                    link.queue.aqm = AqmSpec::Custom(Custom(maker));
+                    link.queue.aqm = AqmConfig::Custom(Custom(maker));
                 }),
             }
         } else if let Ok(law) = self.class.bind(py).cast::<Law>() {
             let (name, maker) = (law.get().name(), law.get().maker());
             self.put_on_flows(scenario, name, |protocol| {
-                protocol.window = WindowLaw::Custom(Custom(maker));
+                protocol.window = ControllerConfig::Custom(Custom(maker));
             })
         } else {
             self.put_on_flows(scenario, steered::Law::NAME, |protocol| {
-                protocol.window = WindowLaw::Custom(Custom(&steered::LAW));
+                protocol.window = ControllerConfig::Custom(Custom(&steered::LAW));
             })
         };
         match found {
@@ -218,7 +218,7 @@ impl Attached {
     }
 }
 
-/// Is it a class that is asked, and not a law of this package?
+/// Is it a class that is asked, and not a controller of this package?
 fn calls_python(class: &Bound<'_, PyAny>) -> bool {
     !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<Law>()
 }
@@ -278,18 +278,18 @@ impl CustomPart for Maker {
     }
 }
 
-/// A protocol with a window law in Python, for everything that takes protocols: what `cubic` is otherwise,
-/// of which standards are made. `source` tells laws of one name apart.
+/// A protocol with a congestion controller in Python, for everything that takes protocols: what `cubic` is otherwise,
+/// of which standards are made. `source` tells controllers of one name apart.
 ///
 /// # Errors
-/// `TypeError` if it is no window law.
+/// `TypeError` if it is no congestion controller.
 pub(crate) fn protocol(
     py: Python<'_>,
     name: String,
     law: &Bound<'_, PyAny>,
     source: String,
 ) -> PyResult<Protocol> {
-    let window: &'static dyn CustomLaw = if let Ok(law) = law.cast::<Law>() {
+    let window: &'static dyn MakeController = if let Ok(law) = law.cast::<Law>() {
         law.get().maker()
     } else if law.is_callable() && law.hasattr(Axis::Window.method())? {
         Maker::of(py, Axis::Window, &law.clone().unbind())?
@@ -302,8 +302,8 @@ pub(crate) fn protocol(
     Ok(Protocol {
         name: Box::leak(name.into_boxed_str()),
         source: Box::leak(source.into_boxed_str()),
-        summary: "A window law in Python, with selective acknowledgments.",
-        window: WindowLaw::Custom(Custom(window)),
+        summary: "A congestion controller in Python, with selective acknowledgments.",
+        window: ControllerConfig::Custom(Custom(window)),
         ..*others
     })
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{CongestionControl, CustomLaw, Setup};
+use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 
-/// As a window law of ``Scenario.with_parts``: the window is what ``Simulation.steer`` says, and
+/// As a congestion controller of ``Scenario.with_parts``: the window is what ``Simulation.steer`` says, and
 /// neither losses nor timeouts change it.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
@@ -91,8 +91,8 @@ impl CustomPart for Law {
     }
 }
 
-impl CustomLaw for Law {
-    fn make(&self, setup: Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for Law {
+    fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let cwnd = setup.endpoint.initial_window;
         let helm = Helm(Arc::new(Mutex::new(State { cwnd, heard: Heard::default() })));
         MADE.with(|made| made.borrow_mut().push(helm.clone()));
@@ -100,7 +100,7 @@ impl CustomLaw for Law {
     }
 }
 
-impl CongestionControl for Helm {
+impl Controller for Helm {
     fn cwnd(&self) -> f64 {
         self.state().cwnd
     }

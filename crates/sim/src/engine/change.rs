@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use windward_core::network::ChannelSpec;
+use windward_core::network::ChannelConfig;
 use windward_core::units::{Duration, Rate};
 
 /// Change of a link; `None` leaves a property as it is.
@@ -14,7 +14,7 @@ pub struct LinkChange {
     /// those that are under way.
     pub delay: Option<Duration>,
     /// The new loss model.
-    pub channel: Option<ChannelSpec>,
+    pub channel: Option<ChannelConfig>,
 }
 
 /// Reason why a link cannot change.

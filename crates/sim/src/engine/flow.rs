@@ -17,7 +17,7 @@ use super::stack_connection::StackConnection;
 use super::transport::Transport;
 use crate::name::Name;
 use crate::outcome::{FlowOutcome, TransferOutcome};
-use crate::scenario::{FlowKind, FlowSpec, Scenario, Traffic, Transfer};
+use crate::scenario::{FlowConfig, FlowKind, Scenario, Traffic, Transfer};
 
 /// A flow of the scenario, or a connection that opens between a pair of its hosts.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(super) enum Ends {
 
 impl Ends {
     /// The ends of a flow; `passes` tells that it opens by itself and goes when it is completed.
-    fn new(spec: &FlowSpec, scenario: &Scenario, times: [Time; 2], passes: bool) -> Self {
+    fn new(spec: &FlowConfig, scenario: &Scenario, times: [Time; 2], passes: bool) -> Self {
         let (seed, name) = (scenario.seed, &spec.name);
         match &spec.kind.traffic {
             traffic if traffic.arrivals().is_some() => Ends::Pair(traffic.protocol_name()),
@@ -77,7 +77,7 @@ impl Ends {
 
 /// One-way delay of a packet over the idle forward route of a flow, and how much each further
 /// packet that leaves with it adds.
-fn idle_path(spec: &FlowSpec, scenario: &Scenario, size: u32) -> (Duration, Duration) {
+fn idle_path(spec: &FlowConfig, scenario: &Scenario, size: u32) -> (Duration, Duration) {
     let links = spec.forward.iter().map(|link| &scenario.links[*link]);
     links.fold((Duration::ZERO, Duration::ZERO), |(sum, slowest), link| {
         let time = link.kind.rate.mean().transmission_time(size);
@@ -87,7 +87,7 @@ fn idle_path(spec: &FlowSpec, scenario: &Scenario, size: u32) -> (Duration, Dura
 
 impl Flow {
     pub(super) fn new(
-        spec: &FlowSpec,
+        spec: &FlowConfig,
         route: Route,
         scenario: &Scenario,
         snapshots: bool,

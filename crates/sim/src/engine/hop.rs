@@ -12,7 +12,7 @@ use super::schedule::{Alarm, Schedule};
 use super::slab::{PacketId, Slab};
 use crate::name::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
-use crate::scenario::{LinkKind, LinkSpec};
+use crate::scenario::{LinkConfig, LinkKind};
 
 /// A link with the packets on its wire.
 #[derive(Debug)]
@@ -53,13 +53,13 @@ impl Hop {
     /// Makes a link. `holds` asks for a [`QueuedLink`] even where arithmetic would do; `is_prompt`
     /// asks for an event at every instant at which the link acts.
     pub(super) fn new(
-        spec: &LinkSpec,
+        spec: &LinkConfig,
         seed: u64,
         window: Span,
         holds: bool,
         is_prompt: bool,
     ) -> Self {
-        let LinkSpec { name, delay, kind } = spec;
+        let LinkConfig { name, delay, kind } = spec;
         let LinkKind { rate, queue, channel, notifier, impairments } = &**kind;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();

@@ -57,7 +57,7 @@ use self::slab::{PacketId, Slot};
 pub use self::snapshot::{FlowSnapshot, LinkSnapshot};
 use crate::name::Names;
 use crate::outcome::{Outcome, Samples};
-use crate::scenario::{FlowSpec, Scenario, arrivals};
+use crate::scenario::{FlowConfig, Scenario, arrivals};
 use crate::stack::End;
 
 /// A run that can be advanced in steps and looked at in between.
@@ -124,7 +124,7 @@ impl Simulation {
         let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let (connections, drawn) = arrivals::connections(&scenario.flows, *seed, window.until);
         let transfers = Transfers { first: scenario.flows.len(), drawn };
-        let flows: Cow<'_, [FlowSpec]> = match connections.is_empty() {
+        let flows: Cow<'_, [FlowConfig]> = match connections.is_empty() {
             true => Cow::Borrowed(&scenario.flows),
             false => Cow::Owned([&scenario.flows[..], &connections].concat()),
         };

@@ -96,7 +96,7 @@ fn summary(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windward_core::network::{EstcpSpec, Gamma, QueueLimit};
+    use windward_core::network::{EstcpRouterConfig, Gamma, QueueLimit};
     use windward_core::rng::Stream;
     use windward_core::units::Duration;
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn phases_and_cuts_are_put_together() {
-        let spec = EstcpSpec { gamma: Gamma::Fixed(1e-9), ..EstcpSpec::default() };
+        let spec = EstcpRouterConfig { gamma: Gamma::Fixed(1e-9), ..EstcpRouterConfig::default() };
         let limit = QueueLimit::Packets(100);
         let mut controller =
             TrafficController::with_marks(spec, limit, Stream::new(1, "estcp", "test"));

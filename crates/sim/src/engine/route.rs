@@ -1,7 +1,7 @@
 //! Routes, and which of their steps need no event.
 
 use super::hop::Hop;
-use crate::scenario::{FlowSpec, LinkId};
+use crate::scenario::{FlowConfig, LinkId};
 
 /// A link of a route in one word, and how packets go on from it.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ pub(super) struct Routes {
 
 impl Routes {
     /// The steps of these flows' routes, and where each flow's begin.
-    pub(super) fn new(flows: &[FlowSpec]) -> (Self, Vec<Route>) {
+    pub(super) fn new(flows: &[FlowConfig]) -> (Self, Vec<Route>) {
         let mut steps = Vec::new();
         let mut of_flow: Vec<Route> = Vec::with_capacity(flows.len());
         for (index, flow) in flows.iter().enumerate() {

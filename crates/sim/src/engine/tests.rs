@@ -5,15 +5,15 @@
 //! meant, `BLESS=1 cargo test -p windward-sim golden` writes them anew.
 
 use windward_core::endpoint::Sender;
-use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::network::{ChannelSpec, LinkRate, RouterKind, RouterSpec};
+use windward_core::endpoint::discrimination::DiscriminatorConfig;
+use windward_core::endpoint::recovery::RecoveryConfig;
+use windward_core::network::{ChannelConfig, LinkRate, RouterConfig, RouterKind};
 use windward_core::protocols::PROTOCOLS;
 use windward_core::units::{Duration, Probability, Rate};
 
 use super::*;
 use crate::scenario::file::ScenarioFile;
-use crate::scenario::{FlowSpec, LinkId};
+use crate::scenario::{FlowConfig, LinkId};
 use crate::{FlowOutcome, LinkOutcome};
 
 /// Scenarios by name; `PROTOCOL` stands for a name of the table. No warm-up, so that flow
@@ -159,7 +159,7 @@ fn assert_balanced(what: &str, scenario: &Scenario, outcome: &Outcome) {
     // From end to end: what a source sent is acknowledged, lost or under way, there or back.
     let arrived_at_end = |route: &[LinkId]| {
         let shared = |link: &LinkId| {
-            let crossing = |f: &&FlowSpec| f.forward.contains(link) || f.reverse.contains(link);
+            let crossing = |f: &&FlowConfig| f.forward.contains(link) || f.reverse.contains(link);
             scenario.flows.iter().filter(crossing).count() > 1
         };
         route.last().filter(|link| !shared(link)).map(|&link| outcome.links[link].delivered)
@@ -432,13 +432,13 @@ fn the_seed_and_nothing_else_decides() {
 /// A run in which all links change after each second, looked at `steps` times a second.
 fn with_changes(scenario: &Scenario, detail: Detail, steps: u64) -> Outcome {
     let mut simulation = Simulation::with_detail(scenario, detail);
-    let p = |p| Some(ChannelSpec::PacketLoss(Probability::new(p).unwrap()));
+    let p = |p| Some(ChannelConfig::PacketLoss(Probability::new(p).unwrap()));
     let rate = |bps| Rate::from_bps(bps);
     let ms = |ms| Some(Duration::from_millis(ms));
     let changes = [
         LinkChange { rate: rate(1_500_000), delay: None, channel: None },
         LinkChange { rate: rate(7_000_001), delay: ms(30), channel: p(0.05) },
-        LinkChange { rate: None, delay: ms(2), channel: Some(ChannelSpec::Clean) },
+        LinkChange { rate: None, delay: ms(2), channel: Some(ChannelConfig::Clean) },
         LinkChange { rate: rate(3_000_000), delay: ms(11), channel: p(0.01) },
     ];
     for (second, change) in (1..).zip(changes) {
@@ -592,7 +592,7 @@ fn a_link_loses_as_it_does_now() {
     for (second, loss) in [(20, 0.1), (40, 0.0), (60, 0.0)] {
         simulation.advance(Time::ZERO + Duration::from_secs(second));
         corrupted.push(simulation.link(link).corrupted);
-        let channel = Some(ChannelSpec::PacketLoss(Probability::new(loss).unwrap()));
+        let channel = Some(ChannelConfig::PacketLoss(Probability::new(loss).unwrap()));
         simulation.change_link(link, &LinkChange { channel, ..LinkChange::default() }).unwrap();
     }
     assert_eq!(corrupted[0], 0);
@@ -624,7 +624,7 @@ fn xcp_converges_to_equal_shares_of_a_full_link() {
     for protocol in PROTOCOLS {
         let scenario = build("duration = '60s'\nwarmup = '30s'", SHARED, protocol.name);
         let bottleneck = scenario.flows[0].bottleneck;
-        if !matches!(scenario.links[bottleneck].kind.queue.router, RouterSpec::Xcp(_)) {
+        if !matches!(scenario.links[bottleneck].kind.queue.router, RouterConfig::Xcp(_)) {
             continue;
         }
         let outcome = run(&scenario);
@@ -643,7 +643,7 @@ fn xcp_converges_to_equal_shares_of_a_full_link() {
 fn half_a_window_keeps_a_link_busy_with_a_queue_of_a_bandwidth_delay_product() {
     for protocol in PROTOCOLS.iter().filter(|p| p.router != RouterKind::Xcp) {
         // JTCP at 1/cwnd takes some overflows for corruption and ends them in timeouts: see there.
-        let halves = !matches!(protocol.discrimination, Discrimination::JitterRatio(_));
+        let halves = !matches!(protocol.discrimination, DiscriminatorConfig::JitterRatio(_));
         if protocol.router == RouterKind::XcpPersistent || !halves {
             continue;
         }
@@ -754,11 +754,14 @@ fn extremes_end_and_balance() {
                 // 2 + 2 packets, then one per doubled timeout up to 60 s: 1, 2, 4 .. 32, 60 ..:
                 // 6 in the first minute and 59 in the rest of the hour, for each of two flows.
                 // Recovery by packet number sends two probes each time (RFC 9002 section 6.2.4).
-                let probes =
-                    if matches!(protocol.recovery, RecoveryKind::PacketNumber(_)) { 2 } else { 1 };
+                let probes = if matches!(protocol.recovery, RecoveryConfig::PacketNumber(_)) {
+                    2
+                } else {
+                    1
+                };
                 assert!(outcome.links.iter().all(|link| link.delivered <= sent));
                 // Bulk repeat takes them for errors: its window of two once a second.
-                let repeats = matches!(protocol.recovery, RecoveryKind::BulkRepeat(_));
+                let repeats = matches!(protocol.recovery, RecoveryConfig::BulkRepeat(_));
                 let range = if repeats { 14_396..=14_404 } else { 120 * probes..=140 * probes };
                 assert!(range.contains(&sent), "{what}: {sent} packets");
                 assert_eq!(outcome.groups[0].goodput_bps, 0.0, "{what}");

@@ -14,7 +14,7 @@ use super::schedule::Alarm;
 use super::slab::PacketId;
 use super::snapshot::FlowSnapshot;
 use crate::outcome::{FlowOutcome, TransferOutcome};
-use crate::scenario::{FlowSpec, Transfer};
+use crate::scenario::{FlowConfig, Transfer};
 
 /// A sender and its receiver.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Transport {
         protocol: &Protocol,
         config: &EndpointConfig,
         packets: Option<u64>,
-        spec: &FlowSpec,
+        spec: &FlowConfig,
         seed: u64,
     ) -> Self {
         let sender = Sender::new(protocol, config, seed, &spec.name);

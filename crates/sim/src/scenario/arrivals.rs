@@ -11,7 +11,7 @@ use std::sync::Arc;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
-use super::{FlowKind, FlowSpec, Traffic};
+use super::{FlowConfig, FlowKind, Traffic};
 use crate::name::NamesInMaking;
 
 /// The most transfers that a scenario may lead one to expect.
@@ -240,10 +240,10 @@ pub(super) fn pareto_least(shape: f64, mean: f64, most: f64) -> Option<f64> {
 /// The connections that the flows of a scenario open in the run with this seed, those of one pair
 /// of hosts after those of another, each with the index of its pair and what was drawn.
 pub(crate) fn connections(
-    flows: &[FlowSpec],
+    flows: &[FlowConfig],
     seed: u64,
     end: Time,
-) -> (Vec<FlowSpec>, Vec<(usize, Transfer)>) {
+) -> (Vec<FlowConfig>, Vec<(usize, Transfer)>) {
     let mut drawn = Vec::new();
     let mut names = NamesInMaking::default();
     for (pair, flow) in flows.iter().enumerate() {
@@ -256,7 +256,7 @@ pub(crate) fn connections(
     }
     let names = names.finish();
     let spec = |(index, (pair, transfer)): (usize, &(usize, Transfer))| {
-        let FlowSpec { group, forward, reverse, bottleneck, kind, .. } = &flows[*pair];
+        let FlowConfig { group, forward, reverse, bottleneck, kind, .. } = &flows[*pair];
         let mut kind = FlowKind::clone(kind);
         kind.start = (transfer.start, transfer.start);
         match &mut kind.traffic {
@@ -270,7 +270,7 @@ pub(crate) fn connections(
             }
             Traffic::Datagrams { .. } => {}
         }
-        FlowSpec {
+        FlowConfig {
             name: names.get(index),
             group: *group,
             forward: forward.clone(),

@@ -3,7 +3,7 @@
 use windward_core::network::During;
 use windward_core::units::{Duration, Time};
 
-use super::{Arrivals, FlowSpec, LinkKind, Media, Pattern, Scenario, Traffic};
+use super::{Arrivals, FlowConfig, LinkKind, Media, Pattern, Scenario, Traffic};
 
 impl Scenario {
     /// About how many packet-hops the run will take, the measure of its cost
@@ -14,7 +14,7 @@ impl Scenario {
     /// expected, with what links carry. Other connections are taken to share what these leave
     /// of each link equally while they are on, up to the receiver window, and no more than TCP
     /// gets through the corruption on its way if they take it for congestion, which is too little
-    /// for laws that give way less, as Westwood's. Slow start, queues that overflow, and
+    /// for controllers that give way less, as Westwood's. Slow start, queues that overflow, and
     /// acknowledgments that get lost are left out.
     pub fn predicted_packet_hops(&self) -> f64 {
         let end = Time::ZERO + self.duration;
@@ -55,7 +55,7 @@ impl Scenario {
     }
 
     /// The packet-hops of one connection, with its acknowledgments; 0 for all else.
-    fn of_connection(&self, flow: &FlowSpec, links: &[Load], end: Time) -> f64 {
+    fn of_connection(&self, flow: &FlowConfig, links: &[Load], end: Time) -> f64 {
         let (size, rwnd, packets, least_timeout, yields, acks) = match &flow.kind.traffic {
             Traffic::Transport { config, packets, protocol, arrivals: None } => {
                 let yields = protocol.discrimination.never_doubts();
@@ -105,7 +105,7 @@ impl LinkKind {
 
 /// The packets of the transfers that come between a pair of hosts; takes from links what they carry.
 fn transferred(
-    flow: &FlowSpec,
+    flow: &FlowConfig,
     arrivals: &Arrivals,
     packet_size: u32,
     links: &mut [Load],
@@ -123,7 +123,7 @@ fn transferred(
 }
 
 /// Links that a packet and so many acknowledgments of it cross.
-fn hops(flow: &FlowSpec, acks: u32) -> f64 {
+fn hops(flow: &FlowConfig, acks: u32) -> f64 {
     let back = flow.reverse.len() * acks as usize;
     (flow.forward.len() + back) as f64
 }
@@ -145,7 +145,7 @@ fn tcp_rate(p: f64, rtt: f64, rto: f64) -> f64 {
 }
 
 /// How long a flow may send, from the middle of the range in which it starts.
-fn seconds_on(flow: &FlowSpec, end: Time) -> f64 {
+fn seconds_on(flow: &FlowConfig, end: Time) -> f64 {
     let start = f64::midpoint(flow.kind.start.0.as_secs_f64(), flow.kind.start.1.as_secs_f64());
     let stop = flow.kind.stop.map_or(end, |stop| stop.min(end));
     (stop.as_secs_f64() - start).max(0.0)

@@ -4,12 +4,12 @@
 use std::fmt;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelSpec, QueueLimit, QueueSpec};
+use windward_core::network::{ChannelConfig, QueueConfig, QueueLimit};
 use windward_core::part::Parameters;
 use windward_core::units::{Duration, Time};
 
 use super::{
-    FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
+    FlowConfig, FlowKind, LinkConfig, LinkId, LinkKind, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
     Pattern, Scenario, Traffic,
 };
 
@@ -39,15 +39,15 @@ impl Scenario {
     /// What went wrong in a part that another crate gave, in runs of this thread since it was asked last:
     /// such a run is void. Nothing where all parts are Windward's.
     pub fn failure(&self) -> Option<String> {
-        let of_flow = |flow: &FlowSpec| match &flow.kind.traffic {
+        let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } => {
                 protocol.window.failure().or_else(|| protocol.discrimination.failure())
             }
             Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
         };
-        let of_link = |link: &LinkSpec| {
+        let of_link = |link: &LinkConfig| {
             let of_channel = match link.kind.channel {
-                ChannelSpec::Custom(custom) => custom.0.failure(),
+                ChannelConfig::Custom(custom) => custom.0.failure(),
                 _ => None,
             };
             of_channel.or_else(|| link.kind.queue.aqm.failure())
@@ -94,8 +94,8 @@ impl Scenario {
         check(*sample != Some(Duration::ZERO), || "samples have no interval".to_owned())
     }
 
-    fn flow(&self, flow: &FlowSpec) -> Check {
-        let FlowSpec { group, forward, reverse, bottleneck, kind, .. } = flow;
+    fn flow(&self, flow: &FlowConfig) -> Check {
+        let FlowConfig { group, forward, reverse, bottleneck, kind, .. } = flow;
         let FlowKind { traffic, start, stop, nodes: _ } = &**kind;
         check(*group < self.groups.len(), || format!("there is no group {group}"))?;
         check(!forward.is_empty(), || "its data crosses no link".to_owned())?;
@@ -146,7 +146,7 @@ impl Scenario {
     }
 }
 
-fn link(link: &LinkSpec, duration: Duration) -> Check {
+fn link(link: &LinkConfig, duration: Duration) -> Check {
     let LinkKind { rate, queue, impairments, .. } = &*link.kind;
     self::queue(queue)?;
     impairments.validate()?;
@@ -155,12 +155,12 @@ fn link(link: &LinkSpec, duration: Duration) -> Check {
         format!("it changes {changes} times by schedule, more than {MAX_CHANGES}")
     })?;
     match link.kind.channel {
-        ChannelSpec::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
+        ChannelConfig::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
         _ => Ok(()),
     }
 }
 
-fn queue(queue: &QueueSpec) -> Check {
+fn queue(queue: &QueueConfig) -> Check {
     let holds = !matches!(queue.limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0));
     check(holds, || "its queue holds nothing".to_owned())?;
     queue.aqm.validate()?;
@@ -200,7 +200,7 @@ fn pattern(pattern: &Pattern, packet_size: u32) -> Check {
 mod tests {
     use std::sync::Arc;
 
-    use windward_core::endpoint::window::WindowLaw;
+    use windward_core::endpoint::window::ControllerConfig;
     use windward_core::part::Plain;
     use windward_core::protocols::Protocol;
 
@@ -240,7 +240,7 @@ mod tests {
             else {
                 panic!()
             };
-            *protocol = Arc::new(Protocol { window: WindowLaw::XcpR(Plain), ..**protocol });
+            *protocol = Arc::new(Protocol { window: ControllerConfig::XcpR(Plain), ..**protocol });
         });
         assert!(unfit.contains("window `xcp-r` needs"), "{unfit}");
         let config = wrong(|s| {

@@ -1,4 +1,4 @@
-//! Congestion controllers of noq: one that watches another, and a window law of ours.
+//! Congestion controllers of noq: one that watches another, and a congestion controller of ours.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::units::Duration;
 
 use crate::clock;
@@ -134,10 +134,10 @@ impl Controller for Watch {
     }
 }
 
-/// Makes controllers of a window law of ours.
+/// Makes controllers of a congestion controller of ours.
 #[derive(Debug)]
 pub(super) struct Ours {
-    pub(super) law: WindowLaw,
+    pub(super) law: ControllerConfig,
     pub(super) seed: u64,
     pub(super) watched: Arc<Watched>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Connection, Facts, Stack, StackSetup};
 
 use self::controller::Ours;
@@ -90,8 +90,8 @@ pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
     all.map(|(facts, controller)| Arc::new(Noq { facts, controller }) as Arc<dyn Stack>)
 }
 
-/// One with a window law of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: WindowLaw) -> Arc<dyn Stack> {
+/// One with a congestion controller of another crate, by its whole name.
+pub(crate) fn with_law(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
     let facts = family::with_law(name, "noq", "noq-proto 1.4.0", &law, Pacer::Obeys);
     Arc::new(Noq { facts, controller: Factory::Ours(law) })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quinn_proto as proto;
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Connection, Facts, Stack, StackSetup};
 
 use self::controller::Ours;
@@ -67,8 +67,8 @@ pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
     all.map(|(facts, controller)| Arc::new(Quinn { facts, controller }) as Arc<dyn Stack>)
 }
 
-/// One with a window law of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: WindowLaw) -> Arc<dyn Stack> {
+/// One with a congestion controller of another crate, by its whole name.
+pub(crate) fn with_law(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
     let facts = family::with_law(name, "quinn", "quinn-proto 0.11.19", &law, Pacer::Own);
     Arc::new(Quinn { facts, controller: Factory::Ours(law) })
 }

@@ -1,7 +1,7 @@
 //! The two that look at nothing: every loss is congestion (RFC 5681 section 2), or none is,
 //! because congestion is signalled explicitly (lr2008 sections 2.3 and 4.4).
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::LossEvent;
 use crate::part::{Form, Part, Plain, Words};
 use crate::units::Probability;
@@ -26,15 +26,15 @@ impl Part for Always {
     }];
 }
 
-impl Judge for Always {
+impl DiscriminatorPart for Always {
     const NEVER_DOUBTS: bool = true;
     const HEARS_ACKS: bool = false;
-    fn new(_: &Plain, _: Setup<'_>) -> Self {
+    fn new(_: &Plain, _: DiscriminatorSetup<'_>) -> Self {
         Always
     }
 }
 
-impl LossDiscrimination for Always {
+impl Discriminator for Always {
     fn judge(&mut self, _: &LossEvent) -> Probability {
         Probability::ONE
     }
@@ -55,14 +55,14 @@ impl Part for Never {
     }];
 }
 
-impl Judge for Never {
+impl DiscriminatorPart for Never {
     const HEARS_ACKS: bool = false;
-    fn new(_: &Plain, _: Setup<'_>) -> Self {
+    fn new(_: &Plain, _: DiscriminatorSetup<'_>) -> Self {
         Never
     }
 }
 
-impl LossDiscrimination for Never {
+impl Discriminator for Never {
     fn judge(&mut self, _: &LossEvent) -> Probability {
         Probability::ZERO
     }

@@ -16,8 +16,8 @@
 //! from exact samples) is the default. BaseRTT is the smallest RTT of the connection, or since the
 //! last loss: see `estimator::backlog`.
 
-use super::{Judge, LossDiscrimination, Setup};
-use crate::endpoint::estimator::{BacklogMeter, VenoConfig};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
+use crate::endpoint::estimator::{BacklogConfig, BacklogMeter};
 use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::part::{Form, Part, Words};
 use crate::units::Probability;
@@ -30,32 +30,32 @@ pub struct Backlog {
 }
 
 impl Part for Backlog {
-    type Config = VenoConfig;
-    const FORMS: &'static [Form<VenoConfig>] = &[Form {
+    type Config = BacklogConfig;
+    const FORMS: &'static [Form<BacklogConfig>] = &[Form {
         words: Words {
             name: "backlog",
             what: "a loss with less than three packets in the queue is random and costs a fifth",
             source: "Fu and Liew 2003 section II",
         },
-        config: VenoConfig::DEFAULT,
+        config: BacklogConfig::DEFAULT,
     }];
 }
 
-impl Judge for Backlog {
-    fn new(config: &VenoConfig, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for Backlog {
+    fn new(config: &BacklogConfig, _: DiscriminatorSetup<'_>) -> Self {
         Backlog::of(*config)
     }
 }
 
 impl Backlog {
-    fn of(config: VenoConfig) -> Self {
+    fn of(config: BacklogConfig) -> Self {
         // 1 - p/2 = 4/5.
         let random = Probability::new(0.4).unwrap_or(Probability::ONE);
         Backlog { meter: BacklogMeter::new(config), random }
     }
 }
 
-impl LossDiscrimination for Backlog {
+impl Discriminator for Backlog {
     fn on_ack(&mut self, ack: &AckEvent) {
         self.meter.on_ack(ack);
     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     /// The verdict on a loss after acknowledgments with these RTTs.
-    fn verdict(config: VenoConfig, cwnd: f64, rtts: &[u64]) -> f64 {
+    fn verdict(config: BacklogConfig, cwnd: f64, rtts: &[u64]) -> f64 {
         let mut backlog = Backlog::of(config);
         let mut latest = path(cwnd, 80);
         for rtt in rtts {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn three_packets_in_the_queue_are_congestion() {
-        let config = VenoConfig::DEFAULT;
+        let config = BacklogConfig::DEFAULT;
         // RTT 100 ms over 80: a fifth of the window waits. 15 packets: 3. 14 packets: 2.8.
         assert_eq!(verdict(config, 15.0, &[100]), 1.0);
         assert_eq!(verdict(config, 14.0, &[100]), 0.4);
@@ -113,9 +113,9 @@ mod tests {
     fn the_least_rtt_may_be_forgotten_at_a_loss() {
         // 80 ms, a loss, then 100 and 110 ms, of which the latest counts. Of the connection: N = 20
         // x 30/110 = 5.5. Since the loss: 20 x 10/110 = 1.8.
-        let latest = VenoConfig { rtt: VenoRtt::Latest, ..VenoConfig::DEFAULT };
+        let latest = BacklogConfig { rtt: VenoRtt::Latest, ..BacklogConfig::DEFAULT };
         for (base_rtt, expected) in [(BaseRtt::Connection, 1.0), (BaseRtt::Loss, 0.4)] {
-            let mut backlog = Backlog::of(VenoConfig { base_rtt, ..latest });
+            let mut backlog = Backlog::of(BacklogConfig { base_rtt, ..latest });
             let mut hear = |rtt| {
                 let path = path(20.0, rtt);
                 backlog.on_ack(&AckEvent { path, newly_acked: 1, ..AckEvent::default() });
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn the_rtt_is_the_smoothed_one_unless_the_latest_is_asked_for() {
         // 80, then 160 ms: smoothed 90 ms, N = 20 x 10/90 = 2.2; latest: 20 x 80/160 = 10.
-        let smoothed = VenoConfig::DEFAULT;
-        let latest = VenoConfig { rtt: VenoRtt::Latest, ..smoothed };
+        let smoothed = BacklogConfig::DEFAULT;
+        let latest = BacklogConfig { rtt: VenoRtt::Latest, ..smoothed };
         assert_eq!(verdict(smoothed, 20.0, &[80, 160]), 0.4);
         assert_eq!(verdict(latest, 20.0, &[80, 160]), 1.0);
     }

@@ -9,7 +9,7 @@
 //! MDF  =  (1 + (e / (n p))^k) / 2       n >= 1, k > 0, p > 0                            (1)
 //! ```
 //!
-//! The verdict here is 1 - (e/(np))^k, the probability of congestion; the window law keeps
+//! The verdict here is 1 - (e/(np))^k, the probability of congestion; the congestion controller keeps
 //! 1 - verdict/2 of its window, which is (1).
 //!
 //! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss
@@ -28,7 +28,7 @@
 //! after any timeout come nowhere near the paper's Fig. 8 at 20 %: retransmissions are lost in
 //! every window there, and slow start from one packet is all that is ever seen.
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
 use crate::packet::CongestionHeader;
@@ -38,7 +38,7 @@ use crate::units::{Probability, Time};
 
 /// Parameters of CETEN.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CetenConfig {
+pub struct ErrorShareConfig {
     /// Scale the decrease by the share (CETEN_A) instead of flipping a coin of its weight (CETEN_P)?
     pub adaptive: bool,
     /// n of equation (1), at least 1: bounds the part that corruption is believed to have.
@@ -51,9 +51,9 @@ pub struct CetenConfig {
     pub per_segment: bool,
 }
 
-impl CetenConfig {
+impl ErrorShareConfig {
     /// n = k = 1, and a timeout is a loss like any other.
-    pub const DEFAULT: CetenConfig = CetenConfig {
+    pub const DEFAULT: ErrorShareConfig = ErrorShareConfig {
         adaptive: false,
         n: 1.0,
         k: 1.0,
@@ -68,7 +68,7 @@ crate::words!(TimeoutResponse {
     Decrease = "decrease",
 });
 crate::parameters! {
-    CetenConfig in "ceten", "the response of ceten-p and ceten-a";
+    ErrorShareConfig in "ceten", "the response of ceten-p and ceten-a";
     n: Kind::Number { least: 1.0, most: 1e9 }, "",
         "ceten-a: divides the share of corruption", when = |config| config.adaptive;
     k: Kind::Positive { most: 1000.0 }, "",
@@ -97,7 +97,7 @@ pub enum TimeoutResponse {
 /// The state of both variants.
 #[derive(Debug, Clone)]
 pub struct ErrorShare {
-    config: CetenConfig,
+    config: ErrorShareConfig,
     stream: Stream,
     /// As the last acknowledgment echoed it.
     survival: f64,
@@ -127,15 +127,15 @@ impl Link {
 }
 
 impl Part for ErrorShare {
-    type Config = CetenConfig;
-    const FORMS: &'static [Form<CetenConfig>] = &[
+    type Config = ErrorShareConfig;
+    const FORMS: &'static [Form<ErrorShareConfig>] = &[
         Form {
             words: Words {
                 name: "error-share-coin",
                 what: "probabilistic: corruption with probability e/p, e told by the network, p by LEAST",
                 source: "eten2004 sections 4.2, 4.3.1",
             },
-            config: CetenConfig::DEFAULT,
+            config: ErrorShareConfig::DEFAULT,
         },
         Form {
             words: Words {
@@ -143,26 +143,26 @@ impl Part for ErrorShare {
                 what: "deterministic: the window shrinks to (1 + (e/np)^k) / 2, e told by the network, p by LEAST",
                 source: "eten2004 sections 4.2, 4.3.2",
             },
-            config: CetenConfig { adaptive: true, ..CetenConfig::DEFAULT },
+            config: ErrorShareConfig { adaptive: true, ..ErrorShareConfig::DEFAULT },
         },
     ];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::Survival],
         why: "nobody tells how much is corrupted and every loss is congestion",
     }];
-    fn form(config: &CetenConfig) -> &'static Form<CetenConfig> {
+    fn form(config: &ErrorShareConfig) -> &'static Form<ErrorShareConfig> {
         &Self::FORMS[usize::from(config.adaptive)]
     }
 }
 
-impl Judge for ErrorShare {
-    fn new(config: &CetenConfig, setup: Setup<'_>) -> Self {
+impl DiscriminatorPart for ErrorShare {
+    fn new(config: &ErrorShareConfig, setup: DiscriminatorSetup<'_>) -> Self {
         ErrorShare::of(*config, setup.stream)
     }
 }
 
 impl ErrorShare {
-    fn of(config: CetenConfig, stream: Stream) -> Self {
+    fn of(config: ErrorShareConfig, stream: Stream) -> Self {
         ErrorShare {
             config,
             stream,
@@ -190,7 +190,7 @@ impl ErrorShare {
 
     /// The probability that a loss is congestion.
     fn verdict(&mut self, loss: &LossEvent) -> Probability {
-        let CetenConfig { adaptive, .. } = self.config;
+        let ErrorShareConfig { adaptive, .. } = self.config;
         if adaptive {
             return self.opinion(loss);
         }
@@ -200,7 +200,7 @@ impl ErrorShare {
     }
 }
 
-impl LossDiscrimination for ErrorShare {
+impl Discriminator for ErrorShare {
     fn on_ack(&mut self, ack: &AckEvent) {
         if let CongestionHeader::Survival { probability } = ack.header {
             self.survival = probability;
@@ -220,7 +220,7 @@ impl LossDiscrimination for ErrorShare {
 
     fn judge(&mut self, loss: &LossEvent) -> Probability {
         let verdict = self.verdict(loss);
-        let CetenConfig { adaptive, per_segment, .. } = self.config;
+        let ErrorShareConfig { adaptive, per_segment, .. } = self.config;
         let goes_on = per_segment && !adaptive && verdict == Probability::ZERO;
         self.unjudged_from = goes_on.then_some(loss.seq + 1);
         verdict
@@ -228,7 +228,7 @@ impl LossDiscrimination for ErrorShare {
 
     /// For the coin its weight, which is what it says on average.
     fn opinion(&self, loss: &LossEvent) -> Probability {
-        let CetenConfig { adaptive, n, k, .. } = self.config;
+        let ErrorShareConfig { adaptive, n, k, .. } = self.config;
         let share = self.share(loss);
         let spared = if adaptive && share > 0.0 { libm::pow(share / n, k) } else { share };
         Probability::new(1.0 - spared).unwrap_or(Probability::ONE)
@@ -273,9 +273,11 @@ mod tests {
 
     /// A connection that has lost `lost` of 10 000 packets, the one being judged included, on a
     /// path of this survival probability.
-    fn share(adaptive: bool, config: CetenConfig, survival: f64) -> ErrorShare {
-        let mut share =
-            ErrorShare::of(CetenConfig { adaptive, ..config }, Stream::new(1, "test", "ceten"));
+    fn share(adaptive: bool, config: ErrorShareConfig, survival: f64) -> ErrorShare {
+        let mut share = ErrorShare::of(
+            ErrorShareConfig { adaptive, ..config },
+            Stream::new(1, "test", "ceten"),
+        );
         let header = CongestionHeader::Survival { probability: survival };
         share.on_ack(&AckEvent { header, ..AckEvent::default() });
         share
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn equation_1_by_hand() {
-        let standard = CetenConfig::DEFAULT;
+        let standard = ErrorShareConfig::DEFAULT;
         // e = 1 %, p = 4 %: (1 + 1/4) / 2 = 0.625.
         assert!((mdf(&mut share(true, standard, 0.99), 400) - 0.625).abs() < 1e-12);
         // All loss is congestion: one half. All is corruption: no reduction, nor if e > p.
@@ -301,17 +303,17 @@ mod tests {
         assert!((mdf(&mut share(true, standard, 0.96), 400) - 1.0).abs() < 1e-12);
         assert_eq!(mdf(&mut share(true, standard, 0.90), 400), 1.0);
         // n = 2, k = 2: (1 + (1/8)^2) / 2 = 0.5078125.
-        let shaped = CetenConfig { n: 2.0, k: 2.0, ..standard };
+        let shaped = ErrorShareConfig { n: 2.0, k: 2.0, ..standard };
         assert!((mdf(&mut share(true, shaped, 0.99), 400) - 0.507_812_5).abs() < 1e-12);
         // k = 1/2: (1 + 1/2) / 2 = 0.75.
-        let eager = CetenConfig { k: 0.5, ..standard };
+        let eager = ErrorShareConfig { k: 0.5, ..standard };
         assert!((mdf(&mut share(true, eager, 0.99), 400) - 0.75).abs() < 1e-12);
     }
 
     #[test]
     fn the_coin_has_weight_e_over_p() {
         // e/p = 1/4. Five standard errors over 20 000 flips: 5 sqrt(0.25 x 0.75 / 20 000) = 0.015.
-        let mut share = share(false, CetenConfig::DEFAULT, 0.99);
+        let mut share = share(false, ErrorShareConfig::DEFAULT, 0.99);
         let flips = 20_000;
         let spared = (0..flips).filter(|_| mdf(&mut share, 400) == 1.0).count();
         assert!((spared as f64 / f64::from(flips) - 0.25).abs() < 0.015, "{spared}");
@@ -320,7 +322,7 @@ mod tests {
     #[test]
     fn timeouts_are_judged_only_where_asked_for() {
         let judge = |timeouts| {
-            let config = CetenConfig { timeouts, ..CetenConfig::DEFAULT };
+            let config = ErrorShareConfig { timeouts, ..ErrorShareConfig::DEFAULT };
             share(true, config, 0.99).judge_timeout(&loss(100, LossSign::Timeout)).get()
         };
         assert_eq!(judge(TimeoutResponse::Standard), 1.0);
@@ -333,7 +335,7 @@ mod tests {
     fn where_nothing_is_known_of_corruption_a_timeout_restarts_as_sack_does() {
         // e = 0, and 1 % of p = 4 %.
         for (survival, expected) in [(1.0, AfterTimeout::Restart), (0.99, AfterTimeout::Decrease)] {
-            let mut share = share(true, CetenConfig::DEFAULT, survival);
+            let mut share = share(true, ErrorShareConfig::DEFAULT, survival);
             share.judge_timeout(&loss(400, LossSign::Timeout));
             assert_eq!(share.after_timeout(), expected, "{survival}");
         }
@@ -342,7 +344,7 @@ mod tests {
     #[test]
     fn reports_of_links_multiply_and_wait_for_their_time() {
         let ms = |time| Time::ZERO + Duration::from_millis(time);
-        let mut share = ErrorShare::of(CetenConfig::DEFAULT, Stream::new(1, "t", "t"));
+        let mut share = ErrorShare::of(ErrorShareConfig::DEFAULT, Stream::new(1, "t", "t"));
         let mut report = |at, link, p| {
             let probability = Probability::new(p).unwrap();
             share.on_notice(
@@ -360,7 +362,7 @@ mod tests {
 
     #[test]
     fn flips_per_segment_go_on_until_one_reduces() {
-        let config = CetenConfig { per_segment: true, ..CetenConfig::DEFAULT };
+        let config = ErrorShareConfig { per_segment: true, ..ErrorShareConfig::DEFAULT };
         let mut certain = share(false, config, 0.5); // e/p is clamped to 1.
         assert_eq!(certain.judge(&loss(400, LossSign::Acknowledgments)), Probability::ZERO);
         assert_eq!(certain.unjudged_from(), Some(6));

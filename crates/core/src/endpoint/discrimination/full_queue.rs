@@ -21,7 +21,7 @@
 //! - latestRTT is the latest sample; TCP takes none from duplicates.
 //! - A timeout is congestion.
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
 use crate::part::{Form, Kind, Part, Words};
 use crate::units::{Duration, Probability};
@@ -79,8 +79,8 @@ impl Part for FullQueue {
     }];
 }
 
-impl Judge for FullQueue {
-    fn new(config: &FullQueueConfig, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for FullQueue {
+    fn new(config: &FullQueueConfig, _: DiscriminatorSetup<'_>) -> Self {
         FullQueue::of(*config)
     }
 }
@@ -109,7 +109,7 @@ impl FullQueue {
     }
 }
 
-impl LossDiscrimination for FullQueue {
+impl Discriminator for FullQueue {
     fn on_ack(&mut self, ack: &AckEvent) {
         self.high = ack.high;
         if let Some(episode) = &self.episode

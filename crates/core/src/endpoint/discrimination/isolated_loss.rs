@@ -20,7 +20,7 @@
 //!   losses of a window once one of them was congestion.
 //! - A timeout is congestion.
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
 use crate::part::{Form, Kind, Part, Words};
 use crate::units::Probability;
@@ -112,8 +112,8 @@ impl Part for IsolatedLoss {
     }
 }
 
-impl Judge for IsolatedLoss {
-    fn new(config: &IsolatedLossConfig, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for IsolatedLoss {
+    fn new(config: &IsolatedLossConfig, _: DiscriminatorSetup<'_>) -> Self {
         IsolatedLoss::of(*config)
     }
 }
@@ -140,7 +140,7 @@ impl IsolatedLoss {
     }
 }
 
-impl LossDiscrimination for IsolatedLoss {
+impl Discriminator for IsolatedLoss {
     fn on_ack(&mut self, ack: &AckEvent) {
         self.high = ack.high;
         if self.episode.is_some_and(|(_, until)| ack.una >= until) {

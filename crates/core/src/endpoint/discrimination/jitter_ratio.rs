@@ -34,7 +34,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
@@ -69,7 +69,7 @@ pub enum JitterTimeouts {
 
 /// The parameters of JTCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JtcpConfig {
+pub struct JitterRatioConfig {
     /// k: jitter ratios below k / cwnd mean corruption; 1 in estcp2010, any number from 0.
     pub threshold: f64,
     /// How jitter adds up.
@@ -84,9 +84,9 @@ crate::words!(Jitter { Absolute = "absolute", Signed = "signed" });
 crate::words!(Span { Rtt = "rtt", Window = "window" });
 crate::words!(JitterTimeouts { Standard = "standard", Judged = "judged" });
 
-impl JtcpConfig {
+impl JitterRatioConfig {
     /// As estcp2010 and RFC 3550 have it.
-    pub const DEFAULT: JtcpConfig = JtcpConfig {
+    pub const DEFAULT: JitterRatioConfig = JitterRatioConfig {
         threshold: 1.0,
         jitter: Jitter::Absolute,
         span: Span::Rtt,
@@ -94,7 +94,7 @@ impl JtcpConfig {
     };
 }
 crate::parameters! {
-    JtcpConfig in "jtcp", "parameters of jtcp";
+    JitterRatioConfig in "jtcp", "parameters of jtcp";
     threshold: Kind::Number { least: 0.0, most: 1000.0 }, "",
         "jitter ratio times cwnd from which a loss is congestion";
     jitter: Kind::Word(Jitter::WORDS), "", "what is added up: |D| or D";
@@ -117,7 +117,7 @@ struct Reference {
 /// JTCP's judgement of losses.
 #[derive(Debug, Clone)]
 pub struct JitterRatio {
-    config: JtcpConfig,
+    config: JitterRatioConfig,
     /// Sending and arrival time of the latest packet.
     latest: Option<(Time, Time)>,
     sum: f64,
@@ -131,14 +131,14 @@ pub struct JitterRatio {
 }
 
 impl Part for JitterRatio {
-    type Config = JtcpConfig;
-    const FORMS: &'static [Form<JtcpConfig>] = &[Form {
+    type Config = JitterRatioConfig;
+    const FORMS: &'static [Form<JitterRatioConfig>] = &[Form {
         words: Words {
             name: "jitter-ratio",
             what: "a loss with a jitter ratio below 1/cwnd is corruption",
             source: "Wu and Chen 2004",
         },
-        config: JtcpConfig::DEFAULT,
+        config: JitterRatioConfig::DEFAULT,
     }];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::ArrivalTimes],
@@ -146,14 +146,14 @@ impl Part for JitterRatio {
     }];
 }
 
-impl Judge for JitterRatio {
-    fn new(config: &JtcpConfig, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for JitterRatio {
+    fn new(config: &JitterRatioConfig, _: DiscriminatorSetup<'_>) -> Self {
         JitterRatio::of(*config)
     }
 }
 
 impl JitterRatio {
-    fn of(config: JtcpConfig) -> Self {
+    fn of(config: JitterRatioConfig) -> Self {
         JitterRatio {
             config,
             latest: None,
@@ -177,7 +177,7 @@ impl JitterRatio {
     }
 }
 
-impl LossDiscrimination for JitterRatio {
+impl Discriminator for JitterRatio {
     fn on_ack(&mut self, ack: &AckEvent) {
         let CongestionHeader::Timestamps { received } = ack.header else { return };
         if let Some((sent, before)) = self.latest {
@@ -247,16 +247,19 @@ mod tests {
 
     /// The verdict on a loss after packets sent and received at these milliseconds; RTT 100 ms.
     fn verdict(jitter: Jitter, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {
-        judged(JtcpConfig { jitter, ..JtcpConfig::DEFAULT }, packets)
+        judged(JitterRatioConfig { jitter, ..JitterRatioConfig::DEFAULT }, packets)
     }
 
-    fn judged(config: JtcpConfig, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {
+    fn judged(
+        config: JitterRatioConfig,
+        packets: impl IntoIterator<Item = (u64, u64)>,
+    ) -> Probability {
         let (mut ratio, loss) = heard(config, packets);
         ratio.judge(&loss)
     }
 
     fn heard(
-        config: JtcpConfig,
+        config: JitterRatioConfig,
         packets: impl IntoIterator<Item = (u64, u64)>,
     ) -> (JitterRatio, LossEvent) {
         let mut ratio = JitterRatio::of(config);
@@ -315,7 +318,8 @@ mod tests {
         // 20/120 = 1/6.
         for (packets, step, expected) in [(30, 20, 0.0), (29, 10, 0.0), (29, 20, 1.0)] {
             for jitter in [Jitter::Absolute, Jitter::Signed] {
-                let config = JtcpConfig { jitter, span: Span::Window, ..JtcpConfig::DEFAULT };
+                let config =
+                    JitterRatioConfig { jitter, span: Span::Window, ..JitterRatioConfig::DEFAULT };
                 let times = (0..packets).map(|i| (10 * i, 10 * i + 50 + step * u64::from(i >= 19)));
                 assert_eq!(judged(config, times).get(), expected, "{packets} {step} {jitter:?}");
             }
@@ -329,7 +333,7 @@ mod tests {
             (JitterTimeouts::Judged, 0, AfterTimeout::Decrease),
             (JitterTimeouts::Judged, 2, AfterTimeout::Restart), // A queue that grows fast.
         ] {
-            let config = JtcpConfig { timeouts, ..JtcpConfig::DEFAULT };
+            let config = JitterRatioConfig { timeouts, ..JitterRatioConfig::DEFAULT };
             let (mut ratio, loss) =
                 heard(config, (0..30).map(|i| (10 * i, (10 + growth) * i + 50)));
             assert_eq!(ratio.judge_timeout(&loss), Probability::ONE);

@@ -1,8 +1,8 @@
 //! Axis 3: does a loss mean congestion?
 //!
 //! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
-//! it, where others answer 0 or 1. One of this crate's is a [`Judge`] in the list below, one of
-//! another crate comes in by a [`CustomJudge`].
+//! it, where others answer 0 or 1. One of this crate's is a [`DiscriminatorPart`] in the list below, one of
+//! another crate comes in by a [`MakeDiscriminator`].
 
 mod always;
 mod backlog;
@@ -17,10 +17,10 @@ mod spike;
 mod spike_or_rate_gap;
 mod warning;
 
-pub use error_share::{CetenConfig, TimeoutResponse};
+pub use error_share::{ErrorShareConfig, TimeoutResponse};
 pub use full_queue::FullQueueConfig;
 pub use isolated_loss::{IsolatedLossConfig, IsolatedRule};
-pub use jitter_ratio::{Jitter, JitterTimeouts, JtcpConfig, Span};
+pub use jitter_ratio::{Jitter, JitterRatioConfig, JitterTimeouts, Span};
 pub use queue_level::QueueLevelConfig;
 pub use rate_gap::{RateGapConfig, Reading};
 pub use spike::SpikeConfig;
@@ -36,9 +36,9 @@ use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
 /// What judges the losses of a connection.
-pub trait LossDiscrimination: Debug + Send + Sync {
+pub trait Discriminator: Debug + Send + Sync {
     /// An acknowledgment arrived; called before losses that it tells of are judged, of judges for
-    /// whom [`Judge::HEARS_ACKS`] and of those of other crates.
+    /// whom [`DiscriminatorPart::HEARS_ACKS`] and of those of other crates.
     fn on_ack(&mut self, _ack: &AckEvent) {}
     /// A notifier tells of corruption out of band.
     fn on_notice(&mut self, _now: Time, _notice: &Notice) {}
@@ -58,12 +58,12 @@ pub trait LossDiscrimination: Debug + Send + Sync {
     fn unjudged_from(&self) -> Option<u64> {
         None
     }
-    /// As [`LossDiscrimination::judge`] for a further lost segment of a window, at or after
-    /// [`LossDiscrimination::unjudged_from`], when it is sent again.
+    /// As [`Discriminator::judge`] for a further lost segment of a window, at or after
+    /// [`Discriminator::unjudged_from`], when it is sent again.
     fn judge_repair(&mut self, loss: &LossEvent) -> Probability {
         self.judge(loss)
     }
-    /// As [`LossDiscrimination::judge`] for a timeout that resets the connection, once for each:
+    /// As [`Discriminator::judge`] for a timeout that resets the connection, once for each:
     /// congestion, but for those whose papers say otherwise.
     fn judge_timeout(&mut self, _loss: &LossEvent) -> Probability {
         Probability::ONE
@@ -76,7 +76,7 @@ pub trait LossDiscrimination: Debug + Send + Sync {
 }
 
 /// What is boxed is large: a copy of it in every dispatch would slow down all the others.
-impl<T: LossDiscrimination + ?Sized> LossDiscrimination for Box<T> {
+impl<T: Discriminator + ?Sized> Discriminator for Box<T> {
     #[inline(never)]
     fn on_ack(&mut self, ack: &AckEvent) {
         (**self).on_ack(ack);
@@ -109,7 +109,7 @@ impl<T: LossDiscrimination + ?Sized> LossDiscrimination for Box<T> {
 
 /// What a discriminator is made from.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub struct DiscriminatorSetup<'a> {
     /// What the two ends are told.
     pub endpoint: &'a EndpointConfig,
     /// For those that flip coins.
@@ -117,39 +117,39 @@ pub struct Setup<'a> {
 }
 
 /// A discriminator of this crate.
-pub trait Judge: Part + LossDiscrimination + Sized {
-    /// Is every verdict that of certain congestion? Only this goes with laws that
-    /// [do not heed verdicts](super::window::Law::HEEDS_VERDICTS).
+pub trait DiscriminatorPart: Part + Discriminator + Sized {
+    /// Is every verdict that of certain congestion? Only this goes with controllers that
+    /// [do not heed verdicts](super::window::ControllerPart::HEEDS_VERDICTS).
     const NEVER_DOUBTS: bool = false;
-    /// Does it hear of acknowledgments ([`LossDiscrimination::on_ack`])?
+    /// Does it hear of acknowledgments ([`Discriminator::on_ack`])?
     const HEARS_ACKS: bool = true;
     /// The state at the start of a connection.
-    fn new(config: &Self::Config, setup: Setup<'_>) -> Self;
+    fn new(config: &Self::Config, setup: DiscriminatorSetup<'_>) -> Self;
 }
 
-impl<J: Judge> Judge for Box<J> {
+impl<J: DiscriminatorPart> DiscriminatorPart for Box<J> {
     const NEVER_DOUBTS: bool = J::NEVER_DOUBTS;
     const HEARS_ACKS: bool = J::HEARS_ACKS;
-    fn new(config: &J::Config, setup: Setup<'_>) -> Self {
+    fn new(config: &J::Config, setup: DiscriminatorSetup<'_>) -> Self {
         Box::new(J::new(config, setup))
     }
 }
 
 /// Makes the states of a discriminator that another crate gives.
-pub trait CustomJudge: CustomPart {
+pub trait MakeDiscriminator: CustomPart {
     /// The state at the start of a connection.
-    fn make(&self, setup: Setup<'_>) -> Box<dyn LossDiscrimination>;
+    fn make(&self, setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator>;
 }
 
 axis! {
     $ each each_kind;
     /// The ways to judge a loss by name, with their parameters.
-    config Discrimination;
+    config DiscriminatorConfig;
     /// The state of discrimination.
-    state Discriminator;
-    @make Judge(Setup<'_>);
-    @custom dyn CustomJudge => Box<dyn LossDiscrimination> =
-        |maker: &dyn CustomJudge, setup: Setup<'_>| maker.make(setup);
+    state DiscriminatorState;
+    @make DiscriminatorPart(DiscriminatorSetup<'_>);
+    @custom dyn MakeDiscriminator => Box<dyn Discriminator> =
+        |maker: &dyn MakeDiscriminator, setup: DiscriminatorSetup<'_>| maker.make(setup);
     AlwaysCongestion: always::Always,
     Never: always::Never,
     Backlog: Box<backlog::Backlog>,
@@ -163,18 +163,18 @@ axis! {
     QueueLevel: Box<queue_level::QueueLevel>,
 }
 
-impl Discrimination {
+impl DiscriminatorConfig {
     /// Is every verdict that of certain congestion?
     pub fn never_doubts(&self) -> bool {
-        each_kind!(self, J(_) => <J as Judge>::NEVER_DOUBTS, custom(_judge) => false)
+        each_kind!(self, J(_) => <J as DiscriminatorPart>::NEVER_DOUBTS, custom(_judge) => false)
     }
     /// Does it hear of acknowledgments?
     pub fn hears_acks(&self) -> bool {
-        each_kind!(self, J(_) => <J as Judge>::HEARS_ACKS, custom(_judge) => true)
+        each_kind!(self, J(_) => <J as DiscriminatorPart>::HEARS_ACKS, custom(_judge) => true)
     }
 }
 
-impl LossDiscrimination for Discriminator {
+impl Discriminator for DiscriminatorState {
     #[inline]
     fn on_ack(&mut self, ack: &AckEvent) {
         each!(self, judge => judge.on_ack(ack));

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
 use crate::packet::{CongestionHeader, NO_SEQ};
@@ -47,8 +47,8 @@ impl Part for Oracle {
     }];
 }
 
-impl Judge for Oracle {
-    fn new(_: &Plain, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for Oracle {
+    fn new(_: &Plain, _: DiscriminatorSetup<'_>) -> Self {
         Oracle::default()
     }
 }
@@ -59,7 +59,7 @@ impl Oracle {
     }
 }
 
-impl LossDiscrimination for Oracle {
+impl Discriminator for Oracle {
     fn on_ack(&mut self, ack: &AckEvent) {
         if !self.notices.is_empty() {
             self.notices.retain(|(_, seq)| *seq >= ack.una);

@@ -34,7 +34,7 @@
 
 use core::ops::Range;
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
 use crate::packet::CongestionHeader;
@@ -126,8 +126,8 @@ impl Part for QueueLevel {
     }];
 }
 
-impl Judge for QueueLevel {
-    fn new(config: &QueueLevelConfig, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for QueueLevel {
+    fn new(config: &QueueLevelConfig, _: DiscriminatorSetup<'_>) -> Self {
         QueueLevel::of(*config)
     }
 }
@@ -241,7 +241,7 @@ impl QueueLevel {
     }
 }
 
-impl LossDiscrimination for QueueLevel {
+impl Discriminator for QueueLevel {
     fn on_ack(&mut self, ack: &AckEvent) {
         if let CongestionHeader::Survival { probability } = ack.header
             && (0.0..=1.0).contains(&probability)

@@ -6,7 +6,7 @@
 
 use super::rate_gap::{self, RateGapConfig, Reading};
 use super::spike::{Spike, SpikeConfig};
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::parameter;
 use crate::part::{Ability, Form, Kind, Need, Parameter, Parameters, Part, Words};
@@ -111,8 +111,8 @@ impl Part for SpikeOrRateGap {
     }];
 }
 
-impl Judge for SpikeOrRateGap {
-    fn new(config: &SpikeOrRateGapConfig, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for SpikeOrRateGap {
+    fn new(config: &SpikeOrRateGapConfig, _: DiscriminatorSetup<'_>) -> Self {
         SpikeOrRateGap::of(*config)
     }
 }
@@ -123,7 +123,7 @@ impl SpikeOrRateGap {
     }
 }
 
-impl LossDiscrimination for SpikeOrRateGap {
+impl Discriminator for SpikeOrRateGap {
     fn on_ack(&mut self, ack: &AckEvent) {
         // Without timestamps there may be no sample yet.
         if ack.newly_acked > 0 && !ack.path.rtt.is_zero() {

@@ -5,7 +5,7 @@
 //! tell of is congestion; one that unmarked ones tell of is corruption, and only the packet is
 //! sent again.
 
-use super::{Judge, LossDiscrimination, Setup};
+use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::packet::Flags;
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
@@ -31,8 +31,8 @@ impl Part for Warning {
         &[Need { any_of: &[Ability::Warning], why: "every loss is taken for corruption" }];
 }
 
-impl Judge for Warning {
-    fn new(_: &Plain, _: Setup<'_>) -> Self {
+impl DiscriminatorPart for Warning {
+    fn new(_: &Plain, _: DiscriminatorSetup<'_>) -> Self {
         Warning::default()
     }
 }
@@ -43,7 +43,7 @@ impl Warning {
     }
 }
 
-impl LossDiscrimination for Warning {
+impl Discriminator for Warning {
     fn on_ack(&mut self, ack: &AckEvent) {
         self.marked = ack.flags.contains(Flags::ECN_ECHO);
     }

@@ -35,7 +35,7 @@ pub enum BaseRtt {
 
 /// The parameters of TCP Veno.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VenoConfig {
+pub struct BacklogConfig {
     /// theta (beta in Fu and Liew): packets in the backlog from which a loss is congestion and the
     /// increase is halved; 3 in the paper, any number from 0.
     pub threshold: f64,
@@ -48,13 +48,13 @@ pub struct VenoConfig {
 crate::words!(VenoRtt { Smoothed = "smoothed", Latest = "latest" });
 crate::words!(BaseRtt { Connection = "connection", Loss = "loss" });
 
-impl VenoConfig {
+impl BacklogConfig {
     /// As the paper has it, BaseRTT as Linux.
-    pub const DEFAULT: VenoConfig =
-        VenoConfig { threshold: 3.0, rtt: VenoRtt::Smoothed, base_rtt: BaseRtt::Connection };
+    pub const DEFAULT: BacklogConfig =
+        BacklogConfig { threshold: 3.0, rtt: VenoRtt::Smoothed, base_rtt: BaseRtt::Connection };
 }
 crate::parameters! {
-    VenoConfig in "veno", "parameters of veno";
+    BacklogConfig in "veno", "parameters of veno";
     threshold: Kind::Number { least: 0.0, most: 1e6 }, "packets",
         "backlog from which a loss is congestion and growth is halved";
     rtt: Kind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
@@ -65,7 +65,7 @@ crate::parameters! {
 /// What Veno's decrease and its increase know of the backlog.
 #[derive(Debug, Clone)]
 pub struct BacklogMeter {
-    config: VenoConfig,
+    config: BacklogConfig,
     /// Seconds; zero before the first sample.
     rtt: f64,
     /// The least sample since the last loss, seconds.
@@ -76,7 +76,7 @@ pub struct BacklogMeter {
 
 impl BacklogMeter {
     /// A meter without samples.
-    pub fn new(config: VenoConfig) -> Self {
+    pub fn new(config: BacklogConfig) -> Self {
         BacklogMeter { config, rtt: 0.0, since_loss: f64::INFINITY, lost: false }
     }
 

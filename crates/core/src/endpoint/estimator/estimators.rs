@@ -23,7 +23,7 @@ pub struct Estimators {
     karn: Option<Box<Karn>>,
     /// Only for those who go by a bandwidth.
     bandwidth: Option<Box<BandwidthState>>,
-    /// Only for laws that ask for samples.
+    /// Only for controllers that ask for samples.
     pub(in crate::endpoint) delivery_rate: Option<Box<DeliveryRate>>,
 }
 

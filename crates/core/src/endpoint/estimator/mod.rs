@@ -14,7 +14,7 @@ mod loss_rate;
 mod rtt;
 mod rtt_floor;
 
-pub use backlog::{BacklogMeter, BaseRtt, VenoConfig, VenoRtt};
+pub use backlog::{BacklogConfig, BacklogMeter, BaseRtt, VenoRtt};
 pub use bandwidth::{Bandwidth, BandwidthKind};
 pub use delivery_rate::{DeliveryRate, LostPacket, RateSample};
 pub use estimators::{Asked, Estimators};

@@ -1,4 +1,4 @@
-//! The lowest RTT of a recent stretch of time, for start-ups and laws that ask whether the queue is
+//! The lowest RTT of a recent stretch of time, for start-ups and controllers that ask whether the queue is
 //! empty now and not whether it ever was.
 
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! Explicit transport error notification at the two ends (eten2004 section 3.3); its words are in
 //! `notification`.
 
-use super::Signal;
+use super::FeedbackPart;
 use super::notification::{Direction, Granularity, Notification, Record};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
@@ -86,7 +86,7 @@ impl Part for Corruption {
     }
 }
 
-impl Signal for Corruption {
+impl FeedbackPart for Corruption {
     fn notification(config: &Notification) -> Option<Notification> {
         Some(*config)
     }

@@ -1,7 +1,7 @@
 //! ESTCP's phase and g: in a field of their own (estcp2010, "Implementation of ESTCP"), or in the
 //! two ECN bits (Fig. 4). The receiver echoes what the latest packet brought.
 
-use super::Signal;
+use super::FeedbackPart;
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -73,7 +73,7 @@ impl Part for Bits {
 pub(crate) const UNWRITTEN: CongestionHeader =
     CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
 
-impl Signal for Field {
+impl FeedbackPart for Field {
     fn router(_: &Plain) -> RouterKind {
         RouterKind::Estcp
     }
@@ -94,7 +94,7 @@ impl Signal for Field {
     }
 }
 
-impl Signal for Bits {
+impl FeedbackPart for Bits {
     fn router(_: &EstcpConfig) -> RouterKind {
         RouterKind::Estcp
     }

@@ -1,7 +1,7 @@
 //! ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
 //! retransmissions included (RFC 8311 section 4.3 allows it; Linux does so).
 
-use super::Signal;
+use super::FeedbackPart;
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{Flags, Packet};
@@ -29,7 +29,7 @@ impl Part for ExactEcn {
     }
 }
 
-impl Signal for ExactEcn {
+impl FeedbackPart for ExactEcn {
     const ECHOES_MARKS: bool = true;
     fn router(_: &Plain) -> RouterKind {
         RouterKind::EcnThreshold

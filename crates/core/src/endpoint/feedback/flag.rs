@@ -1,6 +1,6 @@
 //! XTCP's congestion flag, copied into the acknowledgment (lr2008 section 3.2).
 
-use super::Signal;
+use super::FeedbackPart;
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{Flags, Packet};
@@ -28,7 +28,7 @@ impl Part for Flag {
     }
 }
 
-impl Signal for Flag {
+impl FeedbackPart for Flag {
     fn router(_: &Plain) -> RouterKind {
         RouterKind::Xtcp
     }

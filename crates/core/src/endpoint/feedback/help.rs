@@ -1,8 +1,8 @@
 //! Whatever help there is on the way: XTCP's flag on every packet, and by turns the headers of XCP, of
 //! ESTCP and of CETEN, since a packet has room for one.
 //!
-//! A path without routers that know them echoes each header as it was sent, which says so. A law that
-//! is answered by one of them asks for that one alone ([`CongestionControl::announce`]).
+//! A path without routers that know them echoes each header as it was sent, which says so. A controller that
+//! is answered by one of them asks for that one alone ([`Controller::announce`]).
 //!
 //! | packet number modulo 4 | header |
 //! | --- | --- |
@@ -14,9 +14,9 @@
 //! XCP's routers divide what they grant among the packets that ask, so that a quarter of them is
 //! granted all of it.
 //!
-//! [`CongestionControl::announce`]: crate::endpoint::window::CongestionControl::announce
+//! [`Controller::announce`]: crate::endpoint::window::CongestionControl::announce
 
-use super::Signal;
+use super::FeedbackPart;
 use super::estcp;
 use super::flag::Flag;
 use super::xcp::{self, Xcp};
@@ -52,7 +52,7 @@ impl Part for Help {
     }
 }
 
-impl Signal for Help {
+impl FeedbackPart for Help {
     #[inline]
     fn stamp(config: &Plain, packet: &mut Packet, srtt: Duration, window: f64) {
         Flag::stamp(config, packet, srtt, window);

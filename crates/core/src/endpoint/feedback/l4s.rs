@@ -5,7 +5,7 @@
 //! The receiver tells of every packet whether it was marked, as with RFC 8257; the counters of
 //! AccECN (draft-ietf-tcpm-accurate-ecn) would tell the same with fewer acknowledgments.
 
-use super::Signal;
+use super::FeedbackPart;
 use super::exact_ecn::ExactEcn;
 use crate::endpoint::EndpointConfig;
 use crate::packet::{Flags, Packet};
@@ -31,7 +31,7 @@ impl Part for L4s {
     }
 }
 
-impl Signal for L4s {
+impl FeedbackPart for L4s {
     const ECHOES_MARKS: bool = true;
     #[inline]
     fn stamp(_: &Plain, packet: &mut Packet, _: Duration, _: f64) {

@@ -1,6 +1,6 @@
 //! Axis 4, the end-host half: what packets carry and acknowledgments echo.
 //!
-//! The sender stamps a header onto data packets ([`Signal::stamp`]), routers rewrite it, and the
+//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and the
 //! receiver's [`Echo`] carries it back on the next acknowledgment.
 
 mod corruption;
@@ -29,11 +29,11 @@ use crate::units::{Duration, Time};
 
 /// What one kind of feedback does at the two ends. The state is that of the receiver; the sender
 /// needs none.
-pub trait Signal: Part + Sized {
+pub trait FeedbackPart: Part + Sized {
     /// Does it deal with ECN marks itself? If not, the receiver echoes each until the sender says
     /// that it has reduced its window (RFC 3168 section 6.1.3).
     const ECHOES_MARKS: bool = false;
-    /// Do data packets carry something of it ([`Signal::stamp`])?
+    /// Do data packets carry something of it ([`FeedbackPart::stamp`])?
     const STAMPS: bool = true;
 
     /// What it asks of the routers on its path.
@@ -67,7 +67,7 @@ pub trait Signal: Part + Sized {
     fn write(&mut self, _ack: &mut Packet) {}
 }
 
-impl<S: Signal> Signal for Box<S> {
+impl<S: FeedbackPart> FeedbackPart for Box<S> {
     const ECHOES_MARKS: bool = S::ECHOES_MARKS;
     const STAMPS: bool = S::STAMPS;
     fn router(config: &S::Config) -> RouterKind {
@@ -99,10 +99,10 @@ impl<S: Signal> Signal for Box<S> {
 axis! {
     $ each each_kind;
     /// What packets carry and acknowledgments echo, by name, with its parameters.
-    config Feedback;
+    config FeedbackConfig;
     /// The receiver's half of it.
-    state Half;
-    @make Signal(&EndpointConfig);
+    state FeedbackState;
+    @make FeedbackPart(&EndpointConfig);
     None: none::NoFeedback,
     Xcp: xcp::Xcp,
     XcpR: Box<xcp_r::ReceiverWindow>,
@@ -117,35 +117,35 @@ axis! {
     Help: Box<help::Help>,
 }
 
-impl Feedback {
+impl FeedbackConfig {
     /// Does it deal with ECN marks itself, or is there none to deal with?
     pub fn echoes_marks(&self) -> bool {
-        each_kind!(self, S(_) => <S as Signal>::ECHOES_MARKS)
+        each_kind!(self, S(_) => <S as FeedbackPart>::ECHOES_MARKS)
     }
     /// Do data packets carry something of it?
     pub fn stamps(&self) -> bool {
-        each_kind!(self, S(_) => <S as Signal>::STAMPS)
+        each_kind!(self, S(_) => <S as FeedbackPart>::STAMPS)
     }
     /// What it asks of the routers on its path.
     pub fn router(&self) -> RouterKind {
-        each_kind!(self, S(config) => <S as Signal>::router(config))
+        each_kind!(self, S(config) => <S as FeedbackPart>::router(config))
     }
     /// What notifiers tell of corruption, if they tell this protocol anything.
     pub fn notification(&self) -> Option<Notification> {
-        each_kind!(self, S(config) => <S as Signal>::notification(config))
+        each_kind!(self, S(config) => <S as FeedbackPart>::notification(config))
     }
     /// Writes the header of a data packet sent with a window of `window` packets.
     #[inline]
     pub fn stamp(&self, packet: &mut Packet, srtt: Duration, window: f64) {
         packet.header = CongestionHeader::None;
-        each_kind!(self, S(config) => <S as Signal>::stamp(config, packet, srtt, window));
+        each_kind!(self, S(config) => <S as FeedbackPart>::stamp(config, packet, srtt, window));
     }
 }
 
 /// What a receiver owes the sender until its next acknowledgment.
 #[derive(Debug)]
 pub struct Echo {
-    half: Half,
+    half: FeedbackState,
     /// Is every mark echoed until the sender says it has reduced its window?
     classic: bool,
     marked: bool,
@@ -153,7 +153,7 @@ pub struct Echo {
 
 impl Echo {
     /// The receiver's half of a protocol with that feedback.
-    pub fn new(feedback: &Feedback, endpoint: &EndpointConfig) -> Self {
+    pub fn new(feedback: &FeedbackConfig, endpoint: &EndpointConfig) -> Self {
         let half = feedback.make(endpoint);
         Echo { half, classic: !feedback.echoes_marks(), marked: false }
     }

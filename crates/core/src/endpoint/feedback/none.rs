@@ -1,6 +1,6 @@
 //! No feedback beyond the acknowledgment (RFC 5681), or classic ECN where it is negotiated.
 
-use super::Signal;
+use super::FeedbackPart;
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, Words};
 
@@ -21,7 +21,7 @@ impl Part for NoFeedback {
     const READS: &'static [&'static str] = &["ecn"];
 }
 
-impl Signal for NoFeedback {
+impl FeedbackPart for NoFeedback {
     const STAMPS: bool = false;
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         NoFeedback

@@ -1,7 +1,7 @@
 //! Explicit transport error notification: the words of eten2004 section 3.3 for how the sender
 //! hears of corruption, and the receiver's part in it.
 //!
-//! The notifiers are the far ends of links ([`crate::network::NotifierSpec`]), so the locus is
+//! The notifiers are the far ends of links ([`crate::network::NotifierConfig`]), so the locus is
 //! hop-by-hop: any link on the way may have one, and those that have none are passed over. What
 //! they do is deterministic; whether the sender's answer is, is a matter of discrimination.
 //!

@@ -2,7 +2,7 @@
 //! congestion warning of TCP New Jersey (Xu, Tian and Ansari 2005): the mark of a packet on its
 //! own acknowledgment.
 
-use super::Signal;
+use super::FeedbackPart;
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Flags, Packet};
@@ -63,7 +63,7 @@ impl Part for CongestionWarning {
     }
 }
 
-impl Signal for Timestamps {
+impl FeedbackPart for Timestamps {
     const STAMPS: bool = false;
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Timestamps::default()
@@ -78,7 +78,7 @@ impl Signal for Timestamps {
     }
 }
 
-impl Signal for CongestionWarning {
+impl FeedbackPart for CongestionWarning {
     /// A mark each, not RFC 3168's echo until the sender answers.
     const ECHOES_MARKS: bool = true;
     fn router(_: &Plain) -> RouterKind {

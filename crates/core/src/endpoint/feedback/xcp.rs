@@ -1,7 +1,7 @@
 //! XCP's header (draft-falk-xcp-spec-03 section 2): rtt, inter-packet time, demanded change of
 //! throughput; acknowledgments return the sum of what was granted.
 
-use super::Signal;
+use super::FeedbackPart;
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -43,7 +43,7 @@ impl Part for Xcp {
     }
 }
 
-impl Signal for Xcp {
+impl FeedbackPart for Xcp {
     fn router(_: &Plain) -> RouterKind {
         RouterKind::Xcp
     }

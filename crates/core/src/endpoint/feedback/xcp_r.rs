@@ -31,7 +31,7 @@
 //!   it is a timeout that set it.
 //! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
 
-use super::{Signal, xcp};
+use super::{FeedbackPart, xcp};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -160,7 +160,7 @@ impl ReceiverWindow {
     }
 }
 
-impl Signal for ReceiverWindow {
+impl FeedbackPart for ReceiverWindow {
     fn router(_: &XcpRConfig) -> RouterKind {
         RouterKind::Xcp
     }

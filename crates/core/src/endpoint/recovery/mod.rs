@@ -7,7 +7,7 @@
 //! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
-//! by packet number and RACK have timers of their own and are each a [`LossRecovery`].
+//! by packet number and RACK have timers of their own and are each a [`Recovery`].
 
 mod bulk_repeat;
 mod fast_recovery;
@@ -85,7 +85,7 @@ pub struct Acked<'a> {
     pub rtt: &'a RttEstimator,
     /// The packet itself: what triggered it, what arrived out of order.
     pub packet: &'a Packet,
-    /// Are losses taken for errors now? Known where [`LossRecovery::asks_for_cause`] asks, else
+    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else
     /// false.
     pub error: bool,
 }
@@ -130,7 +130,7 @@ pub struct Expired<'a> {
     pub now: Time,
     /// The RTT estimator: timeouts back it off.
     pub rtt: &'a mut RttEstimator,
-    /// Is silence taken for an error? Known where [`LossRecovery::asks_for_cause_of_timeout`] asks,
+    /// Is silence taken for an error? Known where [`Recovery::asks_for_cause_of_timeout`] asks,
     /// else false.
     pub error: bool,
 }
@@ -175,9 +175,9 @@ pub enum Finding {
 pub struct Report {
     /// What the window must know.
     pub finding: Finding,
-    /// [`LossRecovery::in_recovery`] as it is since: only what is reported changes it.
+    /// [`Recovery::in_recovery`] as it is since: only what is reported changes it.
     pub in_recovery: bool,
-    /// [`LossRecovery::is_at_rest`] as it is since.
+    /// [`Recovery::is_at_rest`] as it is since.
     pub at_rest: bool,
     /// Did a recovery timer expire: a retransmission timeout, or a probe timeout?
     pub timed_out: bool,
@@ -263,12 +263,12 @@ impl Numbers {
 }
 
 /// Loss recovery of one connection.
-pub trait LossRecovery: Debug + Send + Sync {
+pub trait Recovery: Debug + Send + Sync {
     /// An acknowledgment arrived. The report is clear before.
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
     /// A timer is due. The report is clear before. May move `next` back.
     fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
-    /// When [`LossRecovery::on_timer`] must be called next.
+    /// When [`Recovery::on_timer`] must be called next.
     fn next_timer(&self, rtt: &RttEstimator) -> Time;
     /// Does the timer that is due at `now` mean that nothing has been heard for a timeout?
     fn means_silence(&self, _now: Time) -> bool {
@@ -277,7 +277,7 @@ pub trait LossRecovery: Debug + Send + Sync {
 
     /// The packet to send now with a window of `cwnd` packets, if any may be sent.
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// What [`LossRecovery::next_to_send`] named leaves.
+    /// What [`Recovery::next_to_send`] named leaves.
     fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
 
     /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
@@ -297,11 +297,11 @@ pub trait LossRecovery: Debug + Send + Sync {
         true
     }
     /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known? Asked where
-    /// [`Recover::ASKS_FOR_CAUSE`].
+    /// [`RecoveryPart::ASKS_FOR_CAUSE`].
     fn asks_for_cause(&self, _newly: u64) -> bool {
         false
     }
-    /// Must [`Expired::error`] be known? Asked where [`Recover::ASKS_FOR_CAUSE`].
+    /// Must [`Expired::error`] be known? Asked where [`RecoveryPart::ASKS_FOR_CAUSE`].
     fn asks_for_cause_of_timeout(&self) -> bool {
         false
     }
@@ -320,7 +320,7 @@ pub trait LossRecovery: Debug + Send + Sync {
 }
 
 /// What is boxed is large: a copy of it in every dispatch would slow down all the others.
-impl<T: LossRecovery> LossRecovery for Box<T> {
+impl<T: Recovery> Recovery for Box<T> {
     #[inline(never)]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         (**self).on_ack(seqs, acked, report);
@@ -373,7 +373,7 @@ impl<T: LossRecovery> LossRecovery for Box<T> {
 }
 
 /// A recovery scheme of this crate.
-pub trait Recover: Part + LossRecovery + Sized {
+pub trait RecoveryPart: Part + Recovery + Sized {
     /// Does it ever ask whether losses are errors?
     const ASKS_FOR_CAUSE: bool = false;
     /// The state at the start of a connection.
@@ -383,10 +383,10 @@ pub trait Recover: Part + LossRecovery + Sized {
 axis! {
     $ each each_kind;
     /// The recovery schemes by name, with their parameters.
-    config RecoveryKind;
+    config RecoveryConfig;
     /// The state of a recovery scheme.
-    state Recovery;
-    @make Recover(&EndpointConfig);
+    state RecoveryState;
+    @make RecoveryPart(&EndpointConfig);
     Reno: Timed<fast_recovery::Reno>,
     NewReno: Timed<fast_recovery::NewReno>,
     Sack: Timed<sack::Sack>,
@@ -397,21 +397,21 @@ axis! {
     Rack: Box<rack::Rack>,
 }
 
-impl RecoveryKind {
+impl RecoveryConfig {
     /// Does it ever ask whether losses are errors?
     pub fn asks_for_cause(&self) -> bool {
-        each_kind!(self, R(_) => <R as Recover>::ASKS_FOR_CAUSE)
+        each_kind!(self, R(_) => <R as RecoveryPart>::ASKS_FOR_CAUSE)
     }
 }
 
-impl<R: Recover> Recover for Box<R> {
+impl<R: RecoveryPart> RecoveryPart for Box<R> {
     const ASKS_FOR_CAUSE: bool = R::ASKS_FOR_CAUSE;
     fn new(config: &R::Config, endpoint: &EndpointConfig) -> Self {
         Box::new(R::new(config, endpoint))
     }
 }
 
-impl LossRecovery for Recovery {
+impl Recovery for RecoveryState {
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         each!(self, scheme => {

@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences, fits};
+use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
@@ -95,7 +95,7 @@ impl Part for PacketNumber {
     }
 }
 
-impl Recover for PacketNumber {
+impl RecoveryPart for PacketNumber {
     fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
         PacketNumber {
             threshold: u64::from(endpoint.dupack_threshold),
@@ -119,7 +119,7 @@ impl Recover for PacketNumber {
     }
 }
 
-impl LossRecovery for PacketNumber {
+impl Recovery for PacketNumber {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         report.clear_numbers();
         if self.is_as_expected(seqs, acked) {
@@ -228,7 +228,7 @@ impl PacketNumber {
             && self.arrived.is_empty()
     }
 
-    /// As [`LossRecovery::on_ack`] does, where there is no loss to detect and nothing to withdraw.
+    /// As [`Recovery::on_ack`] does, where there is no loss to detect and nothing to withdraw.
     #[inline]
     fn on_expected(&mut self, acked: &Acked<'_>, report: &mut Report) {
         let number = self.base;

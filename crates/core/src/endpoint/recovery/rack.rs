@@ -7,7 +7,7 @@
 //! goes out after two round trips; the retransmission timeout follows it.
 //!
 //! In recovery what leaves is bounded by what arrives, so that the flight comes down to ssthresh
-//! (here: cwnd, which the law has cut already) in proportion:
+//! (here: cwnd, which the controller has cut already) in proportion:
 //!
 //! ```text
 //! flight > ssthresh:  sndcnt = ceil(prr_delivered ssthresh / RecoverFS) - prr_out
@@ -23,7 +23,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences};
+use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
@@ -180,7 +180,7 @@ impl Part for Rack {
     }
 }
 
-impl Recover for Rack {
+impl RecoveryPart for Rack {
     fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
         Rack {
             threshold: u64::from(endpoint.dupack_threshold),
@@ -213,7 +213,7 @@ impl Recover for Rack {
     }
 }
 
-impl LossRecovery for Rack {
+impl Recovery for Rack {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         report.clear_numbers();
         let advances = acked.newly() > 0;

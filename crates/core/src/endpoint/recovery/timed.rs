@@ -4,7 +4,7 @@
 //! does: silence resets the connection. LR adds a second (lr2008 section 4.3), which sends the
 //! first missing packet again, and postpones the first with any acknowledgment (section 4.2).
 
-use super::{Acked, Expired, Finding, LossRecovery, Recover, Report, Sent, Sequences};
+use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::part::{Ability, Form, Need, Part};
@@ -37,9 +37,9 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn timeout(&self, rtt: &RttEstimator) -> Duration {
         rtt.rto()
     }
-    /// See [`LossRecovery::in_flight`].
+    /// See [`Recovery::in_flight`].
     fn in_flight(&self, seqs: &Sequences) -> u64;
-    /// See [`LossRecovery::in_recovery`].
+    /// See [`Recovery::in_recovery`].
     fn in_recovery(&self) -> bool {
         false
     }
@@ -48,15 +48,15 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn is_at_rest(&self) -> bool {
         false
     }
-    /// See [`LossRecovery::deems_lost`].
+    /// See [`Recovery::deems_lost`].
     fn deems_lost(&self, _seq: u64) -> bool {
         true
     }
-    /// See [`LossRecovery::asks_for_cause`].
+    /// See [`Recovery::asks_for_cause`].
     fn asks_for_cause(&self, _newly: u64) -> bool {
         false
     }
-    /// See [`LossRecovery::asks_for_cause_of_timeout`].
+    /// See [`Recovery::asks_for_cause_of_timeout`].
     fn asks_for_cause_of_timeout(&self) -> bool {
         false
     }
@@ -103,7 +103,7 @@ impl<S: Scheme> Part for Timed<S> {
     }
 }
 
-impl<S: Scheme> Recover for Timed<S> {
+impl<S: Scheme> RecoveryPart for Timed<S> {
     const ASKS_FOR_CAUSE: bool = S::ASKS_FOR_CAUSE;
     fn new(config: &S::Config, endpoint: &EndpointConfig) -> Self {
         let factor = endpoint.retransmission_timeout_factor;
@@ -167,7 +167,7 @@ impl<S: Scheme> Timed<S> {
     }
 }
 
-impl<S: Scheme> LossRecovery for Timed<S> {
+impl<S: Scheme> Recovery for Timed<S> {
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         if acked.newly() > 0 {

@@ -4,13 +4,13 @@
 //! congestion: it is above 100 + 0.4 (200 - 100) ms.
 
 use super::*;
-use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryKind, Repeat, TimeoutWindow};
+use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryConfig, Repeat, TimeoutWindow};
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
 fn tcpw_br(config: BulkRepeatConfig) -> Protocol {
     let row = *protocols::find("tcpw-br").expect("a row of the table");
-    Protocol { recovery: RecoveryKind::BulkRepeat(config), ..row }
+    Protocol { recovery: RecoveryConfig::BulkRepeat(config), ..row }
 }
 
 /// The earliest transmission of this packet on its way is lost.

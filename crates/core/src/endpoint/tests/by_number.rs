@@ -1,7 +1,7 @@
 //! Recovery by packet number against RFC 9002, and pacing.
 
 use super::super::recovery::{
-    Acked, Expired, Finding, LossRecovery, Recovery, RecoveryKind, Report, Sent, Sequences,
+    Acked, Expired, Finding, Recovery, RecoveryConfig, RecoveryState, Report, Sent, Sequences,
 };
 use super::path::TestPath;
 use super::*;
@@ -12,7 +12,7 @@ use crate::part::Plain;
 
 /// A scheme by itself, with a path whose round trips all take 100 ms.
 pub(super) struct Scheme {
-    recovery: Recovery,
+    recovery: RecoveryState,
     /// The window that acknowledgments tell of, packets.
     pub(super) cwnd: f64,
     seqs: Sequences,
@@ -23,10 +23,10 @@ pub(super) struct Scheme {
 
 impl Scheme {
     fn new(limit: u64) -> Self {
-        Scheme::of(RecoveryKind::PacketNumber(Plain), limit)
+        Scheme::of(RecoveryConfig::PacketNumber(Plain), limit)
     }
 
-    pub(super) fn of(kind: RecoveryKind, limit: u64) -> Self {
+    pub(super) fn of(kind: RecoveryConfig, limit: u64) -> Self {
         let second = Duration::from_secs(1);
         let mut rtt = RttEstimator::new(Duration::ZERO, second, Duration::from_secs(60), second);
         // RTTVAR falls by a quarter per sample: 50 ms x 0.75^40 is half a microsecond.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::endpoint::window::{CongestionControl, CustomLaw, Setup, WindowLaw};
+use crate::endpoint::window::{Controller, ControllerConfig, ControllerSetup, MakeController};
 use crate::part::{Custom, CustomPart, Words};
 use crate::protocols::Protocol;
 use crate::units::Duration;
@@ -74,7 +74,7 @@ fn what_a_full_socket_refused_comes_next_and_once() {
     assert_eq!(s.stats(ms(5)).sent, 3);
 }
 
-/// A law with a window of ten that adds up the bytes that are acknowledged to it.
+/// A controller with a window of ten that adds up the bytes that are acknowledged to it.
 struct BytesHeard(Arc<AtomicU64>);
 
 impl CustomPart for BytesHeard {
@@ -83,8 +83,8 @@ impl CustomPart for BytesHeard {
     }
 }
 
-impl CustomLaw for BytesHeard {
-    fn make(&self, _: Setup<'_>) -> Box<dyn CongestionControl> {
+impl MakeController for BytesHeard {
+    fn make(&self, _: ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(BytesHeardState(self.0.clone()))
     }
 }
@@ -92,7 +92,7 @@ impl CustomLaw for BytesHeard {
 #[derive(Debug)]
 struct BytesHeardState(Arc<AtomicU64>);
 
-impl CongestionControl for BytesHeardState {
+impl Controller for BytesHeardState {
     fn cwnd(&self) -> f64 {
         10.0
     }
@@ -108,7 +108,7 @@ fn laws_hear_of_bytes_too() {
     let heard = Arc::default();
     let law = Box::leak(Box::new(BytesHeard(Arc::clone(&heard))));
     let row = protocols::find("sack").expect("a row of the table");
-    let outside = Protocol { window: WindowLaw::Custom(Custom(law)), ..*row };
+    let outside = Protocol { window: ControllerConfig::Custom(Custom(law)), ..*row };
     let mut s = Sender::new(&outside, &window(10.0), 1, "test");
     // Two of 1000 bytes, one of 1400 and the rest of 300.
     s.offer_until(2);

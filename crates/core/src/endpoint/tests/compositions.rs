@@ -1,23 +1,23 @@
 //! What holds for parts in any company.
 
-use super::super::recovery::RecoveryKind;
-use super::super::window::{CongestionControl, WindowLaw};
+use super::super::recovery::RecoveryConfig;
+use super::super::window::{Controller, ControllerConfig};
 use super::path::TestPath;
 use super::*;
 use crate::part::Plain;
 use crate::units::Probability;
 
-/// The law that is there to yield to nothing.
+/// The controller that is there to yield to nothing.
 const NEVER_YIELDS: &str = "fixed-window";
 
 /// RFC 9002 section 7.6: what was sent over more than three probe timeouts is lost, all of it; the
-/// window becomes the minimum, two packets, whatever the law. (BBR keeps what is in flight besides,
+/// window becomes the minimum, two packets, whatever the controller. (BBR keeps what is in flight besides,
 /// as its draft says in OnEnterRTO.)
 #[test]
 fn a_blackout_ends_in_the_minimum_window_with_any_law() {
     let mut seen = 0;
-    for (words, window) in WindowLaw::forms() {
-        let recovery = RecoveryKind::PacketNumber(Plain);
+    for (words, window) in ControllerConfig::forms() {
+        let recovery = RecoveryConfig::PacketNumber(Plain);
         let protocol = Protocol { window, recovery, ..*protocols::plain() };
         if protocol.check().is_err() || words.name == NEVER_YIELDS {
             continue; // It needs routers or other feedback.
@@ -41,14 +41,14 @@ fn a_blackout_ends_in_the_minimum_window_with_any_law() {
         }
         assert!(least <= 4.0, "{}: {before} before, {least} after", words.name);
     }
-    assert!(seen >= 6, "{seen} laws");
+    assert!(seen >= 6, "{seen} controllers");
 }
 
 /// RFC 6298 section 5 and RFC 5681 section 3.1: the same blackout under SACK ends in a timeout and
 /// a window of one packet.
 #[test]
 fn a_blackout_ends_in_one_packet_after_a_timeout() {
-    for (words, window) in WindowLaw::forms() {
+    for (words, window) in ControllerConfig::forms() {
         let protocol = Protocol { window, ..*protocols::plain() };
         if protocol.check().is_err() || words.name == NEVER_YIELDS {
             continue;

@@ -2,7 +2,7 @@
 
 use super::super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use super::super::window::{
-    CongestionControl, CubicConfig, Setup, StartUpConfig, Window, WindowLaw,
+    Controller, ControllerConfig, ControllerSetup, CubicConfig, StartUpConfig, Window,
 };
 use crate::endpoint::EndpointConfig;
 use crate::protocols;
@@ -19,8 +19,8 @@ fn law(config: CubicConfig, initial_window: f64) -> Window {
     let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
     let feedback = protocols::plain().feedback;
     let stream = Stream::new(1, "window", "test");
-    let setup = Setup { feedback: &feedback, endpoint: &endpoint, stream };
-    Window::new(&WindowLaw::Cubic(config), setup)
+    let setup = ControllerSetup { feedback: &feedback, endpoint: &endpoint, stream };
+    Window::new(&ControllerConfig::Cubic(config), setup)
 }
 
 fn seconds(s: f64) -> Time {

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::discrimination::Discrimination;
-use crate::endpoint::feedback::{Direction, Feedback, Granularity, News, Notice};
-use crate::endpoint::recovery::RecoveryKind;
-use crate::endpoint::window::WindowLaw;
+use crate::endpoint::discrimination::DiscriminatorConfig;
+use crate::endpoint::feedback::{Direction, FeedbackConfig, Granularity, News, Notice};
+use crate::endpoint::recovery::RecoveryConfig;
+use crate::endpoint::window::ControllerConfig;
 use crate::part::{Ability, Kind, Setting, Value, Words};
 use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;
@@ -140,12 +140,12 @@ fn any_composition(stream: &mut Stream) -> Protocol {
         forms[(stream.uniform() * forms.len() as f64) as usize].1
     }
     loop {
-        let feedback = pick(&Feedback::forms(), stream);
+        let feedback = pick(&FeedbackConfig::forms(), stream);
         let composed = Protocol {
             name: "composed",
-            window: pick(&WindowLaw::forms(), stream),
-            recovery: pick(&RecoveryKind::forms(), stream),
-            discrimination: pick(&Discrimination::forms(), stream),
+            window: pick(&ControllerConfig::forms(), stream),
+            recovery: pick(&RecoveryConfig::forms(), stream),
+            discrimination: pick(&DiscriminatorConfig::forms(), stream),
             feedback,
             router: feedback.router(),
             ..*protocols::plain()
@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
                     let blocks = ack.sack_blocks().iter();
                     self.mirror.reported.extend(blocks.flat_map(|b| b.start..b.end));
                 }
-                RecoveryKind::LossMonitor(_) => {
+                RecoveryConfig::LossMonitor(_) => {
                     self.mirror.reported.insert(ack.trigger_seq);
                 }
                 _ => {}
@@ -422,7 +422,7 @@ impl<'a> Run<'a> {
             // RFC 9002: each transmission by itself.
             kind if kind.gives().contains(&Ability::TransmissionNumbers) => u64::MAX,
             // RFC 6675, SetPipe: what was retransmitted and is not lost counts twice.
-            RecoveryKind::Sack(_) => 2,
+            RecoveryConfig::Sack(_) => 2,
             _ => return seqs.outstanding(),
         };
         let Mirror { sent, reported, .. } = &self.mirror;
@@ -432,8 +432,8 @@ impl<'a> Run<'a> {
 }
 
 /// Does the sender learn from SACK blocks what has arrived?
-fn reads_sack(kind: RecoveryKind) -> bool {
-    matches!(kind, RecoveryKind::Sack(_)) || kind.gives().contains(&Ability::TransmissionNumbers)
+fn reads_sack(kind: RecoveryConfig) -> bool {
+    matches!(kind, RecoveryConfig::Sack(_)) || kind.gives().contains(&Ability::TransmissionNumbers)
 }
 
 fn passes(protocol: &Protocol, chaos: &Chaos) -> Checked {

@@ -1,12 +1,12 @@
 //! RACK-TLP against RFC 8985, proportional rate reduction against RFC 9937, and what is Linux's.
 
-use super::super::recovery::{Finding, RecoveryKind};
+use super::super::recovery::{Finding, RecoveryConfig};
 use super::by_number::Scheme;
 use super::*;
 use crate::part::Plain;
 
 fn rack() -> Scheme {
-    Scheme::of(RecoveryKind::Rack(Plain), 100)
+    Scheme::of(RecoveryConfig::Rack(Plain), 100)
 }
 
 /// Ten packets leave at once, and the first is lost: it is found at 102 ms.

@@ -1,7 +1,7 @@
 //! Reno, NewReno and SACK against RFC 5681, 6582, 6675 and 6298.
 
 use super::*;
-use crate::endpoint::recovery::RecoveryKind;
+use crate::endpoint::recovery::RecoveryConfig;
 use crate::network::RouterKind;
 use crate::protocols::Protocol;
 
@@ -262,11 +262,14 @@ fn a_reset_goes_back_to_the_first_missing_packet() {
 #[test]
 fn the_timeout_doubles_until_something_arrives() {
     // Recovery by packet number sends probes instead, and bulk repeat does not double the timeout
-    // where losses are errors: see their own timelines. A law that paces sends the second packet
+    // where losses are errors: see their own timelines. A controller that paces sends the second packet
     // later.
     let doubles = |p: &&Protocol| {
         !p.window.paces()
-            && !matches!(p.recovery, RecoveryKind::PacketNumber(_) | RecoveryKind::BulkRepeat(_))
+            && !matches!(
+                p.recovery,
+                RecoveryConfig::PacketNumber(_) | RecoveryConfig::BulkRepeat(_)
+            )
     };
     for protocol in protocols::PROTOCOLS.iter().filter(doubles) {
         let mut line = Timeline::new(protocol.name, &window(2.0));

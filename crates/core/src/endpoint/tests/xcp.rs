@@ -1,7 +1,7 @@
 //! The windows of xcp-katabi and xcp-r, step by step. RTT 100 ms, packets of 1000 bytes.
 
 use super::*;
-use crate::endpoint::feedback::{CongestionFlag, Feedback, XcpRConfig};
+use crate::endpoint::feedback::{CongestionFlag, FeedbackConfig, XcpRConfig};
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -42,7 +42,7 @@ impl Timeline {
 /// A connection that has its first RTT sample: 0 to 7 were sent at 0, and 8 at 100 ms.
 fn begun(protocol: &str, xcp_r: XcpRConfig) -> Timeline {
     let mut protocol = *protocols::find(protocol).expect("a row of the table");
-    if let Feedback::XcpR(config) = &mut protocol.feedback {
+    if let FeedbackConfig::XcpR(config) = &mut protocol.feedback {
         *config = xcp_r;
     }
     let mut line = Timeline::of(&protocol, &window(8.0));

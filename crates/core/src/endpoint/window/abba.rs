@@ -33,7 +33,7 @@
 
 use super::cuback::Cuback;
 use super::cubic::{Cubic, CubicConfig, parameters_of_cubic};
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttFloor;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -41,7 +41,7 @@ use crate::parameter;
 use crate::part::{Form, Kind, Part, Words};
 use crate::units::{Duration, Time};
 
-/// The law whose growth ABBA speeds up.
+/// The controller whose growth ABBA speeds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbbaBase {
     /// CUBIC (RFC 9438).
@@ -55,7 +55,7 @@ crate::words!(AbbaBase { Cubic = "cubic", Cuback = "cuback" });
 /// Parameters of ABBA.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AbbaConfig {
-    /// The law below.
+    /// The controller below.
     pub base: AbbaBase,
     /// The share of the missing window that a round trip adds, above 0, up to 1: 2/3.
     pub gain: f64,
@@ -65,7 +65,7 @@ pub struct AbbaConfig {
     pub rtt_span: Duration,
     /// Bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does.
     pub yield_cap: bool,
-    /// Those of the law below.
+    /// Those of the controller below.
     pub cubic: CubicConfig,
 }
 
@@ -89,7 +89,7 @@ parameters_of_cubic!(
     [cubic.],
     [("abba", "parameters of abba")],
     [
-        parameter!("abba", base, base, Kind::Word(AbbaBase::WORDS), "", "the law that it speeds up"),
+        parameter!("abba", base, base, Kind::Word(AbbaBase::WORDS), "", "the controller that it speeds up"),
         parameter!(
             "abba",
             gain,
@@ -136,10 +136,10 @@ enum Base {
 }
 
 macro_rules! base {
-    ($base:expr, $law:ident => $call:expr) => {
+    ($base:expr, $controller:ident => $call:expr) => {
         match $base {
-            Base::Cubic($law) => $call,
-            Base::Cuback($law) => $call,
+            Base::Cubic($controller) => $call,
+            Base::Cuback($controller) => $call,
         }
     };
 }
@@ -233,8 +233,8 @@ impl Part for Abba {
     }];
 }
 
-impl Law for Abba {
-    fn new(config: &AbbaConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Abba {
+    fn new(config: &AbbaConfig, setup: ControllerSetup<'_>) -> Self {
         Abba::of(*config, setup.endpoint)
     }
 }
@@ -274,7 +274,7 @@ impl Abba {
             }
             return cwnd;
         }
-        if cwnd < base!(&self.base, law => law.ssthresh()) {
+        if cwnd < base!(&self.base, controller => controller.ssthresh()) {
             return cwnd;
         }
         model.observe(now, floor, &self.config);
@@ -285,26 +285,26 @@ impl Abba {
     }
 }
 
-impl CongestionControl for Abba {
+impl Controller for Abba {
     #[inline]
     fn cwnd(&self) -> f64 {
-        base!(&self.base, law => law.cwnd())
+        base!(&self.base, controller => controller.cwnd())
     }
     fn ssthresh(&self) -> f64 {
-        base!(&self.base, law => law.ssthresh())
+        base!(&self.base, controller => controller.ssthresh())
     }
 
     #[inline]
     fn pacing_rate(&self) -> Option<f64> {
-        base!(&self.base, law => law.pacing_rate())
+        base!(&self.base, controller => controller.pacing_rate())
     }
 
     fn on_ack(&mut self, ack: &AckEvent) {
         self.sample(ack);
         let accelerated = self.accelerated(ack, self.cwnd());
-        base!(&mut self.base, law => {
-            law.on_ack(ack);
-            law.raise(accelerated);
+        base!(&mut self.base, controller => {
+            controller.on_ack(ack);
+            controller.raise(accelerated);
         });
     }
 
@@ -319,12 +319,12 @@ impl CongestionControl for Abba {
             low: None,
             line: None,
         });
-        base!(&mut self.base, law => law.on_congestion(event));
+        base!(&mut self.base, controller => controller.on_congestion(event));
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
         self.model = None;
-        base!(&mut self.base, law => law.on_reset(event));
+        base!(&mut self.base, controller => controller.on_reset(event));
     }
 }
 
@@ -421,7 +421,7 @@ mod tests {
         line(&blank, 80.0 / 131.0, 0.0);
     }
 
-    fn law(initial_window: f64, base: AbbaBase) -> Abba {
+    fn controller(initial_window: f64, base: AbbaBase) -> Abba {
         let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
         Abba::of(AbbaConfig { base, ..DEFAULT }, &endpoint)
     }
@@ -430,15 +430,15 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    fn path(law: &Abba, now: u64, rtt: u64) -> Path {
+    fn path(controller: &Abba, now: u64, rtt: u64) -> Path {
         let rtt = Duration::from_millis(rtt);
-        let cwnd = law.cwnd();
+        let cwnd = controller.cwnd();
         Path { now: at(now), cwnd, in_flight: cwnd, rtt, srtt: rtt, ..Path::default() }
     }
 
-    fn ack(law: &mut Abba, now: u64, rtt: u64, in_recovery: bool) {
-        let path = path(law, now, rtt);
-        law.on_ack(&AckEvent {
+    fn ack(controller: &mut Abba, now: u64, rtt: u64, in_recovery: bool) {
+        let path = path(controller, now, rtt);
+        controller.on_ack(&AckEvent {
             path,
             newly_acked: 1,
             growth: 1.0,
@@ -451,73 +451,78 @@ mod tests {
 
     /// A window of 100 packets that lost at 1 s with an RTT of 120 ms; recovery saw 110 ms.
     fn after_loss(base: AbbaBase) -> Abba {
-        let mut law = law(100.0, base);
-        let event = CongestionEvent::certain(path(&law, 1000, 120));
-        law.on_congestion(&event);
+        let mut controller = controller(100.0, base);
+        let event = CongestionEvent::certain(path(&controller, 1000, 120));
+        controller.on_congestion(&event);
         for (now, rtt) in [(1000, 120), (1050, 110), (1119, 130)] {
-            ack(&mut law, now, rtt, true);
+            ack(&mut controller, now, rtt, true);
         }
         // Sent after the event: no sample of the full queue, though recovery goes on.
-        ack(&mut law, 1130, 60, true);
-        law
+        ack(&mut controller, 1130, 60, true);
+        controller
     }
 
     #[test]
     fn a_drained_path_is_climbed_faster_than_by_cubic_and_a_full_one_as_fast() {
         for base in [AbbaBase::Cubic, AbbaBase::Cuback] {
-            let mut law = after_loss(base);
-            assert_eq!((law.cwnd(), law.ssthresh()), (70.0, 70.0));
-            let high = law.model.as_ref().unwrap().high;
+            let mut controller = after_loss(base);
+            assert_eq!((controller.cwnd(), controller.ssthresh()), (70.0, 70.0));
+            let high = controller.model.as_ref().unwrap().high;
             assert_eq!(high, point(100.0, 110.0));
             // The first acknowledgment after recovery, at 100 ms: low = 70 packets at 100 ms, a =
             // 2/3 x 10/30 ms, b = 100 - 70 x 2/9 = 760/9 ms. At the low point nothing is missing.
-            ack(&mut law, 1250, 100, false);
-            line(law.model.as_ref().unwrap(), 2.0 / 9.0, 760.0 / 9.0);
-            let before = law.cwnd();
+            ack(&mut controller, 1250, 100, false);
+            line(controller.model.as_ref().unwrap(), 2.0 / 9.0, 760.0 / 9.0);
+            let before = controller.cwnd();
             assert!(before - 70.0 < 0.02, "CUBIC's alone: {before}");
             // At 90 packets the line has 20 + 760/9 = 104.44 ms. 102 ms are 79 packets: 2/3 x 11/90.
-            match &mut law.base {
+            match &mut controller.base {
                 Base::Cubic(cubic) => cubic.raise(90.0),
                 Base::Cuback(cuback) => cuback.raise(90.0),
             }
-            ack(&mut law, 1400, 102, false);
-            assert!((law.cwnd() - (90.0 + 2.0 / 3.0 * 11.0 / 90.0)).abs() < 1e-9, "{}", law.cwnd());
-            let before = law.cwnd();
-            ack(&mut law, 1401, 105, false);
-            assert!(law.cwnd() - before < 0.02, "above the line");
+            ack(&mut controller, 1400, 102, false);
+            assert!(
+                (controller.cwnd() - (90.0 + 2.0 / 3.0 * 11.0 / 90.0)).abs() < 1e-9,
+                "{}",
+                controller.cwnd()
+            );
+            let before = controller.cwnd();
+            ack(&mut controller, 1401, 105, false);
+            assert!(controller.cwnd() - before < 0.02, "above the line");
         }
     }
 
     #[test]
     fn the_first_slow_start_and_the_one_after_a_timeout_have_no_line() {
-        let mut law = law(4.0, AbbaBase::Cubic);
-        ack(&mut law, 100, 50, false);
-        assert_eq!(law.cwnd(), 5.0);
-        let mut law = after_loss(AbbaBase::Cubic);
-        let path = path(&law, 2000, 50);
-        law.on_reset(&ResetEvent::timeout(path));
-        assert_eq!(law.cwnd(), 1.0);
-        assert!(law.model.is_none());
+        let mut controller = controller(4.0, AbbaBase::Cubic);
+        ack(&mut controller, 100, 50, false);
+        assert_eq!(controller.cwnd(), 5.0);
+        let mut controller = after_loss(AbbaBase::Cubic);
+        let path = path(&controller, 2000, 50);
+        controller.on_reset(&ResetEvent::timeout(path));
+        assert_eq!(controller.cwnd(), 1.0);
+        assert!(controller.model.is_none());
     }
 
     #[test]
     fn a_mark_takes_the_floor_before_it_and_the_beta_of_marks() {
-        let mut law = law(100.0, AbbaBase::Cubic);
-        law.config.cubic.beta_ecn = Some(0.85);
-        law.base = Base::Cubic(Cubic::of(
-            law.config.cubic,
+        let mut controller = controller(100.0, AbbaBase::Cubic);
+        controller.config.cubic.beta_ecn = Some(0.85);
+        controller.base = Base::Cubic(Cubic::of(
+            controller.config.cubic,
             &EndpointConfig { initial_window: 100.0, ..EndpointConfig::default() },
         ));
         for (now, rtt) in [(900, 80), (950, 120)] {
-            ack(&mut law, now, rtt, false);
+            ack(&mut controller, now, rtt, false);
         }
-        let cwnd = law.cwnd();
-        let path = path(&law, 960, 120);
-        law.on_congestion(&CongestionEvent { marked: true, ..CongestionEvent::certain(path) });
-        ack(&mut law, 970, 60, false);
-        let model = law.model.as_ref().unwrap();
+        let cwnd = controller.cwnd();
+        let path = path(&controller, 960, 120);
+        controller
+            .on_congestion(&CongestionEvent { marked: true, ..CongestionEvent::certain(path) });
+        ack(&mut controller, 970, 60, false);
+        let model = controller.model.as_ref().unwrap();
         // 80 ms, 60 ms before; what was sent before the mark is not admitted after it.
         assert_eq!((model.high.rtt, model.beta), (MS(80), 0.85));
-        assert!((law.cwnd() - 0.85 * cwnd).abs() < 0.02);
+        assert!((controller.cwnd() - 0.85 * cwnd).abs() < 0.02);
     }
 }

@@ -37,7 +37,7 @@
 //! - ECN marks are not answered, as in Linux.
 
 use super::bbr::WindowedMax;
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -133,13 +133,13 @@ impl Part for Bbr1 {
         &[Need { any_of: &[Ability::TransmissionNumbers], why: "it never moves" }];
 }
 
-impl Law for Bbr1 {
+impl ControllerPart for Bbr1 {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
     const ANSWERS_ECN: bool = false;
     /// It does not reduce on losses.
     const HEEDS_VERDICTS: bool = false;
-    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+    fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         Bbr1::of(setup.endpoint, setup.stream)
     }
 }
@@ -380,7 +380,7 @@ impl Bbr1 {
     }
 }
 
-impl CongestionControl for Bbr1 {
+impl Controller for Bbr1 {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
@@ -480,112 +480,122 @@ mod tests {
 
     /// In the phase `cycle` of ProbeBW from 1 s on.
     fn probing(cycle: usize) -> Bbr1 {
-        let mut law = bbr();
-        (law.mode, law.cycle, law.cycle_stamp) = (Mode::ProbeBw, cycle, at(1000));
-        (law.full_bw_reached, law.cwnd) = (true, 150.0);
-        (law.min_rtt, law.min_rtt_stamp) = (Some(Duration::from_millis(100)), at(1000));
-        law.bw.update(0, 1000.0, BW_ROUNDS);
-        law.next_round_delivered = 1000;
-        law
+        let mut controller = bbr();
+        (controller.mode, controller.cycle, controller.cycle_stamp) =
+            (Mode::ProbeBw, cycle, at(1000));
+        (controller.full_bw_reached, controller.cwnd) = (true, 150.0);
+        (controller.min_rtt, controller.min_rtt_stamp) =
+            (Some(Duration::from_millis(100)), at(1000));
+        controller.bw.update(0, 1000.0, BW_ROUNDS);
+        controller.next_round_delivered = 1000;
+        controller
     }
 
     #[test]
     fn startup_ends_after_three_round_trips_without_a_quarter_more() {
-        let mut law = bbr();
+        let mut controller = bbr();
         let mut rounds = Vec::new();
         for (i, rate) in [100.0, 200.0, 400.0, 499.0, 499.0, 499.0].into_iter().enumerate() {
             let delivered = 10 * (i as u64 + 1);
             let now = 100 * (i as u64 + 1);
-            law.on_rate_sample(&RateSample {
+            controller.on_rate_sample(&RateSample {
                 rate,
                 prior_delivered: delivered,
                 total_delivered: delivered + 10,
                 ..sample(now, 500)
             });
-            rounds.push(law.mode == Mode::Startup);
+            rounds.push(controller.mode == Mode::Startup);
             if i == 2 {
                 // 2.885 x 400 x 0.99.
-                assert!((law.pacing_rate - 1142.46).abs() < 1e-6, "{}", law.pacing_rate);
+                assert!(
+                    (controller.pacing_rate - 1142.46).abs() < 1e-6,
+                    "{}",
+                    controller.pacing_rate
+                );
             }
         }
         assert_eq!(rounds, [true, true, true, true, true, false], "499 is less than 1.25 x 400");
-        assert_eq!(law.mode, Mode::Drain);
+        assert_eq!(controller.mode, Mode::Drain);
         // 499 x 0.99 / 2.885.
-        assert!((law.pacing_rate - 171.234).abs() < 1e-3);
+        assert!((controller.pacing_rate - 171.234).abs() < 1e-3);
         // 499 x 0.1 = 49.9 and 3 are 52.9.
-        law.on_rate_sample(&RateSample { rate: 499.0, ..sample(700, 53) });
-        assert_eq!(law.mode, Mode::Drain);
-        law.on_rate_sample(&RateSample { rate: 499.0, ..sample(701, 52) });
-        assert_eq!(law.mode, Mode::ProbeBw);
-        assert_ne!(law.cycle, 1, "it does not begin with the phase that drains");
+        controller.on_rate_sample(&RateSample { rate: 499.0, ..sample(700, 53) });
+        assert_eq!(controller.mode, Mode::Drain);
+        controller.on_rate_sample(&RateSample { rate: 499.0, ..sample(701, 52) });
+        assert_eq!(controller.mode, Mode::ProbeBw);
+        assert_ne!(controller.cycle, 1, "it does not begin with the phase that drains");
     }
 
     #[test]
     fn the_probe_lasts_until_its_inflight_is_reached_and_the_drain_until_it_is_gone() {
         // 1.25 x 100 + 3 + 2 = 130 in flight, after 100 ms.
-        let mut law = probing(0);
-        law.on_rate_sample(&sample(1050, 140));
-        assert_eq!(law.cycle, 0, "no round trip yet");
-        assert!((law.pacing_rate - 1237.5).abs() < 1e-9, "1.25 x 1000 x 0.99");
-        law.on_rate_sample(&sample(1101, 120));
-        assert_eq!(law.cycle, 0);
-        law.on_rate_sample(&sample(1102, 129));
-        assert_eq!(law.cycle, 1);
-        assert!((law.pacing_rate - 742.5).abs() < 1e-9, "0.75 x 1000 x 0.99");
+        let mut controller = probing(0);
+        controller.on_rate_sample(&sample(1050, 140));
+        assert_eq!(controller.cycle, 0, "no round trip yet");
+        assert!((controller.pacing_rate - 1237.5).abs() < 1e-9, "1.25 x 1000 x 0.99");
+        controller.on_rate_sample(&sample(1101, 120));
+        assert_eq!(controller.cycle, 0);
+        controller.on_rate_sample(&sample(1102, 129));
+        assert_eq!(controller.cycle, 1);
+        assert!((controller.pacing_rate - 742.5).abs() < 1e-9, "0.75 x 1000 x 0.99");
         // 100 + 3, seen before the acknowledgment.
-        law.on_rate_sample(&sample(1110, 103));
-        assert_eq!(law.cycle, 1);
-        law.on_rate_sample(&sample(1111, 102));
-        assert_eq!(law.cycle, 2);
+        controller.on_rate_sample(&sample(1110, 103));
+        assert_eq!(controller.cycle, 1);
+        controller.on_rate_sample(&sample(1111, 102));
+        assert_eq!(controller.cycle, 2);
         // A loss ends a probe too.
-        let mut law = probing(0);
-        law.on_rate_sample(&RateSample { newly_lost: 1, ..sample(1101, 110) });
-        assert_eq!(law.cycle, 1);
+        let mut controller = probing(0);
+        controller.on_rate_sample(&RateSample { newly_lost: 1, ..sample(1101, 110) });
+        assert_eq!(controller.cycle, 1);
     }
 
     #[test]
     fn the_window_goes_to_two_pipes() {
         // 2 x 100 + 3, and at most what arrived more on each acknowledgment.
-        let mut law = probing(3);
-        (law.ack_epoch, law.cwnd) = (at(1000), 202.5);
-        law.on_rate_sample(&RateSample { newly_acked: 0, ..sample(1010, 100) });
-        assert_eq!(law.cwnd(), 202.5);
-        law.on_rate_sample(&RateSample { newly_acked: 2, ..sample(1020, 100) });
+        let mut controller = probing(3);
+        (controller.ack_epoch, controller.cwnd) = (at(1000), 202.5);
+        controller.on_rate_sample(&RateSample { newly_acked: 0, ..sample(1010, 100) });
+        assert_eq!(controller.cwnd(), 202.5);
+        controller.on_rate_sample(&RateSample { newly_acked: 2, ..sample(1020, 100) });
         // The acknowledgments of the epoch begin with these two: extra_acked is 2.
-        assert_eq!(law.cwnd(), 204.5);
+        assert_eq!(controller.cwnd(), 204.5);
     }
 
     #[test]
     fn a_loss_conserves_packets_for_a_round_trip() {
-        let mut law = probing(3);
+        let mut controller = probing(3);
         let ack = |una| AckEvent { una, high: 500, ..AckEvent::default() };
-        law.on_ack(&ack(400));
-        law.on_rate_sample(&RateSample { newly_lost: 2, ..sample(1010, 90) });
-        assert_eq!((law.cwnd(), law.prior_cwnd), (91.0, 150.0), "90 in flight, 1 arrived");
+        controller.on_ack(&ack(400));
+        controller.on_rate_sample(&RateSample { newly_lost: 2, ..sample(1010, 90) });
+        assert_eq!(
+            (controller.cwnd(), controller.prior_cwnd),
+            (91.0, 150.0),
+            "90 in flight, 1 arrived"
+        );
         // The round trip is over: one more for each that arrives.
-        law.on_rate_sample(&RateSample { prior_delivered: 1000, ..sample(1110, 90) });
-        assert_eq!(law.cwnd(), 92.0);
-        law.on_ack(&ack(499));
-        assert_eq!(law.cwnd(), 92.0);
-        law.on_ack(&ack(500));
-        assert_eq!(law.cwnd(), 150.0, "all that had been sent is acknowledged: as before");
+        controller.on_rate_sample(&RateSample { prior_delivered: 1000, ..sample(1110, 90) });
+        assert_eq!(controller.cwnd(), 92.0);
+        controller.on_ack(&ack(499));
+        assert_eq!(controller.cwnd(), 92.0);
+        controller.on_ack(&ack(500));
+        assert_eq!(controller.cwnd(), 150.0, "all that had been sent is acknowledged: as before");
     }
 
     #[test]
     fn an_old_round_trip_time_is_measured_anew_with_four_packets() {
-        let mut law = probing(3);
-        law.on_rate_sample(&sample(11_000, 100));
-        assert_eq!(law.mode, Mode::ProbeBw, "10 s are not over");
-        assert!(law.on_rate_sample(&sample(11_001, 100)));
-        assert_eq!((law.mode, law.cwnd()), (Mode::ProbeRtt, 4.0));
-        let prior = law.prior_cwnd;
-        law.on_rate_sample(&RateSample { total_delivered: 2000, ..sample(11_100, 4) });
+        let mut controller = probing(3);
+        controller.on_rate_sample(&sample(11_000, 100));
+        assert_eq!(controller.mode, Mode::ProbeBw, "10 s are not over");
+        assert!(controller.on_rate_sample(&sample(11_001, 100)));
+        assert_eq!((controller.mode, controller.cwnd()), (Mode::ProbeRtt, 4.0));
+        let prior = controller.prior_cwnd;
+        controller.on_rate_sample(&RateSample { total_delivered: 2000, ..sample(11_100, 4) });
         // 200 ms and a round trip: a packet sent after that.
-        law.on_rate_sample(&RateSample { prior_delivered: 1999, ..sample(11_301, 4) });
-        assert_eq!(law.mode, Mode::ProbeRtt);
-        law.on_rate_sample(&RateSample { prior_delivered: 2000, ..sample(11_302, 4) });
-        assert_eq!((law.mode, law.min_rtt_stamp), (Mode::ProbeBw, at(11_302)));
-        assert!(law.cwnd() >= prior);
+        controller.on_rate_sample(&RateSample { prior_delivered: 1999, ..sample(11_301, 4) });
+        assert_eq!(controller.mode, Mode::ProbeRtt);
+        controller.on_rate_sample(&RateSample { prior_delivered: 2000, ..sample(11_302, 4) });
+        assert_eq!((controller.mode, controller.min_rtt_stamp), (Mode::ProbeBw, at(11_302)));
+        assert!(controller.cwnd() >= prior);
     }
 
     /// Payload of one connection of real Linux over 10 Mbit/s, 40 ms one way, packets of 1500

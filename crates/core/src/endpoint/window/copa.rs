@@ -30,7 +30,7 @@
 //!   paper says nothing. Nor does it of ECN marks: they are not answered.
 //! - A loss that may be corruption halves 1 / delta by as much as congestion is likely.
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -115,11 +115,11 @@ impl Part for Copa {
     }];
 }
 
-impl Law for Copa {
+impl ControllerPart for Copa {
     const PACES: bool = true;
     /// Its default mode goes by delay alone.
     const ANSWERS_ECN: bool = false;
-    fn new(config: &CopaConfig, setup: Setup<'_>) -> Self {
+    fn new(config: &CopaConfig, setup: ControllerSetup<'_>) -> Self {
         Copa::of(*config, setup.endpoint)
     }
 }
@@ -200,7 +200,7 @@ impl Copa {
     }
 }
 
-impl CongestionControl for Copa {
+impl Controller for Copa {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -267,11 +267,11 @@ mod tests {
     /// A window of 20 packets out of slow start that knows an RTT of 80 ms.
     fn copa() -> Copa {
         let config = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
-        let mut law = Copa::of(CopaConfig::DEFAULT, &config);
-        law.in_slow_start = false;
-        law.round = (Time::NEVER, 20.0); // No round trip ends.
-        law.measure(at(80), Duration::from_millis(80));
-        law
+        let mut controller = Copa::of(CopaConfig::DEFAULT, &config);
+        controller.in_slow_start = false;
+        controller.round = (Time::NEVER, 20.0); // No round trip ends.
+        controller.measure(at(80), Duration::from_millis(80));
+        controller
     }
 
     /// One packet acknowledged at `now` after `rtt`, milliseconds.
@@ -289,78 +289,79 @@ mod tests {
     #[test]
     fn the_window_moves_towards_the_target_rate() {
         // dq = 5 ms: target 2 / 0.005 = 400 a second, rate 20 / 0.085 = 235: up by 2/20.
-        let mut law = copa();
-        law.on_ack(&ack(200, 85));
-        assert!((law.cwnd() - 20.1).abs() < 1e-12);
+        let mut controller = copa();
+        controller.on_ack(&ack(200, 85));
+        assert!((controller.cwnd() - 20.1).abs() < 1e-12);
         // dq = 20 ms: target 100, rate 200: down by 2/20.
-        let mut law = copa();
-        law.on_ack(&ack(200, 100));
-        assert!((law.cwnd() - 19.9).abs() < 1e-12);
+        let mut controller = copa();
+        controller.on_ack(&ack(200, 100));
+        assert!((controller.cwnd() - 19.9).abs() < 1e-12);
         // Packets leave at 2 x 19.9 / 0.1 a second.
-        assert!((law.pacing_rate().unwrap() - 398.0).abs() < 1e-9);
+        assert!((controller.pacing_rate().unwrap() - 398.0).abs() < 1e-9);
     }
 
     #[test]
     fn slow_start_doubles_until_the_target() {
-        let mut law = copa();
-        law.in_slow_start = true;
-        law.on_ack(&ack(200, 85));
-        assert_eq!((law.cwnd(), law.in_slow_start), (21.0, true));
-        law.on_ack(&ack(300, 100));
-        assert!(!law.in_slow_start);
-        assert!((law.cwnd() - (21.0 - 2.0 / 21.0)).abs() < 1e-12);
+        let mut controller = copa();
+        controller.in_slow_start = true;
+        controller.on_ack(&ack(200, 85));
+        assert_eq!((controller.cwnd(), controller.in_slow_start), (21.0, true));
+        controller.on_ack(&ack(300, 100));
+        assert!(!controller.in_slow_start);
+        assert!((controller.cwnd() - (21.0 - 2.0 / 21.0)).abs() < 1e-12);
     }
 
     #[test]
     fn velocity_doubles_from_the_third_round_trip_in_one_direction() {
-        let mut law = copa();
+        let mut controller = copa();
         let mut velocities = Vec::new();
         for _ in 0..4 {
-            law.cwnd += 1.0;
-            law.round.1 = law.cwnd - 1.0;
-            law.end_round(at(200));
-            velocities.push(law.velocity);
+            controller.cwnd += 1.0;
+            controller.round.1 = controller.cwnd - 1.0;
+            controller.end_round(at(200));
+            velocities.push(controller.velocity);
         }
         assert_eq!(velocities, [1.0, 1.0, 2.0, 4.0]);
         // The other way: slowly again.
-        law.on_ack(&ack(400, 160));
-        assert_eq!((law.velocity, law.is_up), (1.0, false));
+        controller.on_ack(&ack(400, 160));
+        assert_eq!((controller.velocity, controller.is_up), (1.0, false));
     }
 
     #[test]
     fn a_queue_that_never_empties_is_competed_for() {
-        let mut law = copa();
+        let mut controller = copa();
         // RTT 100 ms, RTTmax 160 ms: dq = 20 ms is more than a tenth of 80 ms.
         for now in (200..=1200).step_by(10) {
-            law.measure(at(now), Duration::from_millis(if now % 100 == 0 { 160 } else { 100 }));
+            controller
+                .measure(at(now), Duration::from_millis(if now % 100 == 0 { 160 } else { 100 }));
         }
-        assert!(law.competes(at(1200)));
-        law.end_round(at(1200));
-        law.end_round(at(1300));
-        assert_eq!(law.packets, 4.0, "2, and one per round trip");
+        assert!(controller.competes(at(1200)));
+        controller.end_round(at(1200));
+        controller.end_round(at(1300));
+        assert_eq!(controller.packets, 4.0, "2, and one per round trip");
         // A loss that is congestion with probability 1/2 takes a quarter: 3.
         let path = Path { now: at(1300), ..Path::default() };
         let certain = CongestionEvent::certain(path);
         let doubtful = CongestionEvent { probability: Probability::new(0.5).unwrap(), ..certain };
-        law.on_congestion(&doubtful);
-        assert_eq!(law.packets, 3.0);
-        law.end_round(at(1310));
-        assert_eq!(law.packets, 3.0, "no growth in a round trip with a loss");
-        law.on_congestion(&certain);
-        assert_eq!(law.packets, 2.0, "never below 1 / delta of the default mode");
+        controller.on_congestion(&doubtful);
+        assert_eq!(controller.packets, 3.0);
+        controller.end_round(at(1310));
+        assert_eq!(controller.packets, 3.0, "no growth in a round trip with a loss");
+        controller.on_congestion(&certain);
+        assert_eq!(controller.packets, 2.0, "never below 1 / delta of the default mode");
         // The queue was empty once: the default mode.
-        law.packets = 9.0;
-        law.measure(at(1320), Duration::from_millis(80));
-        law.end_round(at(1320));
-        assert_eq!(law.packets, 2.0);
+        controller.packets = 9.0;
+        controller.measure(at(1320), Duration::from_millis(80));
+        controller.end_round(at(1320));
+        assert_eq!(controller.packets, 2.0);
     }
 
     #[test]
     fn losses_change_nothing_in_the_default_mode() {
-        let mut law = copa();
+        let mut controller = copa();
         let path = Path { now: at(100), ..Path::default() };
-        law.on_congestion(&CongestionEvent::certain(path));
-        assert_eq!((law.cwnd(), law.packets), (20.0, 2.0));
+        controller.on_congestion(&CongestionEvent::certain(path));
+        assert_eq!((controller.cwnd(), controller.packets), (20.0, 2.0));
     }
 
     /// Section 3: alone, the queue swings between 0 and 2.5 / delta packets, 5 here, with a mean

@@ -28,7 +28,7 @@
 
 use super::cubic::{ALPHA, BETA, C, CubicConfig};
 use super::start_up::{Opening, StartUp, Step};
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::part::{Form, Part, Words};
@@ -101,8 +101,8 @@ impl Part for Cuback {
     }];
 }
 
-impl Law for Cuback {
-    fn new(config: &CubicConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Cuback {
+    fn new(config: &CubicConfig, setup: ControllerSetup<'_>) -> Self {
         Cuback::of(*config, setup.endpoint)
     }
 }
@@ -146,7 +146,7 @@ impl Cuback {
     }
 }
 
-impl CongestionControl for Cuback {
+impl Controller for Cuback {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    fn law(initial_window: f64) -> Cuback {
+    fn controller(initial_window: f64) -> Cuback {
         let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
         Cuback::of(CubicConfig::DEFAULT, &endpoint)
     }
@@ -280,39 +280,39 @@ mod tests {
     #[test]
     fn a_window_grows_by_what_is_acknowledged_and_not_by_time() {
         // The first vector: 10 packets in flight leave 7, and 100 packets a second is 10 / 0.1 s.
-        let mut law = law(10.0);
-        law.on_congestion(&CongestionEvent::certain(path(10.0, 100)));
-        assert_eq!((law.cwnd(), law.ssthresh()), (7.0, 7.0));
+        let mut controller = controller(10.0);
+        controller.on_congestion(&CongestionEvent::certain(path(10.0, 100)));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (7.0, 7.0));
         for _ in 0..13 {
-            law.on_ack(&ack(1));
+            controller.on_ack(&ack(1));
         }
-        assert_eq!(law.cwnd(), 7.0, "13 of 13.2222");
-        law.on_ack(&ack(1));
-        assert_eq!(law.cwnd(), 8.0);
+        assert_eq!(controller.cwnd(), 7.0, "13 of 13.2222");
+        controller.on_ack(&ack(1));
+        assert_eq!(controller.cwnd(), 8.0);
         // A(12) = 66.3333: 53 more are 67, whether one by one or at once, and however late.
         let late = AckEvent { path: Path { now: Time::NEVER, ..ack(53).path }, ..ack(53) };
-        law.on_ack(&late);
-        assert_eq!(law.cwnd(), 12.0);
+        controller.on_ack(&late);
+        assert_eq!(controller.cwnd(), 12.0);
     }
 
     #[test]
     fn growth_is_bounded_by_half_of_the_window() {
         // Bandwidth 1 packet a second, K = cbrt(300 / 0.4) = 9.09 s: all 300 packets cost 9, so that
         // each costs its least, two: 700 acknowledgments are 350 packets more.
-        let mut law = law(1000.0);
-        law.on_congestion(&CongestionEvent::certain(path(1000.0, 1_000_000)));
-        assert_eq!(law.cwnd(), 700.0);
-        law.on_ack(&ack(700));
-        assert_eq!(law.cwnd(), 1050.0);
+        let mut controller = controller(1000.0);
+        controller.on_congestion(&CongestionEvent::certain(path(1000.0, 1_000_000)));
+        assert_eq!(controller.cwnd(), 700.0);
+        controller.on_ack(&ack(700));
+        assert_eq!(controller.cwnd(), 1050.0);
     }
 
     #[test]
     fn a_second_loss_below_w_max_leaves_room_to_others() {
-        let mut law = law(1000.0);
-        law.on_congestion(&CongestionEvent::certain(path(1000.0, 100)));
-        law.on_congestion(&CongestionEvent::certain(path(800.0, 100)));
+        let mut controller = controller(1000.0);
+        controller.on_congestion(&CongestionEvent::certain(path(1000.0, 100)));
+        controller.on_congestion(&CongestionEvent::certain(path(800.0, 100)));
         // W_max = 800 x 1.7 / 2; bandwidth = 800 / 0.1 s; all of them from what is in flight.
-        let curves = law.curves.unwrap();
+        let curves = controller.curves.unwrap();
         assert!((curves.w_max - 680.0).abs() < 1e-9);
         assert!((curves.cwnd_epoch - 560.0).abs() < 1e-9);
         assert_eq!((curves.cwnd_prior, curves.bandwidth), (800.0, 8000.0));
@@ -320,16 +320,16 @@ mod tests {
 
     #[test]
     fn after_a_timeout_growth_is_convex_alone() {
-        let mut law = law(100.0);
-        law.on_congestion(&CongestionEvent::certain(path(100.0, 100)));
-        law.on_reset(&ResetEvent::timeout(path(70.0, 100)));
-        assert_eq!(law.cwnd(), 1.0);
-        assert!((law.ssthresh() - 49.0).abs() < 1e-9);
+        let mut controller = controller(100.0);
+        controller.on_congestion(&CongestionEvent::certain(path(100.0, 100)));
+        controller.on_reset(&ResetEvent::timeout(path(70.0, 100)));
+        assert_eq!(controller.cwnd(), 1.0);
+        assert!((controller.ssthresh() - 49.0).abs() < 1e-9);
         for _ in 0..49 {
-            law.on_ack(&ack(1));
+            controller.on_ack(&ack(1));
         }
         // 48 in slow start lead to 49; the 49th begins avoidance there: W_max = cwnd_epoch, K = 0.
-        let curves = law.curves.unwrap();
+        let curves = controller.curves.unwrap();
         assert_eq!((curves.w_max, curves.cwnd_epoch, curves.cwnd_prior), (49.0, 49.0, 49.0));
         assert!((curves.bandwidth - 490.0).abs() < 1e-9);
     }
@@ -337,32 +337,32 @@ mod tests {
     #[test]
     fn an_acknowledgment_of_much_opens_no_more_than_ssthresh_has_room_for() {
         // Growth by bytes: after a timeout one retransmission fills a hole before 150 packets.
-        let mut law = law(100.0);
-        law.on_reset(&ResetEvent::timeout(path(100.0, 100)));
-        assert_eq!((law.cwnd(), law.ssthresh()), (1.0, 70.0));
-        law.on_ack(&AckEvent { growth: 150.0, ..ack(150) });
-        assert_eq!(law.cwnd(), 70.0);
+        let mut controller = controller(100.0);
+        controller.on_reset(&ResetEvent::timeout(path(100.0, 100)));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (1.0, 70.0));
+        controller.on_ack(&AckEvent { growth: 150.0, ..ack(150) });
+        assert_eq!(controller.cwnd(), 70.0);
     }
 
     #[test]
     fn rapid_start_hands_over_what_the_path_delivered() {
         let config = CubicConfig::starting(StartUpConfig::RAPID_START);
         let endpoint = EndpointConfig { initial_window: 100.0, ..EndpointConfig::default() };
-        let mut law = Cuback::of(config, &endpoint);
-        law.on_congestion(&CongestionEvent::certain(path(100.0, 100)));
+        let mut controller = Cuback::of(config, &endpoint);
+        controller.on_congestion(&CongestionEvent::certain(path(100.0, 100)));
         // 100 arrived: 90 - 0.2 x 100 = 0.7 x 100. What is sent later ends recovery.
-        law.on_ack(&AckEvent { delivered: 100, in_recovery: true, ..ack(1) });
-        law.on_ack(&AckEvent { sent: Time::ZERO + Duration::from_millis(1), ..ack(1) });
-        let curves = law.curves.unwrap();
+        controller.on_ack(&AckEvent { delivered: 100, in_recovery: true, ..ack(1) });
+        controller.on_ack(&AckEvent { sent: Time::ZERO + Duration::from_millis(1), ..ack(1) });
+        let curves = controller.curves.unwrap();
         assert!((curves.w_max - 200.0).abs() < 1e-9 && (curves.cwnd_epoch - 70.0).abs() < 1e-9);
         assert!((curves.bandwidth - 1000.0).abs() < 1e-9, "100 packets in 0.1 s");
     }
 
     #[test]
     fn without_an_rtt_it_is_reno_friendly() {
-        let mut law = law(10.0);
-        law.on_congestion(&CongestionEvent::certain(path(10.0, 0)));
-        law.on_ack(&ack(14));
-        assert_eq!(law.cwnd(), 8.0, "A_reno(8) = 13.2222");
+        let mut controller = controller(10.0);
+        controller.on_congestion(&CongestionEvent::certain(path(10.0, 0)));
+        controller.on_ack(&ack(14));
+        assert_eq!(controller.cwnd(), 8.0, "A_reno(8) = 13.2222");
     }
 }

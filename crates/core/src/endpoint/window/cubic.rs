@@ -11,7 +11,7 @@
 //! After a timeout K is 0 and W_max what slow start leads to (section 4.8).
 
 use super::start_up::{Opening, StartUp, Step};
-use super::{CongestionControl, Law, Setup, StartUpConfig, StartUpKind, reno};
+use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig, StartUpKind, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, Words};
@@ -54,7 +54,7 @@ impl CubicConfig {
     }
 }
 
-/// Writes the parameters of a law that has those of CUBIC among its own: `[cubic.]` says where.
+/// Writes the parameters of a controller that has those of CUBIC among its own: `[cubic.]` says where.
 macro_rules! parameters_of_cubic {
     ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
         crate::endpoint::window::start_up::parameters_with_start_up!(
@@ -144,8 +144,8 @@ impl Part for Cubic {
     }
 }
 
-impl Law for Cubic {
-    fn new(config: &CubicConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Cubic {
+    fn new(config: &CubicConfig, setup: ControllerSetup<'_>) -> Self {
         Cubic::of(*config, setup.endpoint)
     }
 }
@@ -178,7 +178,7 @@ impl Cubic {
     }
 }
 
-impl CongestionControl for Cubic {
+impl Controller for Cubic {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd

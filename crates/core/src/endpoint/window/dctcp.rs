@@ -15,7 +15,7 @@
 //! ECE does not increase cwnd (RFC 3168 section 6.1.2).
 
 use super::reno::Reno;
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
@@ -55,10 +55,10 @@ impl Part for Dctcp {
     }];
 }
 
-impl Law for Dctcp {
+impl ControllerPart for Dctcp {
     /// It answers marks itself.
     const ANSWERS_ECN: bool = false;
-    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+    fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         Dctcp::of(setup.endpoint)
     }
 }
@@ -94,7 +94,7 @@ impl Dctcp {
     }
 }
 
-impl CongestionControl for Dctcp {
+impl Controller for Dctcp {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.reno.cwnd()
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
-    use crate::endpoint::window::LawState;
+    use crate::endpoint::window::ControllerState;
     use crate::network::EcnThreshold;
     use crate::units::Duration;
 
@@ -138,10 +138,10 @@ mod tests {
     }
 
     /// One packet acknowledged, of a window of ten.
-    fn ack(law: &mut Dctcp, una: u64, is_marked: bool) {
+    fn ack(controller: &mut Dctcp, una: u64, is_marked: bool) {
         let flags = if is_marked { Flags::ECN_ECHO } else { Flags::NONE };
-        law.on_ack(&AckEvent {
-            path: Path { cwnd: law.cwnd(), in_flight: law.cwnd(), ..Path::default() },
+        controller.on_ack(&AckEvent {
+            path: Path { cwnd: controller.cwnd(), in_flight: controller.cwnd(), ..Path::default() },
             newly_acked: 1,
             cwnd_limited: true,
             growth: 1.0,
@@ -154,42 +154,42 @@ mod tests {
 
     #[test]
     fn alpha_is_an_average_over_windows() {
-        let mut law = dctcp(10.0);
+        let mut controller = dctcp(10.0);
         // The first window ends with its first packet: alpha = 15/16.
-        ack(&mut law, 1, false);
-        assert_eq!((law.alpha(), law.window_end), (0.9375, 11));
+        ack(&mut controller, 1, false);
+        assert_eq!((controller.alpha(), controller.window_end), (0.9375, 11));
         // Packets 2 to 11, and 12 that goes beyond WindowEnd: 11 packets of which 3 are marked.
         for una in 2..=12 {
-            ack(&mut law, una, una <= 4);
+            ack(&mut controller, una, una <= 4);
         }
         // 0.9375 x 15/16 + 1/16 x 3/11 = 0.878906 + 0.017045.
-        assert!((law.alpha() - 0.895_952).abs() < 1e-6, "{}", law.alpha());
-        assert_eq!((law.acked, law.marked, law.window_end), (0, 0, 22));
+        assert!((controller.alpha() - 0.895_952).abs() < 1e-6, "{}", controller.alpha());
+        assert_eq!((controller.acked, controller.marked, controller.window_end), (0, 0, 22));
     }
 
     #[test]
     fn one_reduction_a_window_by_half_of_alpha() {
-        let mut law = dctcp(20.0);
-        law.alpha = 0.25;
-        law.window_end = 1000; // Keeps alpha as it is.
-        law.reno.reduce_to(20.0); // Out of slow start.
-        ack(&mut law, 100, true);
-        assert!((law.cwnd() - 17.5).abs() < 1e-9, "20 (1 - 0.25 / 2)");
-        assert_eq!(law.ssthresh(), law.cwnd());
+        let mut controller = dctcp(20.0);
+        controller.alpha = 0.25;
+        controller.window_end = 1000; // Keeps alpha as it is.
+        controller.reno.reduce_to(20.0); // Out of slow start.
+        ack(&mut controller, 100, true);
+        assert!((controller.cwnd() - 17.5).abs() < 1e-9, "20 (1 - 0.25 / 2)");
+        assert_eq!(controller.ssthresh(), controller.cwnd());
         // Marks of the same window change nothing, not even upward.
         for una in 101..110 {
-            ack(&mut law, una, true);
+            ack(&mut controller, una, true);
         }
-        assert!((law.cwnd() - 17.5).abs() < 1e-9);
+        assert!((controller.cwnd() - 17.5).abs() < 1e-9);
         // Packet 109 is the last that had been sent by then.
-        ack(&mut law, 110, true);
-        assert!((law.cwnd() - 17.5).abs() < 1e-9);
+        ack(&mut controller, 110, true);
+        assert!((controller.cwnd() - 17.5).abs() < 1e-9);
         // Packet 110 came after the reduction: 17.5 (1 - 0.125) = 15.3125.
-        ack(&mut law, 111, true);
-        assert!((law.cwnd() - 15.3125).abs() < 1e-9);
+        ack(&mut controller, 111, true);
+        assert!((controller.cwnd() - 15.3125).abs() < 1e-9);
         // Without marks: Reno's congestion avoidance.
-        ack(&mut law, 112, false);
-        assert!((law.cwnd() - (15.3125 + 1.0 / 15.3125)).abs() < 1e-9);
+        ack(&mut controller, 112, false);
+        assert!((controller.cwnd() - (15.3125 + 1.0 / 15.3125)).abs() < 1e-9);
     }
 
     /// Alizadeh et al. 2010, section 3.3: N = 1 flow of W* = C RTT + K packets when marking
@@ -206,8 +206,10 @@ mod tests {
         let (mut alphas, mut low, mut high) = (Vec::new(), usize::MAX, 0);
         for _ in 0..2000 {
             path.run(Duration::from_millis(50), |_, window| {
-                let LawState::Dctcp(law) = window.law() else { panic!("not DCTCP") };
-                alphas.push(law.alpha());
+                let ControllerState::Dctcp(controller) = window.controller() else {
+                    panic!("not DCTCP")
+                };
+                alphas.push(controller.alpha());
             });
             (low, high) = (low.min(path.waiting()), high.max(path.waiting()));
         }
@@ -225,15 +227,15 @@ mod tests {
 
     #[test]
     fn losses_halve_and_leave_alpha_alone() {
-        let mut law = dctcp(20.0);
-        law.alpha = 0.1;
+        let mut controller = dctcp(20.0);
+        controller.alpha = 0.1;
         let path = Path { in_flight: 20.0, ..Path::default() };
-        law.on_congestion(&CongestionEvent { high: 50, ..CongestionEvent::certain(path) });
-        assert_eq!((law.cwnd(), law.alpha()), (10.0, 0.1));
-        law.window_end = 1000;
-        ack(&mut law, 40, true);
-        assert_eq!(law.cwnd(), 10.0, "a mark of the window that was halved");
-        ack(&mut law, 51, true);
-        assert!((law.cwnd() - 9.5).abs() < 1e-9);
+        controller.on_congestion(&CongestionEvent { high: 50, ..CongestionEvent::certain(path) });
+        assert_eq!((controller.cwnd(), controller.alpha()), (10.0, 0.1));
+        controller.window_end = 1000;
+        ack(&mut controller, 40, true);
+        assert_eq!(controller.cwnd(), 10.0, "a mark of the window that was halved");
+        ack(&mut controller, 51, true);
+        assert!((controller.cwnd() - 9.5).abs() < 1e-9);
     }
 }

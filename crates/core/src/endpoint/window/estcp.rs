@@ -32,10 +32,10 @@
 //! acknowledgments only make the sample smaller. An acknowledgment of a packet sent before the
 //! newest one heard of says nothing new and is not read, so that reordering shifts no phase.
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use crate::endpoint::feedback::{EstcpConfig, Feedback};
+use crate::endpoint::feedback::{EstcpConfig, FeedbackConfig};
 use crate::network::router::estcp::g_of_probability;
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
@@ -78,10 +78,10 @@ impl Part for Estcp {
         &[Need { any_of: &[Ability::Phase], why: "no traffic controller is ever heard" }];
 }
 
-impl Law for Estcp {
-    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+impl ControllerPart for Estcp {
+    fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         let config = match *setup.feedback {
-            Feedback::EstcpBits(config) => config,
+            FeedbackConfig::EstcpBits(config) => config,
             _ => EstcpConfig::DEFAULT,
         };
         Estcp::of(config, setup.endpoint)
@@ -89,7 +89,7 @@ impl Law for Estcp {
 }
 
 impl Estcp {
-    /// At work with that window, for a law that is helped by traffic controllers: in slow start, or in
+    /// At work with that window, for a controller that is helped by traffic controllers: in slow start, or in
     /// congestion avoidance.
     pub(super) fn at(cwnd: f64, is_opening: bool) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
@@ -124,7 +124,7 @@ impl Estcp {
     }
 }
 
-impl CongestionControl for Estcp {
+impl Controller for Estcp {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -248,7 +248,7 @@ mod tests {
 
     const RTT_MIN: Duration = Duration::from_millis(100);
 
-    fn law(cwnd: f64) -> Estcp {
+    fn controller(cwnd: f64) -> Estcp {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         Estcp::of(EstcpConfig::DEFAULT, &endpoint)
     }
@@ -271,15 +271,15 @@ mod tests {
         }
     }
 
-    fn lose(law: &mut Estcp, ack: &AckEvent) {
+    fn lose(controller: &mut Estcp, ack: &AckEvent) {
         let AckEvent { una, high, sent, .. } = *ack;
-        law.on_congestion(&CongestionEvent {
+        controller.on_congestion(&CongestionEvent {
             una,
             high,
             sent,
             ..CongestionEvent::certain(ack.path)
         });
-        law.on_ack(ack);
+        controller.on_ack(ack);
     }
 
     fn close(measured: f64, expected: f64) {
@@ -289,97 +289,97 @@ mod tests {
     #[test]
     fn the_window_grows_by_one_packet_in_g_seconds() {
         // g = 20 ms: alpha = 100 / 20 = 5 packets per RTT, 50 per second.
-        let mut law = law(40.0);
-        law.on_ack(&ack(200, 100, 1, 0.02)); // Slow start: 41.
-        law.on_ack(&ack(210, 200, 2, 0.02)); // Cut to a half: 20.5.
-        close(law.cwnd(), 20.5);
-        law.on_ack(&ack(220, 100, 2, 0.02));
-        close(law.cwnd(), 20.5 + 5.0 / 20.5);
+        let mut controller = controller(40.0);
+        controller.on_ack(&ack(200, 100, 1, 0.02)); // Slow start: 41.
+        controller.on_ack(&ack(210, 200, 2, 0.02)); // Cut to a half: 20.5.
+        close(controller.cwnd(), 20.5);
+        controller.on_ack(&ack(220, 100, 2, 0.02));
+        close(controller.cwnd(), 20.5 + 5.0 / 20.5);
     }
 
     #[test]
     fn a_shift_keeps_what_fills_the_pipe_without_a_queue() {
         // beta = 100 / 160 = 0.625, whatever g is.
-        let mut law = law(79.0);
-        law.on_ack(&ack(200, 160, 7, 1.0)); // The first phase heard of is no shift.
-        close(law.cwnd(), 80.0);
-        law.on_ack(&ack(210, 160, 8, 1.0));
-        close(law.cwnd(), 50.0);
+        let mut controller = controller(79.0);
+        controller.on_ack(&ack(200, 160, 7, 1.0)); // The first phase heard of is no shift.
+        close(controller.cwnd(), 80.0);
+        controller.on_ack(&ack(210, 160, 8, 1.0));
+        close(controller.cwnd(), 50.0);
         assert_eq!(
-            law.phase_cuts(),
+            controller.phase_cuts(),
             [PhaseCut { at: Time::ZERO + Duration::from_millis(210), g: 1.0 }]
         );
-        law.on_ack(&ack(220, 160, 8, 1.0));
-        assert!(law.cwnd() > 50.0, "one cut a shift");
+        controller.on_ack(&ack(220, 160, 8, 1.0));
+        assert!(controller.cwnd() > 50.0, "one cut a shift");
     }
 
     #[test]
     fn the_loss_that_belongs_to_a_shift_does_not_cut_again() {
-        let mut law = law(80.0);
-        law.on_ack(&ack(200, 160, 1, 1.0));
-        law.on_ack(&ack(210, 160, 2, 1.0)); // Everything below 310 was sent before the cut.
-        let after = law.cwnd();
+        let mut controller = controller(80.0);
+        controller.on_ack(&ack(200, 160, 1, 1.0));
+        controller.on_ack(&ack(210, 160, 2, 1.0)); // Everything below 310 was sent before the cut.
+        let after = controller.cwnd();
         let early = AckEvent { newly_acked: 0, una: 309, ..ack(300, 160, 2, 1.0) };
-        lose(&mut law, &early);
-        close(law.cwnd(), after);
+        lose(&mut controller, &early);
+        close(controller.cwnd(), after);
         // A packet sent later is another loss: beta = 100 / 125.
         let late = AckEvent { newly_acked: 0, una: 310, ..ack(400, 125, 2, 1.0) };
-        lose(&mut law, &late);
-        close(law.cwnd(), after * 0.8);
+        lose(&mut controller, &late);
+        close(controller.cwnd(), after * 0.8);
     }
 
     #[test]
     fn the_shift_that_belongs_to_a_loss_does_not_cut_again() {
-        let mut law = law(80.0);
-        law.on_ack(&ack(200, 160, 1, 1.0));
-        lose(&mut law, &ack(210, 160, 1, 1.0));
-        let after = law.cwnd();
-        law.on_ack(&AckEvent { newly_acked: 0, ..ack(300, 160, 2, 1.0) });
-        close(law.cwnd(), after);
-        law.on_ack(&AckEvent { newly_acked: 0, ..ack(400, 160, 3, 1.0) });
-        close(law.cwnd(), after * 0.625);
+        let mut controller = controller(80.0);
+        controller.on_ack(&ack(200, 160, 1, 1.0));
+        lose(&mut controller, &ack(210, 160, 1, 1.0));
+        let after = controller.cwnd();
+        controller.on_ack(&AckEvent { newly_acked: 0, ..ack(300, 160, 2, 1.0) });
+        close(controller.cwnd(), after);
+        controller.on_ack(&AckEvent { newly_acked: 0, ..ack(400, 160, 3, 1.0) });
+        close(controller.cwnd(), after * 0.625);
     }
 
     #[test]
     fn without_a_controller_it_is_tcp() {
-        let mut law = law(80.0);
-        lose(&mut law, &ack(200, 160, 0, 0.0));
-        close(law.cwnd(), 40.0);
+        let mut controller = controller(80.0);
+        lose(&mut controller, &ack(200, 160, 0, 0.0));
+        close(controller.cwnd(), 40.0);
         let next = ack(400, 160, 0, 0.0);
-        law.on_ack(&next);
-        close(law.cwnd(), 40.0 + 1.0 / 40.0);
+        controller.on_ack(&next);
+        close(controller.cwnd(), 40.0 + 1.0 / 40.0);
     }
 
     #[test]
     fn an_echo_of_an_older_packet_shifts_nothing() {
-        let mut law = law(80.0);
-        law.on_ack(&ack(200, 100, 1, 1.0));
-        law.on_ack(&ack(210, 100, 2, 1.0));
-        law.on_ack(&AckEvent { packet_seq: 205, ..ack(220, 100, 1, 1.0) });
-        assert_eq!(law.phase_cuts().len(), 1);
+        let mut controller = controller(80.0);
+        controller.on_ack(&ack(200, 100, 1, 1.0));
+        controller.on_ack(&ack(210, 100, 2, 1.0));
+        controller.on_ack(&AckEvent { packet_seq: 205, ..ack(220, 100, 1, 1.0) });
+        assert_eq!(controller.phase_cuts().len(), 1);
     }
 
     #[test]
     fn marks_carry_g() {
         // g = 0.02: every packet of the phase 10 or 11, 1000 of them, marked as evenly as p allows.
         let p = marking_probability(0.02);
-        let mut law = law(10.0);
+        let mut controller = controller(10.0);
         let mut owed: f64 = 0.0;
         for i in 0..1000 {
             owed += p;
             let mark = u8::from(owed >= 1.0);
             owed -= f64::from(mark);
             let header = CongestionHeader::EstcpBits { bits: 0b10 | mark };
-            law.on_ack(&AckEvent { header, ..ack(200 + i, 100, 0, 0.0) });
+            controller.on_ack(&AckEvent { header, ..ack(200 + i, 100, 0, 0.0) });
         }
-        let g = law.signal.g.unwrap();
+        let g = controller.signal.g.unwrap();
         // A share of 1000 packets is exact to 1/1000, which is 11.7/1000 of g.
         assert!((g / 0.02 - 1.0).abs() < 0.012, "{g}");
         // The other parity is a shift, and the share of the old phase is still believed.
         let header = CongestionHeader::EstcpBits { bits: 0b00 };
-        law.on_ack(&AckEvent { header, ..ack(2000, 100, 0, 0.0) });
-        assert_eq!(law.phase_cuts().len(), 1);
-        let after = law.signal.g.unwrap();
+        controller.on_ack(&AckEvent { header, ..ack(2000, 100, 0, 0.0) });
+        assert_eq!(controller.phase_cuts().len(), 1);
+        let after = controller.signal.g.unwrap();
         // One unmarked packet beside 32: p falls by p/33.
         let expected = g_of_probability(p - p / 33.0);
         assert!((after / expected - 1.0).abs() < 0.02, "{after} for {expected}");

@@ -5,7 +5,7 @@
 //! so that the connection is reliable. It answers ECN only in that it may negotiate it: marks have
 //! no effect.
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Kind, Part, Words};
 
@@ -37,13 +37,13 @@ impl Part for Fixed {
     }];
 }
 
-impl Law for Fixed {
-    fn new(config: &FixedConfig, _: Setup<'_>) -> Self {
+impl ControllerPart for Fixed {
+    fn new(config: &FixedConfig, _: ControllerSetup<'_>) -> Self {
         Fixed(config.window)
     }
 }
 
-impl CongestionControl for Fixed {
+impl Controller for Fixed {
     fn cwnd(&self) -> f64 {
         self.0
     }
@@ -59,15 +59,15 @@ mod tests {
 
     #[test]
     fn nothing_moves_it() {
-        let mut law = Fixed(20.0);
-        law.on_congestion(&CongestionEvent::certain(Path::default()));
-        law.on_reset(&ResetEvent::timeout(Path::default()));
-        law.on_ack(&AckEvent {
+        let mut controller = Fixed(20.0);
+        controller.on_congestion(&CongestionEvent::certain(Path::default()));
+        controller.on_reset(&ResetEvent::timeout(Path::default()));
+        controller.on_ack(&AckEvent {
             newly_acked: 1,
             growth: 1.0,
             cwnd_limited: true,
             ..AckEvent::default()
         });
-        assert_eq!((law.cwnd(), law.ssthresh()), (20.0, f64::INFINITY));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (20.0, f64::INFINITY));
     }
 }

@@ -21,7 +21,7 @@
 //! - w in b(w) is what is in flight when congestion is noticed, as in RFC 5681, equation (4).
 //! - Slow start is Reno's; Limited Slow-Start (RFC 3742) is not implemented.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Kind, Part, Words};
@@ -106,8 +106,8 @@ impl Part for Highspeed {
     }];
 }
 
-impl Law for Highspeed {
-    fn new(config: &HighspeedConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Highspeed {
+    fn new(config: &HighspeedConfig, setup: ControllerSetup<'_>) -> Self {
         Highspeed::of(config, setup.endpoint)
     }
 }
@@ -147,7 +147,7 @@ impl Highspeed {
     }
 }
 
-impl CongestionControl for Highspeed {
+impl Controller for Highspeed {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -188,7 +188,7 @@ mod tests {
     use crate::endpoint::event::Path;
     use crate::part::Parameters;
 
-    fn law(cwnd: f64) -> Highspeed {
+    fn controller(cwnd: f64) -> Highspeed {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         Highspeed::of(&HighspeedConfig::DEFAULT, &endpoint)
     }
@@ -209,56 +209,57 @@ mod tests {
 
     #[test]
     fn increase_and_decrease_are_those_of_the_rfcs_table() {
-        let law = law(2.0);
+        let controller = controller(2.0);
         for (w, a, b) in TABLE {
-            let ours = law.a(w);
+            let ours = controller.a(w);
             assert!((a..a * 1.035).contains(&ours), "a({w}) = {ours}, not {a}");
-            let ours = 1.0 - law.beta(w);
+            let ours = 1.0 - controller.beta(w);
             assert!((ours - b).abs() <= 0.005, "b({w}) = {ours}, not {b}");
         }
     }
 
     #[test]
     fn the_ends_of_the_response_function() {
-        let law = law(2.0);
-        assert_eq!((law.a(1.0), law.beta(1.0)), (1.0, 0.5));
-        assert_eq!((law.a(38.0), law.beta(38.0)), (1.0, 0.5));
+        let controller = controller(2.0);
+        assert_eq!((controller.a(1.0), controller.beta(1.0)), (1.0, 0.5));
+        assert_eq!((controller.a(38.0), controller.beta(38.0)), (1.0, 0.5));
         // High_Window: 83000^2 x 10^-7 x 2 x 0.1 / 1.9 = 72.516; b = 0.1 there and beyond.
-        assert!((law.a(83_000.0) - 72.516).abs() < 1e-3);
-        assert!((law.beta(83_000.0) - 0.9).abs() < 1e-12);
-        assert!((law.beta(1e7) - 0.9).abs() < 1e-12);
+        assert!((controller.a(83_000.0) - 72.516).abs() < 1e-3);
+        assert!((controller.beta(83_000.0) - 0.9).abs() < 1e-12);
+        assert!((controller.beta(1e7) - 0.9).abs() < 1e-12);
     }
 
     #[test]
     fn a_round_trip_adds_a_of_w_and_congestion_takes_b_of_w() {
-        let mut law = law(1000.0);
-        law.ssthresh = 10.0;
+        let mut controller = controller(1000.0);
+        controller.ssthresh = 10.0;
         let ack =
             AckEvent { newly_acked: 1, growth: 1.0, cwnd_limited: true, ..AckEvent::default() };
         // l = ln(1000/38) = 3.2702, span = ln(83000/38) = 7.6890, b = 1/2 - 0.4 x 0.42530 = 0.32988;
         // S = 7.6890 / ln(10^-7 / 0.00099723) = 7.6890 / -9.2076 = -0.83508, p(1000) =
         // 0.00099723 x exp(-3.2702 / 0.83508) = 1.98651e-5; a = 19.8651 x 0.65976 / 1.67012 = 7.8474.
-        law.on_ack(&ack);
-        assert!((law.cwnd() - 1_000.007_847_4).abs() < 1e-7, "{}", law.cwnd());
+        controller.on_ack(&ack);
+        assert!((controller.cwnd() - 1_000.007_847_4).abs() < 1e-7, "{}", controller.cwnd());
         let path = Path { in_flight: 1000.0, ..Path::default() };
-        law.on_congestion(&CongestionEvent::certain(path));
-        assert!((law.cwnd() - 670.12).abs() < 0.01, "{}", law.cwnd());
-        law.on_reset(&ResetEvent::timeout(path));
-        assert_eq!(law.cwnd(), 1.0);
-        assert!((law.ssthresh() - 670.12).abs() < 0.01);
+        controller.on_congestion(&CongestionEvent::certain(path));
+        assert!((controller.cwnd() - 670.12).abs() < 0.01, "{}", controller.cwnd());
+        controller.on_reset(&ResetEvent::timeout(path));
+        assert_eq!(controller.cwnd(), 1.0);
+        assert!((controller.ssthresh() - 670.12).abs() < 0.01);
     }
 
     #[test]
     fn a_small_window_is_renos() {
-        let mut law = law(20.0);
+        let mut controller = controller(20.0);
         let ack =
             AckEvent { newly_acked: 1, growth: 1.0, cwnd_limited: true, ..AckEvent::default() };
-        law.on_ack(&ack);
-        assert_eq!(law.cwnd(), 21.0, "slow start");
-        law.on_congestion(&CongestionEvent::certain(Path { in_flight: 20.0, ..Path::default() }));
-        assert_eq!((law.cwnd(), law.ssthresh()), (10.0, 10.0));
-        law.on_ack(&ack);
-        assert_eq!(law.cwnd(), 10.1);
+        controller.on_ack(&ack);
+        assert_eq!(controller.cwnd(), 21.0, "slow start");
+        controller
+            .on_congestion(&CongestionEvent::certain(Path { in_flight: 20.0, ..Path::default() }));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (10.0, 10.0));
+        controller.on_ack(&ack);
+        assert_eq!(controller.cwnd(), 10.1);
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //!   (RFC 5681), not at rho, as in Linux. ssthresh after a loss is half of what was in flight,
 //!   which has been scaled by rho already.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Kind, Part, Words};
@@ -80,10 +80,10 @@ impl Part for Hybla {
     }];
 }
 
-impl Law for Hybla {
+impl ControllerPart for Hybla {
     /// Packet spacing.
     const PACES: bool = true;
-    fn new(config: &HyblaConfig, setup: Setup<'_>) -> Self {
+    fn new(config: &HyblaConfig, setup: ControllerSetup<'_>) -> Self {
         Hybla::of(*config, setup.endpoint)
     }
 }
@@ -121,7 +121,7 @@ impl Hybla {
     }
 }
 
-impl CongestionControl for Hybla {
+impl Controller for Hybla {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -186,53 +186,53 @@ mod tests {
     #[test]
     fn a_short_path_is_renos() {
         // 20 ms: rho = 1. 2 + 1; then 2^1 - 1 = 1 more: 4. ssthresh: 1 packet per ms, 20 ms.
-        let mut law = hybla(25);
-        law.on_ack(&ack(20, 20));
-        assert_eq!((law.cwnd(), law.ssthresh()), (3.0, f64::INFINITY));
-        law.on_ack(&ack(21, 20));
-        assert_eq!((law.cwnd(), law.ssthresh()), (4.0, 20.0));
+        let mut controller = hybla(25);
+        controller.on_ack(&ack(20, 20));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (3.0, f64::INFINITY));
+        controller.on_ack(&ack(21, 20));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (4.0, 20.0));
         // Congestion avoidance from 20: 1/20.
-        law.cwnd = 20.0;
-        law.on_ack(&ack(22, 20));
-        assert_eq!(law.cwnd(), 20.05);
+        controller.cwnd = 20.0;
+        controller.on_ack(&ack(22, 20));
+        assert_eq!(controller.cwnd(), 20.05);
     }
 
     #[test]
     fn a_long_path_grows_by_powers_of_rho() {
         // 100 ms: rho = 4; the window starts at 2 x 4, and one more for the first ACK.
-        let mut law = hybla(25);
-        law.on_ack(&ack(100, 100));
-        assert_eq!(law.cwnd(), 9.0);
+        let mut controller = hybla(25);
+        controller.on_ack(&ack(100, 100));
+        assert_eq!(controller.cwnd(), 9.0);
         // 2 ms later: 500 packets per second for 100 ms are 50. 2^4 - 1 = 15 more.
-        law.on_ack(&ack(102, 100));
-        assert_eq!((law.cwnd(), law.ssthresh()), (24.0, 50.0));
-        law.on_ack(&ack(104, 100));
-        assert_eq!(law.cwnd(), 39.0);
-        law.on_ack(&ack(106, 100));
-        assert_eq!(law.cwnd(), 50.0, "no further than ssthresh");
+        controller.on_ack(&ack(102, 100));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (24.0, 50.0));
+        controller.on_ack(&ack(104, 100));
+        assert_eq!(controller.cwnd(), 39.0);
+        controller.on_ack(&ack(106, 100));
+        assert_eq!(controller.cwnd(), 50.0, "no further than ssthresh");
         // 4^2 / 50 = 0.32.
-        law.on_ack(&ack(108, 100));
-        assert!((law.cwnd() - 50.32).abs() < 1e-12);
+        controller.on_ack(&ack(108, 100));
+        assert!((controller.cwnd() - 50.32).abs() < 1e-12);
     }
 
     #[test]
     fn rtt0_is_the_yardstick() {
         // 100 ms against 50 ms: rho = 2, hence 4 / cwnd.
-        let mut law = hybla(50);
-        law.on_ack(&ack(100, 100));
-        law.ssthresh = 10.0;
-        law.cwnd = 10.0;
-        law.on_ack(&ack(101, 100));
-        assert!((law.cwnd() - 10.4).abs() < 1e-12);
+        let mut controller = hybla(50);
+        controller.on_ack(&ack(100, 100));
+        controller.ssthresh = 10.0;
+        controller.cwnd = 10.0;
+        controller.on_ack(&ack(101, 100));
+        assert!((controller.cwnd() - 10.4).abs() < 1e-12);
     }
 
     #[test]
     fn losses_halve_what_is_in_flight() {
-        let mut law = hybla(25);
+        let mut controller = hybla(25);
         let path = Path { in_flight: 40.0, ..Path::default() };
-        law.on_congestion(&CongestionEvent::certain(path));
-        assert_eq!((law.cwnd(), law.ssthresh()), (20.0, 20.0));
-        law.on_reset(&ResetEvent::timeout(path));
-        assert_eq!((law.cwnd(), law.ssthresh()), (1.0, 20.0));
+        controller.on_congestion(&CongestionEvent::certain(path));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (20.0, 20.0));
+        controller.on_reset(&ResetEvent::timeout(path));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (1.0, 20.0));
     }
 }

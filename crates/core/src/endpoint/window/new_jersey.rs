@@ -25,7 +25,7 @@
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{ArrivalCounter, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
@@ -95,8 +95,8 @@ impl Part for NewJersey {
     }];
 }
 
-impl Law for NewJersey {
-    fn new(config: &NewJerseyConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for NewJersey {
+    fn new(config: &NewJerseyConfig, setup: ControllerSetup<'_>) -> Self {
         NewJersey::of(*config, setup.endpoint)
     }
 }
@@ -142,7 +142,7 @@ impl NewJersey {
     }
 }
 
-impl CongestionControl for NewJersey {
+impl Controller for NewJersey {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -195,56 +195,56 @@ mod tests {
         }
     }
 
-    fn law(on_warning: bool) -> NewJersey {
+    fn controller(on_warning: bool) -> NewJersey {
         let endpoint = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
         NewJersey::of(NewJerseyConfig { on_warning, ..NewJerseyConfig::DEFAULT }, &endpoint)
     }
 
     #[test]
     fn the_estimate_by_hand() {
-        let mut law = law(false);
-        law.on_ack(&ack(0, Flags::NONE));
-        law.on_ack(&ack(25, Flags::NONE));
+        let mut controller = controller(false);
+        controller.on_ack(&ack(0, Flags::NONE));
+        controller.on_ack(&ack(25, Flags::NONE));
         // (0.1 x 0 + 1) / (0.025 + 0.1) = 8 packets a second.
-        assert!((law.rate - 8.0).abs() < 1e-9);
-        law.on_ack(&ack(50, Flags::NONE));
+        assert!((controller.rate - 8.0).abs() < 1e-9);
+        controller.on_ack(&ack(50, Flags::NONE));
         // (0.1 x 8 + 1) / 0.125 = 14.4.
-        assert!((law.rate - 14.4).abs() < 1e-9);
+        assert!((controller.rate - 14.4).abs() < 1e-9);
     }
 
     #[test]
     fn it_settles_at_the_rate_of_arrivals() {
         // One packet every 5 ms is 200 a second: ownd = 0.1 x 200 = 20; from a window of 20 on.
-        let mut law = law(false);
+        let mut controller = controller(false);
         for i in 0..1000 {
-            law.on_ack(&ack(5 * i, Flags::NONE));
+            controller.on_ack(&ack(5 * i, Flags::NONE));
         }
-        assert!((law.rate - 200.0).abs() < 1e-6, "{}", law.rate);
-        law.cwnd = 30.0;
+        assert!((controller.rate - 200.0).abs() < 1e-6, "{}", controller.rate);
+        controller.cwnd = 30.0;
         let path = ack(5000, Flags::NONE).path;
-        law.on_congestion(&CongestionEvent::certain(path));
-        assert!((law.cwnd() - 20.0).abs() < 1e-6);
+        controller.on_congestion(&CongestionEvent::certain(path));
+        assert!((controller.cwnd() - 20.0).abs() < 1e-6);
     }
 
     #[test]
     fn the_optimal_window_fills_the_rtt_that_is_asked_for() {
         // 200 packets a second; RTTmin 100 ms, the latest RTT 120 ms.
         for (rtt, expected) in [(JerseyRtt::Smallest, 20.0), (JerseyRtt::Latest, 24.0)] {
-            let mut law = law(false);
-            law.config.rtt = rtt;
-            (law.rate, law.cwnd) = (200.0, 40.0);
+            let mut controller = controller(false);
+            controller.config.rtt = rtt;
+            (controller.rate, controller.cwnd) = (200.0, 40.0);
             let path = Path { rtt: Duration::from_millis(120), ..ack(0, Flags::NONE).path };
-            law.on_congestion(&CongestionEvent::certain(path));
-            assert!((law.cwnd() - expected).abs() < 1e-9, "{rtt:?}: {}", law.cwnd());
+            controller.on_congestion(&CongestionEvent::certain(path));
+            assert!((controller.cwnd() - expected).abs() < 1e-9, "{rtt:?}: {}", controller.cwnd());
         }
     }
 
     #[test]
     fn a_warning_alone_counts_only_where_it_is_asked_for() {
         for (on_warning, cwnd) in [(false, 20.0), (true, 2.0)] {
-            let mut law = law(on_warning);
-            law.on_ack(&ack(0, Flags::ECN_ECHO)); // Nothing known yet: ownd is two packets.
-            assert_eq!(law.cwnd(), cwnd);
+            let mut controller = controller(on_warning);
+            controller.on_ack(&ack(0, Flags::ECN_ECHO)); // Nothing known yet: ownd is two packets.
+            assert_eq!(controller.cwnd(), cwnd);
         }
     }
 }

@@ -27,7 +27,7 @@
 //!   does not take a cut by marks in the same round trip into account.
 //! - Growth stops where the application and not cwnd limits the sender, as elsewhere.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
@@ -92,17 +92,17 @@ impl Part for Prague {
     }];
 }
 
-impl Law for Prague {
+impl ControllerPart for Prague {
     const PACES: bool = true;
     /// It answers marks itself.
     const ANSWERS_ECN: bool = false;
-    fn new(config: &PragueConfig, setup: Setup<'_>) -> Self {
+    fn new(config: &PragueConfig, setup: ControllerSetup<'_>) -> Self {
         Prague::of(*config, setup.endpoint)
     }
 }
 
 impl Prague {
-    /// At work with that window, for a law that is helped by queues of L4S.
+    /// At work with that window, for a controller that is helped by queues of L4S.
     pub(super) fn at(cwnd: f64) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         Prague { ssthresh: cwnd, ..Prague::of(PragueConfig::DEFAULT, &endpoint) }
@@ -153,7 +153,7 @@ impl Prague {
     }
 }
 
-impl CongestionControl for Prague {
+impl Controller for Prague {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -202,8 +202,8 @@ mod tests {
 
     fn prague(cwnd: f64) -> Prague {
         let config = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
-        let law = Prague::of(PragueConfig::DEFAULT, &config);
-        Prague { ssthresh: cwnd, ..law }
+        let controller = Prague::of(PragueConfig::DEFAULT, &config);
+        Prague { ssthresh: cwnd, ..controller }
     }
 
     /// An acknowledgment of a packet at `at` milliseconds, of a path of `rtt`.
@@ -227,58 +227,58 @@ mod tests {
 
     #[test]
     fn alpha_is_an_average_over_virtual_round_trips() {
-        let mut law = prague(20.0);
+        let mut controller = prague(20.0);
         // RTT 10 ms, RTT_virt 25 ms: four acknowledgments up to 25 ms, one of them marked:
         // alpha = 15/16 + 1/16 x 1/4.
         for (at, is_marked) in [(10, false), (15, true), (20, false), (25, false)] {
-            law.on_ack(&ack(at, 10, is_marked));
+            controller.on_ack(&ack(at, 10, is_marked));
         }
-        assert!((law.alpha - 0.953_125).abs() < 1e-12);
+        assert!((controller.alpha - 0.953_125).abs() < 1e-12);
         // The next share is from 25 to 50 ms: no marks, alpha = 0.953125 x 15/16.
-        law.on_ack(&ack(49, 10, false));
-        assert!((law.alpha - 0.953_125).abs() < 1e-12);
-        law.on_ack(&ack(50, 10, false));
-        assert!((law.alpha - 0.893_554_687_5).abs() < 1e-12);
+        controller.on_ack(&ack(49, 10, false));
+        assert!((controller.alpha - 0.953_125).abs() < 1e-12);
+        controller.on_ack(&ack(50, 10, false));
+        assert!((controller.alpha - 0.893_554_687_5).abs() < 1e-12);
     }
 
     #[test]
     fn one_cut_by_half_of_alpha_and_growth_goes_on() {
-        let mut law = prague(20.0);
-        (law.alpha, law.began) = (0.25, Time::NEVER); // Keeps alpha as it is.
-        law.on_ack(&ack(1000, 50, true));
+        let mut controller = prague(20.0);
+        (controller.alpha, controller.began) = (0.25, Time::NEVER); // Keeps alpha as it is.
+        controller.on_ack(&ack(1000, 50, true));
         // 20 (1 - 0.125); RTT_virt is 50 ms: the next may come at 1050 ms.
-        assert!((law.cwnd() - 17.5).abs() < 1e-12);
-        law.on_ack(&ack(1040, 50, true));
-        assert!((law.cwnd() - 17.5).abs() < 1e-12);
-        law.on_ack(&ack(1041, 50, false));
-        assert!((law.cwnd() - (17.5 + 1.0 / 17.5)).abs() < 1e-12);
-        let before = law.cwnd();
-        law.on_ack(&ack(1050, 50, true));
-        assert!((law.cwnd() - 0.875 * before).abs() < 1e-12);
+        assert!((controller.cwnd() - 17.5).abs() < 1e-12);
+        controller.on_ack(&ack(1040, 50, true));
+        assert!((controller.cwnd() - 17.5).abs() < 1e-12);
+        controller.on_ack(&ack(1041, 50, false));
+        assert!((controller.cwnd() - (17.5 + 1.0 / 17.5)).abs() < 1e-12);
+        let before = controller.cwnd();
+        controller.on_ack(&ack(1050, 50, true));
+        assert!((controller.cwnd() - 0.875 * before).abs() < 1e-12);
     }
 
     #[test]
     fn growth_on_a_short_path_is_that_of_the_virtual_one() {
         // 5 ms: (5/25)^2 = 0.04 of a packet per window.
-        let mut law = prague(20.0);
-        law.on_ack(&ack(5, 5, false));
-        assert!((law.cwnd() - (20.0 + 0.04 / 20.0)).abs() < 1e-12);
+        let mut controller = prague(20.0);
+        controller.on_ack(&ack(5, 5, false));
+        assert!((controller.cwnd() - (20.0 + 0.04 / 20.0)).abs() < 1e-12);
         // 20 packets in 5 ms are 4000 a second.
-        let mut law = prague(20.0);
-        law.measure(&ack(5, 5, false));
-        assert!((law.pacing_rate().unwrap() - 4000.0).abs() < 1e-9);
+        let mut controller = prague(20.0);
+        controller.measure(&ack(5, 5, false));
+        assert!((controller.pacing_rate().unwrap() - 4000.0).abs() < 1e-9);
         // Far below ssthresh twice as many.
-        law.ssthresh = 50.0;
-        assert!((law.pacing_rate().unwrap() - 8000.0).abs() < 1e-9);
+        controller.ssthresh = 50.0;
+        assert!((controller.pacing_rate().unwrap() - 8000.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_loss_halves() {
-        let mut law = prague(20.0);
+        let mut controller = prague(20.0);
         let path = Path { in_flight: 20.0, ..Path::default() };
-        law.on_congestion(&CongestionEvent::certain(path));
-        assert_eq!((law.cwnd(), law.ssthresh()), (10.0, 10.0));
-        law.on_reset(&ResetEvent::timeout(path));
-        assert_eq!((law.cwnd(), law.ssthresh()), (1.0, 10.0));
+        controller.on_congestion(&CongestionEvent::certain(path));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (10.0, 10.0));
+        controller.on_reset(&ResetEvent::timeout(path));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (1.0, 10.0));
     }
 }

@@ -6,7 +6,7 @@
 //! cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
 use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
-use super::{CongestionControl, Law, Setup, StartUpConfig};
+use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Kind, Part, Words};
@@ -94,8 +94,8 @@ impl Part for Reno {
     }];
 }
 
-impl Law for Reno {
-    fn new(config: &RenoConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Reno {
+    fn new(config: &RenoConfig, setup: ControllerSetup<'_>) -> Self {
         let RenoConfig { beta_ecn, start_up } = *config;
         let start_up = StartUp::new(&start_up, setup.endpoint);
         let extras =
@@ -109,7 +109,7 @@ impl Reno {
         Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, extras: None }
     }
 
-    /// At work with that window, in congestion avoidance, for a law that heeds marks as this one does.
+    /// At work with that window, in congestion avoidance, for a controller that heeds marks as this one does.
     pub(super) fn at(cwnd: f64) -> Self {
         Reno { cwnd, ssthresh: cwnd, extras: None }
     }
@@ -121,7 +121,7 @@ impl Reno {
     }
 }
 
-impl CongestionControl for Reno {
+impl Controller for Reno {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -176,7 +176,7 @@ impl CongestionControl for Reno {
 mod tests {
     use super::*;
     use crate::endpoint::event::{AfterTimeout, Path};
-    use crate::endpoint::feedback::Feedback;
+    use crate::endpoint::feedback::FeedbackConfig;
     use crate::part::Plain;
     use crate::rng::Stream;
     use crate::units::Probability;
@@ -211,10 +211,11 @@ mod tests {
     /// RFC 8511 section 3: 0.8 of what is in flight.
     #[test]
     fn with_abe_a_mark_costs_less_than_a_loss() {
-        let law = |beta_ecn| {
+        let controller = |beta_ecn| {
             let endpoint = EndpointConfig { initial_window: 40.0, ..EndpointConfig::default() };
-            let (feedback, stream) = (Feedback::None(Plain), Stream::new(1, "window", "test"));
-            let setup = Setup { feedback: &feedback, endpoint: &endpoint, stream };
+            let (feedback, stream) =
+                (FeedbackConfig::None(Plain), Stream::new(1, "window", "test"));
+            let setup = ControllerSetup { feedback: &feedback, endpoint: &endpoint, stream };
             Reno::new(&RenoConfig { beta_ecn, ..RenoConfig::DEFAULT }, setup)
         };
         let loss = CongestionEvent::certain(Path { in_flight: 40.0, ..Path::default() });
@@ -222,9 +223,9 @@ mod tests {
         for (beta_ecn, event, left) in
             [(Some(0.8), mark, 32.0), (Some(0.8), loss, 20.0), (None, mark, 20.0)]
         {
-            let mut law = law(beta_ecn);
-            law.on_congestion(&event);
-            assert_eq!((law.cwnd(), law.ssthresh()), (left, left));
+            let mut controller = controller(beta_ecn);
+            controller.on_congestion(&event);
+            assert_eq!((controller.cwnd(), controller.ssthresh()), (left, left));
         }
     }
 

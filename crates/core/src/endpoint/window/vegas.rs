@@ -24,7 +24,7 @@
 //!   another part.
 //! - alpha, beta are the paper's Vegas-2,4; it also measures Vegas-1,3.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Kind, Part, Words};
@@ -95,8 +95,8 @@ impl Part for Vegas {
     }];
 }
 
-impl Law for Vegas {
-    fn new(config: &VegasConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Vegas {
+    fn new(config: &VegasConfig, setup: ControllerSetup<'_>) -> Self {
         Vegas::of(*config, setup.endpoint)
     }
 }
@@ -140,7 +140,7 @@ impl Vegas {
     }
 }
 
-impl CongestionControl for Vegas {
+impl Controller for Vegas {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -199,8 +199,8 @@ mod tests {
     }
 
     /// A round trip of `rtt` milliseconds over a path of 80 ms ends; one acknowledgment in it.
-    fn round(law: &mut Vegas, rtt: u64) {
-        law.on_ack(&AckEvent {
+    fn round(controller: &mut Vegas, rtt: u64) {
+        controller.on_ack(&AckEvent {
             path: Path {
                 rtt: Duration::from_millis(rtt),
                 min_rtt: Duration::from_millis(80),
@@ -209,8 +209,8 @@ mod tests {
             newly_acked: 1,
             growth: 1.0,
             cwnd_limited: true,
-            una: law.round_end + 1,
-            high: law.round_end + 20,
+            una: controller.round_end + 1,
+            high: controller.round_end + 20,
             ..AckEvent::default()
         });
     }
@@ -219,32 +219,32 @@ mod tests {
     fn the_queue_stays_between_alpha_and_beta() {
         // 20 packets: N = 20 x 5/85 = 1.18; with 90 ms 2.2; with 105 ms 20 x 25/105 = 4.8.
         for (rtt, cwnd) in [(85, 21.0), (90, 20.0), (105, 19.0)] {
-            let mut law = vegas(20.0, 10.0);
-            round(&mut law, rtt);
-            assert_eq!(law.cwnd(), cwnd, "{rtt} ms");
+            let mut controller = vegas(20.0, 10.0);
+            round(&mut controller, rtt);
+            assert_eq!(controller.cwnd(), cwnd, "{rtt} ms");
         }
     }
 
     #[test]
     fn slow_start_grows_every_other_round_trip_and_stops_at_gamma() {
-        let mut law = vegas(8.0, f64::INFINITY);
-        round(&mut law, 80); // One acknowledgment of a round trip that grows: 9.
-        assert_eq!(law.cwnd(), 9.0);
-        round(&mut law, 80);
-        assert_eq!(law.cwnd(), 9.0);
-        round(&mut law, 80);
-        assert_eq!(law.cwnd(), 10.0);
+        let mut controller = vegas(8.0, f64::INFINITY);
+        round(&mut controller, 80); // One acknowledgment of a round trip that grows: 9.
+        assert_eq!(controller.cwnd(), 9.0);
+        round(&mut controller, 80);
+        assert_eq!(controller.cwnd(), 9.0);
+        round(&mut controller, 80);
+        assert_eq!(controller.cwnd(), 10.0);
         // N = 10 x 20/100 = 2: 7/8 of 10.
-        round(&mut law, 100);
-        assert_eq!((law.cwnd(), law.ssthresh()), (8.75, 8.75));
+        round(&mut controller, 100);
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (8.75, 8.75));
     }
 
     #[test]
     fn losses_halve_and_spoil_the_round_trip() {
-        let mut law = vegas(20.0, 10.0);
+        let mut controller = vegas(20.0, 10.0);
         let path = Path { in_flight: 20.0, ..Path::default() };
-        law.on_congestion(&CongestionEvent { high: 50, ..CongestionEvent::certain(path) });
-        assert_eq!((law.cwnd(), law.round_end, law.rtt), (10.0, 50, None));
+        controller.on_congestion(&CongestionEvent { high: 50, ..CongestionEvent::certain(path) });
+        assert_eq!((controller.cwnd(), controller.round_end, controller.rtt), (10.0, 50, None));
     }
 
     #[test]

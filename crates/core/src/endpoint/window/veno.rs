@@ -8,9 +8,9 @@
 //! (tcp_veno.c) is Reno up to the third RTT sample; this is not. The decrease acts on what is in
 //! flight (RFC 5681), where the paper says cwnd.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::estimator::{BacklogMeter, VenoConfig};
+use crate::endpoint::estimator::{BacklogConfig, BacklogMeter};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, Words};
 
@@ -23,31 +23,31 @@ pub struct Veno {
 }
 
 impl Part for Veno {
-    type Config = VenoConfig;
-    const FORMS: &'static [Form<VenoConfig>] = &[Form {
+    type Config = BacklogConfig;
+    const FORMS: &'static [Form<BacklogConfig>] = &[Form {
         words: Words {
             name: "veno",
             what: "as reno, but half as fast while packets wait at the bottleneck",
             source: "Fu and Liew 2003 section II",
         },
-        config: VenoConfig::DEFAULT,
+        config: BacklogConfig::DEFAULT,
     }];
 }
 
-impl Law for Veno {
-    fn new(config: &VenoConfig, setup: Setup<'_>) -> Self {
+impl ControllerPart for Veno {
+    fn new(config: &BacklogConfig, setup: ControllerSetup<'_>) -> Self {
         Veno::of(*config, setup.endpoint)
     }
 }
 
 impl Veno {
-    fn of(config: VenoConfig, endpoint: &EndpointConfig) -> Self {
+    fn of(config: BacklogConfig, endpoint: &EndpointConfig) -> Self {
         let meter = BacklogMeter::new(config);
         Veno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, meter }
     }
 }
 
-impl CongestionControl for Veno {
+impl Controller for Veno {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -94,7 +94,7 @@ mod tests {
 
     /// A window of 20 packets in congestion avoidance.
     fn avoiding() -> Veno {
-        let mut veno = Veno::of(VenoConfig::DEFAULT, &EndpointConfig::default());
+        let mut veno = Veno::of(BacklogConfig::DEFAULT, &EndpointConfig::default());
         let event = CongestionEvent::certain(path(40.0, 80));
         veno.on_congestion(&event);
         assert_eq!(veno.cwnd(), 20.0);

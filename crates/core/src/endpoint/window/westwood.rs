@@ -24,7 +24,7 @@
 //! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
 //! intelligent window adjustment).
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{BandwidthKind, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
@@ -109,11 +109,11 @@ impl Part for Westwood {
     }
 }
 
-impl Law for Westwood {
+impl ControllerPart for Westwood {
     fn bandwidth(config: &WestwoodConfig) -> Option<(BandwidthKind, Counting)> {
         Some((config.estimator, config.counting))
     }
-    fn new(_: &WestwoodConfig, setup: Setup<'_>) -> Self {
+    fn new(_: &WestwoodConfig, setup: ControllerSetup<'_>) -> Self {
         Westwood::of(setup.endpoint)
     }
 }
@@ -124,7 +124,7 @@ impl Westwood {
     }
 }
 
-impl CongestionControl for Westwood {
+impl Controller for Westwood {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd

@@ -12,7 +12,7 @@
 //! which xcpr2005 measures, hangs on the function of its TCP that handles acknowledgments of new
 //! data: there the feedback of duplicates is lost.
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
@@ -67,10 +67,10 @@ impl Part for Xcp {
     }
 }
 
-impl Law for Xcp {
+impl ControllerPart for Xcp {
     /// Routers say so by their feedback.
     const ANSWERS_ECN: bool = false;
-    fn new(config: &XcpConfig, setup: Setup<'_>) -> Self {
+    fn new(config: &XcpConfig, setup: ControllerSetup<'_>) -> Self {
         let packet_size = f64::from(setup.endpoint.packet_size);
         let cwnd = setup.endpoint.initial_window;
         Xcp { cwnd, packet_size, heeds_duplicates: config.heeds_duplicates }
@@ -78,13 +78,13 @@ impl Law for Xcp {
 }
 
 impl Xcp {
-    /// At work with that window, for a law that is helped by XCP routers; packets have that size.
+    /// At work with that window, for a controller that is helped by XCP routers; packets have that size.
     pub(super) fn at(cwnd: f64, packet_size: u32) -> Self {
         Xcp { cwnd, packet_size: packet_size.into(), heeds_duplicates: true }
     }
 }
 
-impl CongestionControl for Xcp {
+impl Controller for Xcp {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd

@@ -10,9 +10,9 @@
 //! reset at once. By default they are told by the flag that they echo and leave cwnd alone;
 //! [`CongestionFlag::Once`] takes them at their word.
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::endpoint::feedback::{CongestionFlag, Feedback, XcpRConfig};
+use crate::endpoint::feedback::{CongestionFlag, FeedbackConfig, XcpRConfig};
 use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
 
@@ -41,13 +41,13 @@ impl Part for XcpR {
         &[Need { any_of: &[Ability::XcpWindow], why: "nobody computes the window" }];
 }
 
-impl Law for XcpR {
+impl ControllerPart for XcpR {
     /// Routers say so by their feedback.
     const ANSWERS_ECN: bool = false;
     const ANNOUNCES: bool = true;
-    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+    fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         let config = match *setup.feedback {
-            Feedback::XcpR(config) => config,
+            FeedbackConfig::XcpR(config) => config,
             _ => XcpRConfig::DEFAULT,
         };
         XcpR {
@@ -71,7 +71,7 @@ impl XcpR {
     }
 }
 
-impl CongestionControl for XcpR {
+impl Controller for XcpR {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd

@@ -8,7 +8,7 @@
 //! dupackthreshold, or that comes less than one RTT after another, cwnd becomes 1 and does not
 //! grow before everything sent so far is acknowledged. `nextseq` is left alone.
 
-use super::{CongestionControl, Law, Setup, reno};
+use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
 use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
@@ -71,10 +71,10 @@ impl Part for Xtcp {
     }
 }
 
-impl Law for Xtcp {
+impl ControllerPart for Xtcp {
     /// The flag is its mark.
     const ANSWERS_ECN: bool = false;
-    fn new(config: &XtcpConfig, setup: Setup<'_>) -> Self {
+    fn new(config: &XtcpConfig, setup: ControllerSetup<'_>) -> Self {
         let dupack_threshold = f64::from(setup.endpoint.dupack_threshold);
         let friend = ArtificialBackoff { dupack_threshold, latest_flag: None, recphase: 0 };
         Xtcp {
@@ -87,7 +87,7 @@ impl Law for Xtcp {
 }
 
 impl Xtcp {
-    /// At work with that window, for a law that is helped by XTCP routers.
+    /// At work with that window, for a controller that is helped by XTCP routers.
     pub(super) fn at(cwnd: f64) -> Self {
         Xtcp { cwnd, ssthresh: cwnd, latest_congestion: None, friend: None }
     }
@@ -118,7 +118,7 @@ impl Xtcp {
     }
 }
 
-impl CongestionControl for Xtcp {
+impl Controller for Xtcp {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd

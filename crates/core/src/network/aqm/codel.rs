@@ -16,7 +16,7 @@
 //! Linux. Marks instead of drops (section 3.1 leaves them to others) are as Linux has them: a mark
 //! counts as a drop, and the packet passes.
 
-use super::{AqmPart, Backlog, Leaving, Place, QueueManagement, Verdict};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueSetup, Verdict};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Advice, Form, Kind, Part, Words};
@@ -65,7 +65,7 @@ pub(super) const INTERVAL_ADVICE: Advice = Advice {
     most: 10.0,
     why: "it should be about the longest usual RTT (RFC 8289 section 4.3)",
 };
-/// The range of times of queue management.
+/// The range of times of AQM.
 pub(super) const TIMES: Kind =
     Kind::Time { least: Duration::from_micros(1), most: Duration::from_secs(100) };
 
@@ -200,7 +200,7 @@ impl Part for Codel {
     }];
 }
 
-impl QueueManagement for Codel {
+impl Aqm for Codel {
     fn on_dequeue(
         &mut self,
         now: Time,
@@ -213,7 +213,7 @@ impl QueueManagement for Codel {
 }
 
 impl AqmPart for Codel {
-    fn new(config: CodelConfig, _: &Place<'_>) -> Self {
+    fn new(config: CodelConfig, _: &QueueSetup<'_>) -> Self {
         Codel::with(config)
     }
     fn marks(config: &CodelConfig) -> bool {

@@ -1,9 +1,9 @@
 //! DropTail: what does not fit is dropped, and nothing else.
 
-use super::{AqmPart, Place, QueueManagement};
+use super::{Aqm, AqmPart, QueueSetup};
 use crate::part::{Form, Part, Plain, Words};
 
-/// The discipline without a state.
+/// The AQM without a state.
 #[derive(Debug, Clone, Copy)]
 pub struct DropTail;
 
@@ -19,10 +19,10 @@ impl Part for DropTail {
     }];
 }
 
-impl QueueManagement for DropTail {}
+impl Aqm for DropTail {}
 
 impl AqmPart for DropTail {
-    fn new(_: Plain, _: &Place<'_>) -> Self {
+    fn new(_: Plain, _: &QueueSetup<'_>) -> Self {
         DropTail
     }
     const ACTS_ON_DEPARTURE: bool = false;

@@ -24,7 +24,7 @@
 //! both. While nothing waits and p' is zero, updates that would change nothing are not made.
 
 use super::codel::TIMES;
-use super::{AqmPart, Backlog, Leaving, Place, QueueManagement, Verdict};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueSetup, Verdict};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Flags, Label, Packet};
 use crate::part::{Form, Kind, Part, Words};
@@ -236,7 +236,7 @@ impl Part for DualPi2 {
     }];
 }
 
-impl QueueManagement for DualPi2 {
+impl Aqm for DualPi2 {
     fn on_enqueue(&mut self, now: Time, _: &Backlog<'_>, _: &Packet) -> Verdict {
         if self.asleep {
             self.asleep = false;
@@ -302,7 +302,7 @@ impl QueueManagement for DualPi2 {
 }
 
 impl AqmPart for DualPi2 {
-    fn new(config: DualPi2Config, _: &Place<'_>) -> Self {
+    fn new(config: DualPi2Config, _: &QueueSetup<'_>) -> Self {
         DualPi2::with(config)
     }
     fn marks(_: &DualPi2Config) -> bool {
@@ -314,8 +314,8 @@ impl AqmPart for DualPi2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::aqm::AqmSpec;
-    use crate::network::{ChannelSpec, Fate, QueueLimit, QueueSpec, QueuedLink};
+    use crate::network::aqm::AqmConfig;
+    use crate::network::{ChannelConfig, Fate, QueueConfig, QueueLimit, QueuedLink};
     use crate::units::Rate;
 
     fn ms(ms: u64) -> Duration {
@@ -403,11 +403,11 @@ mod tests {
     /// microsecond leaves when.
     fn order(scheduler: DualScheduler) -> Vec<usize> {
         let config = DualPi2Config { scheduler, ..DualPi2Config::RFC9332 };
-        let (limit, aqm) = (QueueLimit::Packets(100), AqmSpec::DualPi2(config));
-        let queue = QueueSpec { limit, aqm, ..QueueSpec::default() };
+        let (limit, aqm) = (QueueLimit::Packets(100), AqmConfig::DualPi2(config));
+        let queue = QueueConfig { limit, aqm, ..QueueConfig::default() };
         let rate = Rate::from_bps(8_000_000).unwrap().into();
         let mut link: QueuedLink<usize> =
-            QueuedLink::new(&rate, Duration::ZERO, &queue, &ChannelSpec::Clean, 1, "test");
+            QueuedLink::new(&rate, Duration::ZERO, &queue, &ChannelConfig::Clean, 1, "test");
         let flags = [Flags::NONE, Flags::ECN_CAPABLE.with(Flags::L4S)];
         let packet = |i: usize| Packet { size: 1500, flags: flags[i % 2], ..Packet::default() };
         let mut packets: Vec<Packet> = (0..40).map(packet).collect();

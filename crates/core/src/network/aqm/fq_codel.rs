@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use super::codel::{Codel, CodelConfig, INTERVAL_ADVICE, TIMES};
-use super::{AqmPart, Backlog, Eviction, Leaving, Place, QueueManagement, Verdict};
+use super::{Aqm, AqmPart, Backlog, Eviction, Leaving, QueueSetup, Verdict};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Label, Packet};
 use crate::parameter;
@@ -153,7 +153,7 @@ impl Part for FqCodel {
     }];
 }
 
-impl QueueManagement for FqCodel {
+impl Aqm for FqCodel {
     fn on_dequeue(
         &mut self,
         now: Time,
@@ -200,7 +200,7 @@ impl QueueManagement for FqCodel {
 }
 
 impl AqmPart for FqCodel {
-    fn new(config: FqCodelConfig, place: &Place<'_>) -> Self {
+    fn new(config: FqCodelConfig, place: &QueueSetup<'_>) -> Self {
         let salt = (place.stream("fq-codel").uniform() * (1_u64 << 53) as f64) as u64;
         let (lane_of, codels) = (BTreeMap::new(), Vec::new());
         FqCodel { config, salt, lane_of, codels, turns: RoundRobin::lists() }
@@ -214,16 +214,16 @@ impl AqmPart for FqCodel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::aqm::AqmSpec;
-    use crate::network::{ChannelSpec, Fate, QueueLimit, QueueSpec, QueuedLink};
+    use crate::network::aqm::AqmConfig;
+    use crate::network::{ChannelConfig, Fate, QueueConfig, QueueLimit, QueuedLink};
     use crate::units::{Duration, Rate};
 
     /// A link of 8 Mbit/s, a byte a microsecond.
     fn link(config: FqCodelConfig, limit: u32) -> QueuedLink<usize> {
-        let (limit, aqm) = (QueueLimit::Packets(limit), AqmSpec::FqCodel(config));
-        let queue = QueueSpec { limit, aqm, ..QueueSpec::default() };
+        let (limit, aqm) = (QueueLimit::Packets(limit), AqmConfig::FqCodel(config));
+        let queue = QueueConfig { limit, aqm, ..QueueConfig::default() };
         let rate = Rate::from_bps(8_000_000).unwrap();
-        QueuedLink::new(&rate.into(), Duration::ZERO, &queue, &ChannelSpec::Clean, 1, "test")
+        QueuedLink::new(&rate.into(), Duration::ZERO, &queue, &ChannelConfig::Clean, 1, "test")
     }
 
     /// Puts packets of these flows and sizes into an idle link at once; then what is dropped, and

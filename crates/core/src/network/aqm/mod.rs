@@ -1,11 +1,11 @@
 //! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
 //!
-//! A discipline is one file here: a state machine that implements [`QueueManagement`], its
+//! An AQM is one file here: a state machine that implements [`Aqm`], its
 //! parameters, and how it describes itself ([`Part`]). It is asked when a packet
 //! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
 //! line in the list below makes it a choice of scenario files.
 //!
-//! The queue may be split into lanes, FIFO queues of their own, if the discipline says so: it names
+//! The queue may be split into lanes, FIFO queues of their own, if the AQM says so: it names
 //! the lane of each arrival, and which lane is served next.
 
 mod codel;
@@ -20,7 +20,7 @@ pub use drop_tail::DropTail;
 pub use dualpi2::{DualPi2, DualPi2Config, DualScheduler};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use pie::{Pie, PieConfig};
-pub use red::{Red, RedSpec};
+pub use red::{Red, RedConfig};
 
 use std::fmt;
 
@@ -32,13 +32,13 @@ use crate::units::{Rate, Time};
 
 axis! {
     $ each each_kind;
-    /// The queue management of a link, with its parameters.
-    config AqmSpec;
+    /// The AQM of a link, with its parameters.
+    config AqmConfig;
     /// The state of a queue's management.
-    state Aqm;
-    @make Placed(&Place<'_>);
-    @custom dyn MakeAqm => Box<dyn QueueManagement + Send + Sync> =
-        |maker: &dyn MakeAqm, place: &Place<'_>| maker.make(place);
+    state AqmState;
+    @make Placed(&QueueSetup<'_>);
+    @custom dyn MakeAqm => Box<dyn Aqm + Send + Sync> =
+        |maker: &dyn MakeAqm, place: &QueueSetup<'_>| maker.make(place);
     DropTail: DropTail,
     Red: Box<Red>,
     Codel: Box<Codel>,
@@ -47,7 +47,7 @@ axis! {
     DualPi2: Box<DualPi2>,
 }
 
-impl AqmSpec {
+impl AqmConfig {
     /// Does it mark packets?
     pub fn marks(&self) -> bool {
         each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
@@ -64,19 +64,19 @@ impl AqmSpec {
 
 /// A part that is made at a place.
 trait Placed: Part {
-    fn new(config: &Self::Config, place: &Place<'_>) -> Self;
+    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
 }
 
 impl<P: AqmPart> Placed for P {
-    fn new(config: &P::Config, place: &Place<'_>) -> Self {
+    fn new(config: &P::Config, place: &QueueSetup<'_>) -> Self {
         <P as AqmPart>::new(*config, place)
     }
 }
 
-impl Default for AqmSpec {
+impl Default for AqmConfig {
     /// Drop what does not fit.
     fn default() -> Self {
-        AqmSpec::DropTail(Plain)
+        AqmConfig::DropTail(Plain)
     }
 }
 
@@ -149,8 +149,8 @@ pub struct Leaving {
     pub lane: usize,
 }
 
-/// The state machine of a discipline. By default it does nothing: DropTail.
-pub trait QueueManagement: fmt::Debug {
+/// The state machine of an AQM. By default it does nothing: DropTail.
+pub trait Aqm: fmt::Debug {
     /// A packet arrives and finds `queue`. What passes here is still dropped if it does not fit.
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
         let _ = (now, queue, packet);
@@ -170,7 +170,7 @@ pub trait QueueManagement: fmt::Debug {
         Verdict::Pass
     }
 
-    /// When [`QueueManagement::on_timer`] must be called next.
+    /// When [`Aqm::on_timer`] must be called next.
     fn next_timer(&self) -> Time {
         Time::NEVER
     }
@@ -201,7 +201,7 @@ pub trait QueueManagement: fmt::Debug {
     }
 
     /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked only
-    /// of disciplines that [make room](QueueManagement::makes_room).
+    /// of AQMs that [make room](Aqm::makes_room).
     fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
         let _ = queue;
         Eviction { lane: 0, packets: 1 }
@@ -218,10 +218,10 @@ pub trait QueueManagement: fmt::Debug {
     }
 }
 
-/// A discipline as a part: how it is made, and what must be known of it before.
-pub trait AqmPart: Part + QueueManagement {
-    /// The discipline of an empty queue.
-    fn new(config: Self::Config, place: &Place<'_>) -> Self;
+/// An AQM as a part: how it is made, and what must be known of it before.
+pub trait AqmPart: Part + Aqm {
+    /// The AQM of an empty queue.
+    fn new(config: Self::Config, place: &QueueSetup<'_>) -> Self;
 
     /// Does it mark packets, with these parameters?
     fn marks(_config: &Self::Config) -> bool {
@@ -229,12 +229,12 @@ pub trait AqmPart: Part + QueueManagement {
     }
 
     /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
-    /// [`super::FifoLink`] may ask it, which only calls [`QueueManagement::on_enqueue`].
+    /// [`super::FifoLink`] may ask it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
 }
 
 impl<P: AqmPart> AqmPart for Box<P> {
-    fn new(config: P::Config, place: &Place<'_>) -> Self {
+    fn new(config: P::Config, place: &QueueSetup<'_>) -> Self {
         Box::new(P::new(config, place))
     }
     fn marks(config: &P::Config) -> bool {
@@ -243,7 +243,7 @@ impl<P: AqmPart> AqmPart for Box<P> {
     const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
 }
 
-impl<M: QueueManagement + ?Sized> QueueManagement for Box<M> {
+impl<M: Aqm + ?Sized> Aqm for Box<M> {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
         (**self).on_enqueue(now, queue, packet)
     }
@@ -282,10 +282,10 @@ impl<M: QueueManagement + ?Sized> QueueManagement for Box<M> {
     }
 }
 
-/// What makes a discipline from another crate: [`AqmSpec::Custom`].
+/// What makes an AQM from another crate: [`AqmConfig::Custom`].
 pub trait MakeAqm: CustomPart {
-    /// The discipline of an empty queue.
-    fn make(&self, place: &Place<'_>) -> Box<dyn QueueManagement + Send + Sync>;
+    /// The AQM of an empty queue.
+    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
     /// See [`AqmPart::marks`].
     fn marks(&self) -> bool {
         false
@@ -298,7 +298,7 @@ pub trait MakeAqm: CustomPart {
 
 /// Where a queue is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct QueueSetup<'a> {
     /// The rate of the wire, or its mean.
     pub wire: Rate,
     /// What of it the queue may count on beside other classes.
@@ -311,15 +311,15 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
-impl Place<'_> {
+impl QueueSetup<'_> {
     /// The random numbers of what is called `kind` here.
     pub fn stream(&self, kind: &str) -> Stream {
         Stream::new(self.seed, kind, self.name)
     }
 }
 
-/// Asks whichever discipline it is.
-impl QueueManagement for Aqm {
+/// Asks whichever AQM it is.
+impl Aqm for AqmState {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
         each!(self, aqm => aqm.on_enqueue(now, queue, packet))
     }

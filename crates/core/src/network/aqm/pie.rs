@@ -20,7 +20,7 @@
 //! would change nothing are not made; they go on in their rhythm.
 
 use super::codel::TIMES;
-use super::{AqmPart, Backlog, Leaving, Place, QueueManagement, Verdict};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueSetup, Verdict};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
@@ -179,7 +179,7 @@ impl Part for Pie {
     }];
 }
 
-impl QueueManagement for Pie {
+impl Aqm for Pie {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
         if self.asleep {
             self.asleep = false;
@@ -219,7 +219,7 @@ impl QueueManagement for Pie {
 }
 
 impl AqmPart for Pie {
-    fn new(config: PieConfig, place: &Place<'_>) -> Self {
+    fn new(config: PieConfig, place: &QueueSetup<'_>) -> Self {
         Pie::with(config, place.stream("pie"))
     }
     fn marks(config: &PieConfig) -> bool {

@@ -10,7 +10,7 @@
 //! p_a  = p_b / (1 - count p_b)
 //! ```
 
-use super::{AqmPart, Backlog, Place, QueueManagement, Verdict};
+use super::{Aqm, AqmPart, Backlog, QueueSetup, Verdict};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
@@ -19,7 +19,7 @@ use crate::units::{Duration, Probability, Rate, Time};
 
 /// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RedSpec {
+pub struct RedConfig {
     /// Below this average nothing is dropped, packets.
     pub min_threshold: f64,
     /// From this average on `max_probability` is reached, packets.
@@ -38,9 +38,9 @@ pub struct RedSpec {
     pub mean_packet_size: u32,
 }
 
-impl RedSpec {
+impl RedConfig {
     /// As ns-2 has it.
-    pub const NS2: RedSpec = RedSpec {
+    pub const NS2: RedConfig = RedConfig {
         min_threshold: 5.0,
         max_threshold: 15.0,
         weight: 0.002,
@@ -51,14 +51,14 @@ impl RedSpec {
     };
 }
 
-impl Default for RedSpec {
+impl Default for RedConfig {
     fn default() -> Self {
         Self::NS2
     }
 }
 
 parameters! {
-    RedSpec in "", "parameters of red";
+    RedConfig in "", "parameters of red";
     min_threshold: Kind::Number { least: 0.0, most: 1e9 }, "packets",
         "average queue from which red drops";
     max_threshold: Kind::Number { least: 0.0, most: 1e9 }, "packets",
@@ -81,21 +81,21 @@ parameters! {
 }
 
 impl Part for Red {
-    type Config = RedSpec;
-    const FORMS: &'static [Form<RedSpec>] = &[Form {
+    type Config = RedConfig;
+    const FORMS: &'static [Form<RedConfig>] = &[Form {
         words: Words {
             name: "red",
             what: "drops or marks arrivals at random, by an average of the queue",
             source: "Floyd and Jacobson 1993; gentle: Floyd 2000",
         },
-        config: RedSpec::NS2,
+        config: RedConfig::NS2,
     }];
 }
 
 /// The state of RED.
 #[derive(Debug, Clone)]
 pub struct Red {
-    spec: RedSpec,
+    spec: RedConfig,
     average: f64,
     /// Packets let in since the last drop or mark while between the thresholds; `None` below
     /// the lower one (the papers' -1).
@@ -108,7 +108,7 @@ pub struct Red {
 impl Red {
     /// An empty queue's RED, drawing from `stream`; `typical` is the transmission time of a typical
     /// packet.
-    pub fn with_stream(spec: RedSpec, stream: Stream, typical: Duration) -> Self {
+    pub fn with_stream(spec: RedConfig, stream: Stream, typical: Duration) -> Self {
         Red { spec, average: 0.0, count: None, stream, typical }
     }
 
@@ -120,8 +120,9 @@ impl Red {
     /// Judges a packet that arrives when `waiting` packets wait. `idle` is how long the link
     /// had been idle, in transmission times of a typical packet, or `None` if it is busy.
     pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> Verdict {
-        let RedSpec { min_threshold, max_threshold, weight, max_probability, gentle, ecn, .. } =
-            self.spec;
+        let RedConfig {
+            min_threshold, max_threshold, weight, max_probability, gentle, ecn, ..
+        } = self.spec;
         if let Some(packets) = idle {
             self.average *= libm::pow(1.0 - weight, packets);
         }
@@ -153,7 +154,7 @@ impl Red {
     }
 }
 
-impl QueueManagement for Red {
+impl Aqm for Red {
     fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
         // How many typical packets could have left during a pause.
         let idle = queue.empty_since.map(|since| match self.typical.as_secs_f64() {
@@ -169,11 +170,11 @@ impl QueueManagement for Red {
 }
 
 impl AqmPart for Red {
-    fn new(config: RedSpec, place: &Place<'_>) -> Self {
+    fn new(config: RedConfig, place: &QueueSetup<'_>) -> Self {
         let typical = place.wire.transmission_time(config.mean_packet_size);
         Red::with_stream(config, place.stream("red"), typical)
     }
-    fn marks(config: &RedSpec) -> bool {
+    fn marks(config: &RedConfig) -> bool {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = false;
@@ -183,13 +184,13 @@ impl AqmPart for Red {
 mod tests {
     use super::*;
 
-    fn red(spec: RedSpec) -> Red {
+    fn red(spec: RedConfig) -> Red {
         Red::with_stream(spec, Stream::new(1, "red", "test"), Duration::from_millis(1))
     }
 
     #[test]
     fn the_average_follows_its_equations() {
-        let mut red = red(RedSpec { weight: 0.5, min_threshold: 100.0, ..RedSpec::default() });
+        let mut red = red(RedConfig { weight: 0.5, min_threshold: 100.0, ..RedConfig::default() });
         assert_eq!(red.judge(8, None, false), Verdict::Pass);
         assert_eq!(red.average(), 4.0); // 0 + 0.5 (8 - 0)
         red.judge(8, None, false);
@@ -203,7 +204,7 @@ mod tests {
         // Average fixed halfway: p_b = 0.1 x 0.5 = 0.05. The k-th packet after a drop is dropped
         // with p_a = 0.05 / (1 - 0.05 k) = 1 / (20 - k), so that the gaps are uniform on 1..=19
         // (Floyd and Jacobson, section 7): mean 10 packets.
-        let mut red = red(RedSpec { weight: 1.0, ..RedSpec::default() });
+        let mut red = red(RedConfig { weight: 1.0, ..RedConfig::default() });
         let fates: Vec<Verdict> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
         let dropped = fates.iter().filter(|v| **v == Verdict::Drop).count() as f64;
         assert!((100_000.0 / dropped - 10.0).abs() < 0.2, "one in {}", 100_000.0 / dropped);
@@ -213,9 +214,9 @@ mod tests {
 
     #[test]
     fn beyond_the_thresholds() {
-        let mut hard = red(RedSpec { weight: 1.0, gentle: false, ..RedSpec::default() });
+        let mut hard = red(RedConfig { weight: 1.0, gentle: false, ..RedConfig::default() });
         assert_eq!(hard.judge(15, None, true), Verdict::Drop);
-        let mut gentle = red(RedSpec { weight: 1.0, ecn: true, ..RedSpec::default() });
+        let mut gentle = red(RedConfig { weight: 1.0, ecn: true, ..RedConfig::default() });
         assert_eq!(gentle.judge(30, None, true), Verdict::Drop);
         let fates: Vec<_> = (0..1000).map(|_| gentle.judge(20, None, true)).collect();
         assert!(fates.contains(&Verdict::Mark) && fates.contains(&Verdict::Pass));

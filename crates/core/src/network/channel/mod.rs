@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-use super::{ChainClock, ChannelSpec};
+use super::{ChainClock, ChannelConfig};
 use crate::packet::{Label, Packet};
 use crate::part::CustomPart;
 use crate::rng::Stream;
@@ -11,23 +11,23 @@ use crate::units::{Duration, Probability, Time};
 
 /// The state of a channel. A destroyed packet still takes its time on the wire.
 #[derive(Debug)]
-pub struct Channel {
+pub struct ChannelState {
     law: Law,
     stream: Stream,
 }
 
 /// A channel from another crate.
-pub trait Destroy: fmt::Debug {
-    /// As [`Channel::destroys`], with random numbers of the channel's own. Where a link layer sends
+pub trait Channel: fmt::Debug {
+    /// As [`ChannelState::destroys`], with random numbers of the channel's own. Where a link layer sends
     /// packets again, each attempt is asked for at its own instant, which may lie ahead of what is
     /// asked for next.
     fn destroys(&mut self, now: Time, label: Label, packet: &Packet, stream: &mut Stream) -> bool;
 }
 
-/// What makes a channel from another crate: [`ChannelSpec::Custom`].
+/// What makes a channel from another crate: [`ChannelConfig::Custom`].
 pub trait MakeChannel: CustomPart {
     /// The channel before its first packet.
-    fn make(&self) -> Box<dyn Destroy + Send + Sync>;
+    fn make(&self) -> Box<dyn Channel + Send + Sync>;
     /// The fraction of packets of `size` bytes that it destroys in the long run, which a configured
     /// notifier tells of.
     fn loss_rate(&self, size: u32) -> f64;
@@ -40,7 +40,7 @@ enum Law {
     BitErrors { ln_survival_per_bit: f64 },
     Bursts { event: Probability, length: u32, per_flow: bool, left: HashMap<u32, u32> },
     GilbertElliott { clock: Clock, bad: bool, loss: [Probability; 2] },
-    Custom(Box<dyn Destroy + Send + Sync>),
+    Custom(Box<dyn Channel + Send + Sync>),
 }
 
 #[derive(Debug, Clone)]
@@ -53,18 +53,18 @@ enum Clock {
 }
 
 impl Law {
-    fn new(spec: &ChannelSpec, stream: &mut Stream) -> Self {
+    fn new(spec: &ChannelConfig, stream: &mut Stream) -> Self {
         match *spec {
-            ChannelSpec::Clean => Law::Clean,
-            ChannelSpec::Custom(custom) => Law::Custom(custom.0.make()),
-            ChannelSpec::PacketLoss(p) => Law::PacketLoss(p),
-            ChannelSpec::BitErrors(ber) => {
+            ChannelConfig::Clean => Law::Clean,
+            ChannelConfig::Custom(custom) => Law::Custom(custom.0.make()),
+            ChannelConfig::PacketLoss(p) => Law::PacketLoss(p),
+            ChannelConfig::BitErrors(ber) => {
                 Law::BitErrors { ln_survival_per_bit: libm::log1p(-ber.get()) }
             }
-            ChannelSpec::Bursts { event, length, per_flow } => {
+            ChannelConfig::Bursts { event, length, per_flow } => {
                 Law::Bursts { event, length, per_flow, left: HashMap::new() }
             }
-            ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } => {
+            ChannelConfig::GilbertElliott { clock, loss_good, loss_bad } => {
                 let clock = match clock {
                     ChainClock::Packets { to_bad, to_good } => Clock::Packets([to_bad, to_good]),
                     ChainClock::Time { mean_good, mean_bad } => Clock::Time {
@@ -79,14 +79,14 @@ impl Law {
     }
 }
 
-impl Channel {
+impl ChannelState {
     /// The channel described by `spec`, drawing from `stream`.
-    pub fn new(spec: &ChannelSpec, mut stream: Stream) -> Self {
-        Channel { law: Law::new(spec, &mut stream), stream }
+    pub fn new(spec: &ChannelConfig, mut stream: Stream) -> Self {
+        ChannelState { law: Law::new(spec, &mut stream), stream }
     }
 
     /// Destroys as `spec` says from now on, with the random numbers that come next.
-    pub fn become_as(&mut self, spec: &ChannelSpec) {
+    pub fn become_as(&mut self, spec: &ChannelConfig) {
         self.law = Law::new(spec, &mut self.stream);
     }
 
@@ -176,24 +176,24 @@ impl Law {
     }
 }
 
-impl ChannelSpec {
+impl ChannelConfig {
     /// The fraction of packets of `size` bytes that the channel destroys in the long run.
     pub fn loss_rate(&self, size: u32) -> f64 {
         // The share of time or packets of two alternating states with these mean stays.
         let share = |of: f64, other: f64| if of > 0.0 { of / (of + other) } else { 0.0 };
         match *self {
-            ChannelSpec::Clean => 0.0,
-            ChannelSpec::Custom(custom) => custom.0.loss_rate(size),
-            ChannelSpec::PacketLoss(p) => p.get(),
-            ChannelSpec::BitErrors(ber) => {
+            ChannelConfig::Clean => 0.0,
+            ChannelConfig::Custom(custom) => custom.0.loss_rate(size),
+            ChannelConfig::PacketLoss(p) => p.get(),
+            ChannelConfig::BitErrors(ber) => {
                 -libm::expm1(f64::from(size) * 8.0 * libm::log1p(-ber.get()))
             }
-            ChannelSpec::Bursts { event, length, .. } => {
+            ChannelConfig::Bursts { event, length, .. } => {
                 // A cycle is (1 - event) / event clean packets on average and `length` lost.
                 let event = event.get();
                 share(event * f64::from(length), 1.0 - event)
             }
-            ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } => {
+            ChannelConfig::GilbertElliott { clock, loss_good, loss_bad } => {
                 let bad = match clock {
                     ChainClock::Packets { to_bad, to_good } => share(to_bad.get(), to_good.get()),
                     ChainClock::Time { mean_good, mean_bad } => {
@@ -215,8 +215,8 @@ mod tests {
     }
 
     /// Which of `n` packets, one per millisecond, taking turns between two flows, are destroyed.
-    fn fates(spec: &ChannelSpec, n: u32) -> Vec<bool> {
-        let mut channel = Channel::new(spec, Stream::new(1, "channel", "test"));
+    fn fates(spec: &ChannelConfig, n: u32) -> Vec<bool> {
+        let mut channel = ChannelState::new(spec, Stream::new(1, "channel", "test"));
         (0..n)
             .map(|i| {
                 let packet = Packet { size: 1000, ..Packet::default() };
@@ -233,12 +233,12 @@ mod tests {
 
     #[test]
     fn flows_outside_of_bursts_are_not_kept() {
-        let spec = ChannelSpec::Bursts {
+        let spec = ChannelConfig::Bursts {
             event: Probability::new(0.5).unwrap(),
             length: 2,
             per_flow: true,
         };
-        let mut channel = Channel::new(&spec, Stream::new(1, "channel", "test"));
+        let mut channel = ChannelState::new(&spec, Stream::new(1, "channel", "test"));
         let packet = Packet { size: 1000, ..Packet::default() };
         let mut destroys = |flow| channel.destroys(Time::ZERO, Label { flow, class: 0 }, &packet);
         // Those that are hit by a first packet are hit by the second; no burst is left then.
@@ -257,27 +257,27 @@ mod tests {
     fn packet_loss_and_bit_errors_have_their_rates() {
         // Five standard errors: 5 sqrt(p (1 - p) / n).
         let n = 200_000;
-        let loss = share(&fates(&ChannelSpec::PacketLoss(p(0.05)), n));
+        let loss = share(&fates(&ChannelConfig::PacketLoss(p(0.05)), n));
         assert!((loss - 0.05).abs() < 5.0 * (0.05 * 0.95 / f64::from(n)).sqrt(), "{loss}");
         // 1000 bytes at 1e-5: 1 - (1 - 1e-5)^8000 = 1 - e^-0.0800004 = 0.076884.
-        let loss = share(&fates(&ChannelSpec::BitErrors(p(1e-5)), n));
+        let loss = share(&fates(&ChannelConfig::BitErrors(p(1e-5)), n));
         assert!((loss - 0.076_884).abs() < 5.0 * (0.0769 * 0.923 / f64::from(n)).sqrt(), "{loss}");
     }
 
     #[test]
     fn loss_rates_by_hand() {
-        let near = |spec: ChannelSpec, rate: f64| {
+        let near = |spec: ChannelConfig, rate: f64| {
             assert!((spec.loss_rate(1000) - rate).abs() < 5e-7, "{spec:?}");
         };
-        near(ChannelSpec::Clean, 0.0);
-        near(ChannelSpec::PacketLoss(p(0.05)), 0.05);
-        near(ChannelSpec::BitErrors(p(1e-5)), 0.076_884); // As above.
-        near(ChannelSpec::BitErrors(p(1.0)), 1.0);
+        near(ChannelConfig::Clean, 0.0);
+        near(ChannelConfig::PacketLoss(p(0.05)), 0.05);
+        near(ChannelConfig::BitErrors(p(1e-5)), 0.076_884); // As above.
+        near(ChannelConfig::BitErrors(p(1.0)), 1.0);
         // 99 clean packets and 4 lost.
-        near(ChannelSpec::Bursts { event: p(0.01), length: 4, per_flow: true }, 0.038_835);
+        near(ChannelConfig::Bursts { event: p(0.01), length: 4, per_flow: true }, 0.038_835);
         let clock = ChainClock::Packets { to_bad: p(0.01), to_good: p(0.19) };
         let chain =
-            |clock| ChannelSpec::GilbertElliott { clock, loss_good: p(0.001), loss_bad: p(0.5) };
+            |clock| ChannelConfig::GilbertElliott { clock, loss_good: p(0.001), loss_bad: p(0.5) };
         near(chain(clock), 0.95 * 0.001 + 0.05 * 0.5);
         let clock = ChainClock::Time {
             mean_good: Duration::from_secs(9),
@@ -288,15 +288,15 @@ mod tests {
 
     #[test]
     fn extremes_are_exact() {
-        assert_eq!(share(&fates(&ChannelSpec::PacketLoss(p(1.0)), 100)), 1.0);
-        assert_eq!(share(&fates(&ChannelSpec::BitErrors(p(1.0)), 100)), 1.0);
-        assert_eq!(share(&fates(&ChannelSpec::BitErrors(p(0.0)), 100)), 0.0);
-        assert_eq!(share(&fates(&ChannelSpec::Clean, 100)), 0.0);
+        assert_eq!(share(&fates(&ChannelConfig::PacketLoss(p(1.0)), 100)), 1.0);
+        assert_eq!(share(&fates(&ChannelConfig::BitErrors(p(1.0)), 100)), 1.0);
+        assert_eq!(share(&fates(&ChannelConfig::BitErrors(p(0.0)), 100)), 0.0);
+        assert_eq!(share(&fates(&ChannelConfig::Clean, 100)), 0.0);
     }
 
     #[test]
     fn bursts_hit_consecutive_packets_of_one_flow() {
-        let spec = ChannelSpec::Bursts { event: p(0.01), length: 4, per_flow: true };
+        let spec = ChannelConfig::Bursts { event: p(0.01), length: 4, per_flow: true };
         let fates = fates(&spec, 200_000);
         for flow in 0..2 {
             let own: Vec<bool> = fates.iter().skip(flow).step_by(2).copied().collect();
@@ -317,9 +317,9 @@ mod tests {
             mean_good: Duration::from_millis(30),
             mean_bad: Duration::from_millis(20),
         };
-        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
+        let spec = ChannelConfig::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
         let plain = fates(&spec, 10_000);
-        let mut channel = Channel::new(&spec, Stream::new(1, "channel", "test"));
+        let mut channel = ChannelState::new(&spec, Stream::new(1, "channel", "test"));
         let mut stream = Stream::new(1, "arq", "test");
         let packet = Packet { size: 1000, ..Packet::default() };
         let at = |ms: usize| Time::ZERO + Duration::from_millis(ms as u64);
@@ -339,7 +339,7 @@ mod tests {
     fn the_two_state_chain_has_its_stationary_loss() {
         // Bad with probability to_bad / (to_bad + to_good) = 0.01 / 0.177 = 0.0565.
         let clock = ChainClock::Packets { to_bad: p(0.01), to_good: p(0.167) };
-        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
+        let spec = ChannelConfig::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
         let loss = share(&fates(&spec, 400_000));
         assert!((loss - 0.0565).abs() < 0.004, "{loss}");
 
@@ -349,7 +349,7 @@ mod tests {
             mean_good: Duration::from_secs(9),
             mean_bad: Duration::from_secs(1),
         };
-        let spec = ChannelSpec::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(0.5) };
+        let spec = ChannelConfig::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(0.5) };
         let loss = share(&fates(&spec, 2_000_000));
         assert!((loss - 0.05).abs() < 0.02, "{loss}");
     }

@@ -16,7 +16,7 @@ use crate::units::Duration;
 
 /// Link-layer retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArqSpec {
+pub struct ArqConfig {
     /// How often a frame is sent at most, the first time counted; at least 1.
     pub attempts: u32,
     /// Time from the end of an attempt that failed until the next is due.
@@ -27,7 +27,7 @@ pub struct ArqSpec {
     pub air_time: bool,
 }
 
-impl ArqSpec {
+impl ArqConfig {
     /// The most attempts, more than any link layer makes.
     pub const MOST_ATTEMPTS: u32 = 100;
     /// The longest delay, more than a signal takes to any satellite and back.
@@ -50,6 +50,6 @@ impl ArqSpec {
 /// without it.
 #[derive(Debug)]
 pub(in crate::network) struct Arq {
-    pub(in crate::network) spec: ArqSpec,
+    pub(in crate::network) spec: ArqConfig,
     pub(in crate::network) stream: Stream,
 }

@@ -16,7 +16,7 @@ use crate::units::{Duration, Time};
 
 /// Delays at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JitterSpec {
+pub struct JitterConfig {
     /// How they are distributed.
     pub distribution: Distribution,
     /// c, the correlation of the Gaussian numbers behind one draw and the next; 0 to less than 1.
@@ -56,10 +56,10 @@ pub enum Distribution {
     },
 }
 
-impl JitterSpec {
+impl JitterConfig {
     /// Uniform from zero to `most`, for each packet anew and in order.
     pub fn uniform(most: Duration) -> Self {
-        JitterSpec {
+        JitterConfig {
             distribution: Distribution::Uniform { most },
             correlation: 0.0,
             interval: Duration::ZERO,
@@ -86,7 +86,7 @@ impl JitterSpec {
 /// The jitter of a link.
 #[derive(Debug)]
 pub(super) struct Jitter {
-    spec: JitterSpec,
+    spec: JitterConfig,
     stream: Stream,
     /// The latest Gaussian number, once there is one.
     z: Option<f64>,
@@ -96,11 +96,11 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    pub(super) fn new(spec: JitterSpec, stream: Stream) -> Self {
+    pub(super) fn new(spec: JitterConfig, stream: Stream) -> Self {
         Jitter { spec, stream, z: None, drawn: Duration::ZERO, until: Time::ZERO }
     }
 
-    pub(super) fn spec(&self) -> &JitterSpec {
+    pub(super) fn spec(&self) -> &JitterConfig {
         &self.spec
     }
 
@@ -165,13 +165,13 @@ mod tests {
 
     const MEAN: Duration = Duration::from_millis(10);
 
-    fn draws(spec: JitterSpec, n: usize) -> Vec<f64> {
+    fn draws(spec: JitterConfig, n: usize) -> Vec<f64> {
         let mut jitter = Jitter::new(spec, Stream::new(1, "jitter", "test"));
         (0..n).map(|_| jitter.next(Time::ZERO).as_secs_f64() * 1e3).collect()
     }
 
-    fn of(distribution: Distribution, correlation: f64) -> JitterSpec {
-        JitterSpec { distribution, correlation, ..JitterSpec::uniform(MEAN) }
+    fn of(distribution: Distribution, correlation: f64) -> JitterConfig {
+        JitterConfig { distribution, correlation, ..JitterConfig::uniform(MEAN) }
     }
 
     fn mean(values: &[f64]) -> f64 {
@@ -227,7 +227,8 @@ mod tests {
 
     #[test]
     fn a_draw_holds_for_its_interval() {
-        let spec = JitterSpec { interval: Duration::from_millis(4), ..JitterSpec::uniform(MEAN) };
+        let spec =
+            JitterConfig { interval: Duration::from_millis(4), ..JitterConfig::uniform(MEAN) };
         let mut jitter = Jitter::new(spec, Stream::new(1, "jitter", "test"));
         let mut at = |ms: u64| jitter.next(Time::ZERO + Duration::from_millis(ms));
         let values: Vec<Duration> = [1, 2, 3, 4, 7, 8, 30, 31, 32].map(&mut at).to_vec();
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_is_no_jitter() {
-        let wrong = |spec: JitterSpec| spec.validate().unwrap_err();
+        let wrong = |spec: JitterConfig| spec.validate().unwrap_err();
         for c in [-0.1, 1.0, f64::NAN] {
             assert!(wrong(of(Distribution::Exponential { mean: MEAN }, c)).contains("correlation"));
         }

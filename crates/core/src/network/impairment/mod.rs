@@ -25,14 +25,14 @@ mod steps;
 use std::sync::Arc;
 
 pub(super) use arq::Arq;
-pub use arq::ArqSpec;
+pub use arq::ArqConfig;
 pub use delay::{ChangingDelay, DelaySteps};
-pub use jitter::{Distribution, JitterSpec};
-pub use outage::{During, OutageSpec, Outages};
-pub use reorder::{Lateness, ReorderSpec};
+pub use jitter::{Distribution, JitterConfig};
+pub use outage::{During, OutageConfig, Outages};
+pub use reorder::{Lateness, ReorderConfig};
 pub use steps::Steps;
 
-use super::channel::Channel;
+use super::channel::ChannelState;
 use crate::packet::{Label, Packet};
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
@@ -45,13 +45,13 @@ pub struct Impairments {
     /// A delay that changes, in place of the link's own.
     pub delay: Option<ChangingDelay>,
     /// A delay at random for each packet, beyond the link's own.
-    pub jitter: Option<JitterSpec>,
+    pub jitter: Option<JitterConfig>,
     /// Packets that take longer.
-    pub reorder: Option<ReorderSpec>,
+    pub reorder: Option<ReorderConfig>,
     /// Times without a signal.
-    pub outages: Option<OutageSpec>,
+    pub outages: Option<OutageConfig>,
     /// Retransmission of what the channel corrupts.
-    pub arq: Option<ArqSpec>,
+    pub arq: Option<ArqConfig>,
 }
 
 impl Impairments {
@@ -78,8 +78,8 @@ impl Impairments {
     /// # Errors
     /// What is wrong, as a sentence without a capital or a full stop.
     pub fn validate(&self) -> Result<(), String> {
-        self.jitter.as_ref().map_or(Ok(()), JitterSpec::validate)?;
-        self.arq.as_ref().map_or(Ok(()), ArqSpec::validate)
+        self.jitter.as_ref().map_or(Ok(()), JitterConfig::validate)?;
+        self.arq.as_ref().map_or(Ok(()), ArqConfig::validate)
     }
 
     /// How often delays and outages change within a run of that length, at most.
@@ -197,7 +197,7 @@ impl Way {
     /// Is a packet destroyed that is sent again from `start` to `end`?
     pub(super) fn destroys(
         &mut self,
-        channel: Option<&mut Channel>,
+        channel: Option<&mut ChannelState>,
         (start, end): (Time, Time),
         label: Label,
         packet: &Packet,
@@ -256,7 +256,7 @@ mod tests {
     fn a_late_packet_is_overtaken_by_as_many_as_asked_for() {
         // Packets of 1 ms back to back, which all are late, or none.
         let arrivals = |share, by| {
-            let reorder = Some(ReorderSpec { share: Probability::new(share).unwrap(), by });
+            let reorder = Some(ReorderConfig { share: Probability::new(share).unwrap(), by });
             let spec = Impairments { reorder, ..Impairments::default() };
             assert!(!spec.keep_order());
             let mut way = Way::new(&spec, 1, "test").unwrap();
@@ -274,7 +274,7 @@ mod tests {
     fn what_is_sent_again_holds_back_the_rest_if_it_is_in_order() {
         // The first is there after a retransmission 8 ms later.
         for (in_order, second) in [(true, 29), (false, 22)] {
-            let arq = Some(ArqSpec { attempts: 2, delay: ms(7), in_order, air_time: false });
+            let arq = Some(ArqConfig { attempts: 2, delay: ms(7), in_order, air_time: false });
             let spec = Impairments { arq, ..Impairments::default() };
             assert_eq!(spec.keep_order(), in_order);
             let mut way = Way::new(&spec, 1, "test").unwrap();
@@ -294,7 +294,7 @@ mod tests {
     fn what_keeps_order_comes_before_what_does_not() {
         // Jitter of at most 50 ms in order, and a route that gets shorter by 15 ms and may reorder:
         // who leaves on the new route is never more than 15 ms early.
-        let spec = JitterSpec::uniform(ms(50));
+        let spec = JitterConfig::uniform(ms(50));
         let both = Impairments { jitter: Some(spec), ..shorter(false) };
         let ends: Vec<u64> = (0..200).collect();
         let there = arrivals(&both, &ends);

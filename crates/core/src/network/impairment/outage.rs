@@ -8,7 +8,7 @@ use crate::units::{Duration, Time};
 
 /// When a link has no signal, and what becomes of packets then.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OutageSpec {
+pub struct OutageConfig {
     /// When.
     pub when: Arc<Outages>,
     /// What becomes of packets.

@@ -5,7 +5,7 @@ use crate::units::{Duration, Probability};
 
 /// Packets at random take longer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReorderSpec {
+pub struct ReorderConfig {
     /// The share of packets that do.
     pub share: Probability,
     /// How much longer.
@@ -25,12 +25,12 @@ pub enum Lateness {
 /// The reordering of a link.
 #[derive(Debug)]
 pub(super) struct Reorder {
-    spec: ReorderSpec,
+    spec: ReorderConfig,
     stream: Stream,
 }
 
 impl Reorder {
-    pub(super) fn new(spec: ReorderSpec, stream: Stream) -> Self {
+    pub(super) fn new(spec: ReorderConfig, stream: Stream) -> Self {
         Reorder { spec, stream }
     }
 

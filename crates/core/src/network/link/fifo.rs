@@ -5,15 +5,15 @@ use std::num::NonZeroU64;
 
 use super::wire::Wire;
 use super::{Departure, fits, passes};
-use crate::network::aqm::{Aqm, Backlog, Place, QueueManagement};
+use crate::network::aqm::{Aqm, AqmState, Backlog, QueueSetup};
 use crate::network::notifier::Notifier;
 use crate::network::rate_trace::LinkRate;
-use crate::network::router::{Feedback, Router};
-use crate::network::{ChannelSpec, Impairments, QueueLimit, QueueSpec};
+use crate::network::router::{Router, RouterState};
+use crate::network::{ChannelConfig, Impairments, QueueConfig, QueueLimit};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Rate, Time};
 
-/// A link whose departures follow from its arrivals: its queue management and its router, if any,
+/// A link whose departures follow from its arrivals: its AQM and its router, if any,
 /// act when packets come and never after.
 #[derive(Debug)]
 pub struct FifoLink {
@@ -67,8 +67,8 @@ struct Waiting {
 /// What looks at arrivals.
 #[derive(Debug)]
 struct Managed {
-    aqm: Aqm,
-    router: Router,
+    aqm: AqmState,
+    router: RouterState,
     /// Packets marked so far.
     marked: u64,
     /// The rate that they know.
@@ -89,7 +89,7 @@ impl Managed {
 impl FifoLink {
     /// Is such a link exact for this queue? It is unless something acts on departures, or on
     /// classes.
-    pub fn will_do(queue: &QueueSpec) -> bool {
+    pub fn will_do(queue: &QueueConfig) -> bool {
         let waits = queue.aqm.acts_on_departure() || queue.router.acts_on_departure();
         !waits && queue.classes.is_empty()
     }
@@ -101,15 +101,15 @@ impl FifoLink {
     pub fn new(
         rate: &LinkRate,
         delay: Duration,
-        queue: &QueueSpec,
-        channel: &ChannelSpec,
+        queue: &QueueConfig,
+        channel: &ChannelConfig,
         seed: u64,
         name: &str,
     ) -> Self {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
         let told = rate.told();
-        let place = Place { wire: told, share: told, limit: queue.limit, seed, name };
-        let plain = QueueSpec { limit: queue.limit, ..QueueSpec::default() };
+        let place = QueueSetup { wire: told, share: told, limit: queue.limit, seed, name };
+        let plain = QueueConfig { limit: queue.limit, ..QueueConfig::default() };
         let managed = (*queue != plain).then(|| {
             let (aqm, router) = (queue.aqm.make(&place), queue.router.make(&place));
             Box::new(Managed { aqm, router, marked: 0, told })

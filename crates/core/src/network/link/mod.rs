@@ -50,12 +50,12 @@ mod queued;
 mod wire;
 
 pub use fifo::FifoLink;
-pub use queued::{ClassSpec, QueuedLink};
+pub use queued::{ClassConfig, QueuedLink};
 
 use super::aqm::Verdict;
 use super::notifier::Notifier;
 use super::rate_trace::LinkRate;
-use super::{ChannelSpec, Impairments, QueueLimit, QueueSpec};
+use super::{ChannelConfig, Impairments, QueueConfig, QueueLimit};
 use crate::packet::{Flags, Label, Packet};
 use crate::units::{Duration, Time};
 use wire::Wire;
@@ -126,8 +126,8 @@ impl<T> Link<T> {
     pub fn new(
         rate: &LinkRate,
         delay: Duration,
-        queue: &QueueSpec,
-        channel: &ChannelSpec,
+        queue: &QueueConfig,
+        channel: &ChannelConfig,
         seed: u64,
         name: &str,
     ) -> Self {
@@ -253,7 +253,7 @@ impl<T> Link<T> {
         self.wire().has_notifier()
     }
 
-    /// Packets marked by the queue management or flagged by a router so far.
+    /// Packets marked by the AQM or flagged by a router so far.
     pub fn marked(&self) -> u64 {
         match self {
             Link::Fifo(link) => link.marked(),
@@ -332,8 +332,8 @@ mod tests {
 
     use super::*;
     use crate::network::{
-        AqmSpec, ArqSpec, ChangingDelay, During, JitterSpec, Lateness, OutageSpec, Outages,
-        RedSpec, ReorderSpec, Steps,
+        AqmConfig, ArqConfig, ChangingDelay, During, JitterConfig, Lateness, OutageConfig, Outages,
+        RedConfig, ReorderConfig, Steps,
     };
     use crate::units::{Probability, Rate};
 
@@ -349,9 +349,11 @@ mod tests {
                 ChangingDelay { steps: steps.into(), in_order }
             },
         );
-        let jitter = (0_u64..20, any::<bool>())
-            .prop_map(|(most, in_order)| JitterSpec { in_order, ..JitterSpec::uniform(ms(most)) });
-        let reorder = (0.0..1.0, 1_u32..5).prop_map(|(share, packets)| ReorderSpec {
+        let jitter = (0_u64..20, any::<bool>()).prop_map(|(most, in_order)| JitterConfig {
+            in_order,
+            ..JitterConfig::uniform(ms(most))
+        });
+        let reorder = (0.0..1.0, 1_u32..5).prop_map(|(share, packets)| ReorderConfig {
             share: Probability::new(share).unwrap(),
             by: Lateness::Packets(packets),
         });
@@ -359,11 +361,11 @@ mod tests {
             |(at, length, more, hold)| {
                 let when = Outages::new(&[(ms(at), ms(length))], Some(ms(at + length + more)));
                 let during = if hold { During::Hold } else { During::Drop };
-                OutageSpec { when: when.unwrap().into(), during }
+                OutageConfig { when: when.unwrap().into(), during }
             },
         );
         let arq = (1_u32..6, 0_u64..20, any::<bool>(), any::<bool>()).prop_map(
-            |(attempts, delay, in_order, air_time)| ArqSpec {
+            |(attempts, delay, in_order, air_time)| ArqConfig {
                 attempts,
                 delay: ms(delay),
                 in_order,
@@ -440,12 +442,12 @@ mod tests {
             offers in prop::collection::vec((0_u64..8000, 40_u32..1500), 1..120),
         ) {
             let aqm = if red {
-                AqmSpec::Red(RedSpec { min_threshold: 1.0, weight: 0.2, ..RedSpec::NS2 })
+                AqmConfig::Red(RedConfig { min_threshold: 1.0, weight: 0.2, ..RedConfig::NS2 })
             } else {
-                AqmSpec::default()
+                AqmConfig::default()
             };
-            let queue = QueueSpec { limit: QueueLimit::Packets(8), aqm, ..QueueSpec::default() };
-            let channel = ChannelSpec::PacketLoss(Probability::new(loss).unwrap());
+            let queue = QueueConfig { limit: QueueLimit::Packets(8), aqm, ..QueueConfig::default() };
+            let channel = ChannelConfig::PacketLoss(Probability::new(loss).unwrap());
             let fifo = FifoLink::new(&rate, ms(10), &queue, &channel, 1, "test");
             let queued = QueuedLink::new(&rate, ms(10), &queue, &channel, 1, "test");
             let (fifo, queued) = (Link::Fifo(fifo), Link::Queued(Box::new(queued)));

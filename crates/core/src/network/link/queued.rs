@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 
 use super::wire::Wire;
 use super::{Fate, Packets, fits, passes};
-use crate::network::aqm::{Aqm, Backlog, Eviction, Lane, Leaving, Place, QueueManagement};
+use crate::network::aqm::{Aqm, AqmState, Backlog, Eviction, Lane, Leaving, QueueSetup};
 use crate::network::rate_trace::LinkRate;
-use crate::network::router::{Feedback, Router, RouterKind, TrafficController};
+use crate::network::router::{Router, RouterKind, RouterState, TrafficController};
 use crate::network::scheduler::RoundRobin;
-use crate::network::{ChannelSpec, QueueLimit, QueueSpec};
+use crate::network::{ChannelConfig, QueueConfig, QueueLimit};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Rate, Time};
 
-/// A link that holds packets until they leave, for queue management and routers that act at that
+/// A link that holds packets until they leave, for AQMs and routers that act at that
 /// moment, and for classes. `T` stands for a packet outside.
 ///
 /// It may keep a queue for each class of protocols, so that no class can crowd another out
@@ -33,25 +33,25 @@ pub struct QueuedLink<T> {
     pub(super) marked: u64,
     /// Up to when all that was due has been done.
     now: Time,
-    /// When the next interval of a router or a queue management ends.
+    /// When the next interval of a router or an AQM ends.
     timer: Time,
     /// Packets that made room for others, with the queue they were in.
     evicted: VecDeque<(Waiting<T>, usize)>,
-    /// The rate that queue management and routers know.
+    /// The rate that AQMs and routers know.
     told: Rate,
 }
 
 /// The queue of a class of protocols on a link, and its share of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClassSpec {
+pub struct ClassConfig {
     /// The protocols that ask for this router; datagrams and plain TCP ask for none. What no class
     /// is made for joins the first.
     pub kind: RouterKind,
     /// Its share of the wire while all classes have something to send, beside those of the others;
     /// positive.
     pub weight: f64,
-    /// Its limit, queue management and router; without classes of its own.
-    pub queue: QueueSpec,
+    /// Its limit, AQM and router; without classes of its own.
+    pub queue: QueueConfig,
 }
 
 /// Deficit round robin: bytes that the class of least weight may send a turn. One packet of usual
@@ -71,14 +71,14 @@ struct Waiting<T> {
 #[derive(Debug)]
 struct Queue<T> {
     limit: QueueLimit,
-    aqm: Aqm,
-    router: Router,
+    aqm: AqmState,
+    router: RouterState,
     /// Its weight beside other classes.
     weight: f64,
-    /// Is there queue management at all, and does it make room? Known, for most need not be asked.
+    /// Is there AQM at all, and does it make room? Known, for most need not be asked.
     is_managed: bool,
     makes_room: bool,
-    /// What waits in each lane, and what the queue management sees of it.
+    /// What waits in each lane, and what the AQM sees of it.
     waiting: Vec<VecDeque<Waiting<T>>>,
     lanes: Vec<Lane>,
     packets: usize,
@@ -88,12 +88,12 @@ struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn new(spec: &QueueSpec, weight: f64, place: &Place<'_>) -> Self {
+    fn new(spec: &QueueConfig, weight: f64, place: &QueueSetup<'_>) -> Self {
         let aqm = spec.aqm.make(place);
         Queue {
             limit: spec.limit,
             weight,
-            is_managed: !matches!(aqm, Aqm::DropTail(_)),
+            is_managed: !matches!(aqm, AqmState::DropTail(_)),
             makes_room: aqm.makes_room(),
             aqm,
             router: spec.router.make(place),
@@ -106,7 +106,7 @@ impl<T> Queue<T> {
     }
 
     fn push(&mut self, lane: usize, waiting: Waiting<T>) {
-        // One more than there are at most, as the discipline must see to.
+        // One more than there are at most, as the AQM must see to.
         let lane = lane.min(self.lanes.len());
         if lane == self.lanes.len() {
             self.lanes.push(Lane::default());
@@ -150,7 +150,7 @@ impl<T> Queue<T> {
     /// The lane that sends next; something waits.
     fn next_lane(&mut self, now: Time) -> usize {
         let (backlog, aqm, _) = self.parts(now, None);
-        // A discipline that names an empty lane is put right.
+        // An AQM that names an empty lane is put right.
         let lane = aqm.next_lane(now, &backlog);
         match backlog.lanes.get(lane) {
             Some(Lane { head: Some(_), .. }) => lane,
@@ -158,12 +158,12 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What the queue management and the router see, beside both.
+    /// What the AQM and the router see, beside both.
     fn parts(
         &mut self,
         now: Time,
         idle_since: Option<Time>,
-    ) -> (Backlog<'_>, &mut Aqm, &mut Router) {
+    ) -> (Backlog<'_>, &mut AqmState, &mut RouterState) {
         let Queue { packets, bytes, limit, sent_until, .. } = *self;
         let empty_since = (packets == 0 && sent_until <= now).then_some(sent_until);
         let lanes = &self.lanes[..];
@@ -182,8 +182,8 @@ impl<T> QueuedLink<T> {
     pub fn new(
         rate: &LinkRate,
         delay: Duration,
-        queue: &QueueSpec,
-        channel: &ChannelSpec,
+        queue: &QueueConfig,
+        channel: &ChannelConfig,
         seed: u64,
         name: &str,
     ) -> Self {
@@ -192,15 +192,15 @@ impl<T> QueuedLink<T> {
         let weights = || queue.classes.iter().map(|class| class.weight);
         let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
         let queues = if queue.classes.is_empty() {
-            let place = Place { wire, share: wire, limit: queue.limit, seed, name };
+            let place = QueueSetup { wire, share: wire, limit: queue.limit, seed, name };
             vec![Queue::new(queue, 1.0, &place)]
         } else {
-            let class = |(index, class): (u8, &ClassSpec)| {
+            let class = |(index, class): (u8, &ClassConfig)| {
                 queue_of[class.kind as usize] = index;
                 let share = share(wire, class.weight, sum);
                 let name = format!("{name}/{}", class.kind.name());
                 let limit = class.queue.limit;
-                let place = Place { wire, share, limit, seed, name: &name };
+                let place = QueueSetup { wire, share, limit, seed, name: &name };
                 Queue::new(&class.queue, class.weight, &place)
             };
             (0..).zip(&queue.classes).map(class).collect()
@@ -226,7 +226,7 @@ impl<T> QueuedLink<T> {
 
     /// Gives the wire another rate from `now` on, up to which the link must have been
     /// [advanced](super::Link::advance): the packet in transmission finishes at the old rate, and
-    /// queue management and routers know the new one. Returns whether that can be, which it cannot
+    /// AQMs and routers know the new one. Returns whether that can be, which it cannot
     /// where the rate is that of a trace or a schedule.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
         if !self.wire.set_rate(now, rate) {
@@ -237,7 +237,7 @@ impl<T> QueuedLink<T> {
         true
     }
 
-    /// Queue management and routers hear of another rate.
+    /// AQMs and routers hear of another rate.
     #[cold]
     fn tell(&mut self, now: Time, rate: Rate) {
         self.told = rate;
@@ -249,7 +249,7 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Before anything happens at `now`: queue management and routers hear of a rate that has changed
+    /// Before anything happens at `now`: AQMs and routers hear of a rate that has changed
     /// by a schedule, and an idle wire of an outage. That they hear of it only when there is something
     /// to do makes no difference to them, and saves an event for each change.
     #[inline]
@@ -283,7 +283,7 @@ impl<T> QueuedLink<T> {
     /// Gives the wire another channel, for the packets whose transmission has not begun; a notifier
     /// that knows the channel knows the new one. Random numbers go on where they were; `seed` and
     /// `name` are those that the link was made with.
-    pub fn set_channel(&mut self, channel: &ChannelSpec, seed: u64, name: &str) {
+    pub fn set_channel(&mut self, channel: &ChannelConfig, seed: u64, name: &str) {
         self.wire.set_channel(channel, seed, name);
     }
 
@@ -419,7 +419,7 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Lets the intervals of routers and queue management that are due end. One that does not move
+    /// Lets the intervals of routers and AQM that are due end. One that does not move
     /// on by that has no further ones until a packet comes or goes.
     fn end_intervals(&mut self, now: Time) {
         self.look(now);
@@ -506,22 +506,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::network::{RouterSpec, XcpSpec};
+    use crate::network::{RouterConfig, XcpRouterConfig};
     use crate::packet::{CongestionHeader, Flags};
 
-    fn queue(limit: u32, router: RouterSpec) -> QueueSpec {
-        QueueSpec { limit: QueueLimit::Packets(limit), router, ..QueueSpec::default() }
+    fn queue(limit: u32, router: RouterConfig) -> QueueConfig {
+        QueueConfig { limit: QueueLimit::Packets(limit), router, ..QueueConfig::default() }
     }
 
     /// A link of 8 Mbit/s, a byte a microsecond, with classes of these weights.
     fn link(weights: [f64; 2]) -> QueuedLink<usize> {
         let class =
-            |kind: RouterKind, weight| ClassSpec { kind, weight, queue: queue(100, kind.spec()) };
+            |kind: RouterKind, weight| ClassConfig { kind, weight, queue: queue(100, kind.spec()) };
         let classes =
             vec![class(RouterKind::Any, weights[0]), class(RouterKind::Estcp, weights[1])];
-        let spec = QueueSpec { classes, ..queue(100, RouterSpec::default()) };
+        let spec = QueueConfig { classes, ..queue(100, RouterConfig::default()) };
         let rate = Rate::from_bps(8_000_000).unwrap();
-        QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test")
+        QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test")
     }
 
     fn label(kind: RouterKind) -> Label {
@@ -600,8 +600,8 @@ mod tests {
             let mut link = QueuedLink::new(
                 &bps(8_000_000).into(),
                 Duration::ZERO,
-                &queue(10, RouterSpec::default()),
-                &ChannelSpec::Clean,
+                &queue(10, RouterConfig::default()),
+                &ChannelConfig::Clean,
                 1,
                 "test",
             );
@@ -622,8 +622,8 @@ mod tests {
             assert!(off(third, 9.0) < 1e-5, "{third:?}");
         }
         let trace = crate::network::RateTrace::new(vec![1]).unwrap();
-        let spec = queue(10, RouterSpec::default());
-        let clean = ChannelSpec::Clean;
+        let spec = queue(10, RouterConfig::default());
+        let clean = ChannelConfig::Clean;
         let mut link =
             QueuedLink::<usize>::new(&trace.into(), Duration::ZERO, &spec, &clean, 1, "test");
         assert!(!link.set_rate(Time::ZERO, bps(8)), "a trace stays");
@@ -631,10 +631,10 @@ mod tests {
 
     #[test]
     fn another_channel_goes_on_with_the_random_numbers() {
-        let p = |p| ChannelSpec::PacketLoss(crate::units::Probability::new(p).unwrap());
+        let p = |p| ChannelConfig::PacketLoss(crate::units::Probability::new(p).unwrap());
         let fates = |changes: &[(u32, f64)]| {
             let rate = Rate::from_bps(8_000_000).unwrap().into();
-            let spec = queue(10, RouterSpec::default());
+            let spec = queue(10, RouterConfig::default());
             let mut link = QueuedLink::new(&rate, Duration::ZERO, &spec, &p(0.3), 1, "test");
             let fate = |index: u32| {
                 if let Some((_, loss)) = changes.iter().find(|(at, _)| *at == index) {
@@ -661,8 +661,8 @@ mod tests {
         // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when the
         // one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms away.
         let rate = Rate::from_bps(8_000_000).unwrap().into();
-        let (delay, clean) = (Duration::from_millis(5), ChannelSpec::Clean);
-        let spec = queue(100, RouterSpec::Xcp(XcpSpec::default()));
+        let (delay, clean) = (Duration::from_millis(5), ChannelConfig::Clean);
+        let spec = queue(100, RouterConfig::Xcp(XcpRouterConfig::default()));
         let mut link = QueuedLink::new(&rate, delay, &spec, &clean, 1, "test");
         let ms = |time| Time::ZERO + Duration::from_millis(time);
         let mut packets = vec![packet(1000); 5];
@@ -713,7 +713,7 @@ mod tests {
         let rate = Rate::from_bps(8_000_000).unwrap().into();
         let spec = queue(100, kind.spec());
         let mut link =
-            QueuedLink::new(&rate, Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
+            QueuedLink::new(&rate, Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test");
         let flags = Flags::ECN_CAPABLE.with(Flags::XTCP);
         let honest = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
         let headers = forged.iter().flat_map(|header| [honest, *header]);
@@ -777,37 +777,38 @@ mod tests {
 
     #[test]
     fn a_router_with_a_capacity_gets_the_share_of_its_class() {
-        let xcp = |weight| ClassSpec {
+        let xcp = |weight| ClassConfig {
             kind: RouterKind::Xcp,
             weight,
-            queue: queue(100, RouterSpec::Xcp(XcpSpec::default())),
+            queue: queue(100, RouterConfig::Xcp(XcpRouterConfig::default())),
         };
-        let any = ClassSpec {
+        let any = ClassConfig {
             kind: RouterKind::Any,
             weight: 3.0,
-            queue: queue(100, RouterSpec::default()),
+            queue: queue(100, RouterConfig::default()),
         };
-        let spec = QueueSpec { classes: vec![any, xcp(1.0)], ..queue(100, RouterSpec::default()) };
+        let spec =
+            QueueConfig { classes: vec![any, xcp(1.0)], ..queue(100, RouterConfig::default()) };
         let rate = Rate::from_bps(8_000_000).unwrap();
         let link: QueuedLink<usize> =
-            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
-        let Router::Xcp(router) = &link.queues[1].router else { panic!("an XCP router") };
+            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test");
+        let RouterState::Xcp(router) = &link.queues[1].router else { panic!("an XCP router") };
         // A quarter of a million bytes a second.
         assert_eq!(router.capacity(), 250_000.0);
     }
 
     #[test]
     fn a_router_that_sleeps_is_left_alone_by_the_timers_of_another_class() {
-        let xcp = |kind| ClassSpec {
+        let xcp = |kind| ClassConfig {
             kind,
             weight: 1.0,
-            queue: queue(100, RouterSpec::Xcp(XcpSpec::default())),
+            queue: queue(100, RouterConfig::Xcp(XcpRouterConfig::default())),
         };
         let classes = vec![xcp(RouterKind::Xcp), xcp(RouterKind::XcpPersistent)];
-        let spec = QueueSpec { classes, ..queue(100, RouterSpec::default()) };
+        let spec = QueueConfig { classes, ..queue(100, RouterConfig::default()) };
         let rate = Rate::from_bps(8_000_000).unwrap();
         let mut link: QueuedLink<usize> =
-            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelSpec::Clean, 1, "test");
+            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test");
         let ms = |time| Time::ZERO + Duration::from_millis(time);
         let send = |link: &mut QueuedLink<usize>, kind, now| {
             let header = CongestionHeader::Xcp {

@@ -2,8 +2,8 @@
 
 use super::Departure;
 use super::clock::Clock;
-use crate::network::ChannelSpec;
-use crate::network::channel::Channel;
+use crate::network::ChannelConfig;
+use crate::network::channel::ChannelState;
 use crate::network::impairment::{During, Impairments, Way};
 use crate::network::notifier::Notifier;
 use crate::network::rate_trace::{LinkRate, TraceWire};
@@ -33,7 +33,7 @@ struct Special {
     trace: Option<TraceWire>,
     /// The rate, where it is scheduled or there are outages in which nothing is sent.
     clock: Option<Box<Clock>>,
-    channel: Option<Channel>,
+    channel: Option<ChannelState>,
     notifier: Option<Notifier>,
     /// The way to the far end, where it is more than a delay.
     way: Option<Box<Way>>,
@@ -67,7 +67,7 @@ impl Wire {
     pub(super) fn new(
         rate: &LinkRate,
         delay: Duration,
-        channel: &ChannelSpec,
+        channel: &ChannelConfig,
         seed: u64,
         name: &str,
     ) -> Self {
@@ -84,9 +84,9 @@ impl Wire {
                 wire.special().clock = Some(Box::new(Clock::scheduled(steps.clone())));
             }
         }
-        if *channel != ChannelSpec::Clean {
+        if *channel != ChannelConfig::Clean {
             let stream = Stream::new(seed, "channel", name);
-            wire.special().channel = Some(Channel::new(channel, stream));
+            wire.special().channel = Some(ChannelState::new(channel, stream));
         }
         wire
     }
@@ -286,14 +286,14 @@ impl Wire {
     }
 
     /// Another channel for what is sent from now on.
-    pub(super) fn set_channel(&mut self, spec: &ChannelSpec, seed: u64, name: &str) {
+    pub(super) fn set_channel(&mut self, spec: &ChannelConfig, seed: u64, name: &str) {
         let has_one = self.special.as_ref().is_some_and(|special| special.channel.is_some());
-        if !has_one && *spec == ChannelSpec::Clean {
+        if !has_one && *spec == ChannelConfig::Clean {
             return;
         }
         let special = self.special();
         let channel = special.channel.get_or_insert_with(|| {
-            Channel::new(&ChannelSpec::Clean, Stream::new(seed, "channel", name))
+            ChannelState::new(&ChannelConfig::Clean, Stream::new(seed, "channel", name))
         });
         channel.become_as(spec);
         if let Some(notifier) = &mut special.notifier {

@@ -13,8 +13,8 @@
 //! since the mark must be there when the overflow comes; the threshold is a third of the queue's
 //! limit.
 
-use super::{Feedback, RouterKind, RouterPart};
-use crate::network::aqm::{Backlog, Place};
+use super::{Router, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
@@ -22,21 +22,21 @@ use crate::units::Time;
 
 /// Parameters of the congestion warning.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WarningSpec {
+pub struct CongestionWarningConfig {
     /// Average queue from which packets are marked, as a share of the queue's limit, 0 to 1.
     pub threshold: f64,
     /// w: weight of a new sample in the average, in (0, 1].
     pub sample_weight: f64,
 }
 
-impl Default for WarningSpec {
+impl Default for CongestionWarningConfig {
     fn default() -> Self {
         CongestionWarning::FORMS[0].config
     }
 }
 
 parameters! {
-    WarningSpec in "", "parameters of cw";
+    CongestionWarningConfig in "", "parameters of cw";
     threshold: Kind::Number { least: 0.0, most: 1.0 }, "of the limit",
         "average queue from which packets are marked";
     sample_weight: Kind::Number { least: 1e-12, most: 1.0 }, "",
@@ -46,30 +46,30 @@ parameters! {
 /// The state of the congestion warning of one queue.
 #[derive(Debug, Clone)]
 pub struct CongestionWarning {
-    spec: WarningSpec,
+    spec: CongestionWarningConfig,
     average: f64,
 }
 
 impl Part for CongestionWarning {
-    type Config = WarningSpec;
-    const FORMS: &'static [Form<WarningSpec>] = &[Form {
+    type Config = CongestionWarningConfig;
+    const FORMS: &'static [Form<CongestionWarningConfig>] = &[Form {
         words: Words {
             name: "cw",
             what: "marks every packet while the average queue is above a share of its limit",
             source: "Xu, Tian and Ansari 2005; estcp2010",
         },
-        config: WarningSpec { threshold: 1.0 / 3.0, sample_weight: 0.2 },
+        config: CongestionWarningConfig { threshold: 1.0 / 3.0, sample_weight: 0.2 },
     }];
 }
 
-impl Feedback for CongestionWarning {
+impl Router for CongestionWarning {
     fn on_arrival(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
         self.judge(packet, queue.filled())
     }
 }
 
 impl RouterPart for CongestionWarning {
-    fn new(config: WarningSpec, _: &Place<'_>) -> Self {
+    fn new(config: CongestionWarningConfig, _: &QueueSetup<'_>) -> Self {
         CongestionWarning::with(config)
     }
     /// Its average is kept by a [`crate::network::QueuedLink`] although the marks are made on
@@ -82,7 +82,7 @@ impl RouterPart for CongestionWarning {
 
 impl CongestionWarning {
     /// The warning of an empty queue.
-    pub fn with(spec: WarningSpec) -> Self {
+    pub fn with(spec: CongestionWarningConfig) -> Self {
         CongestionWarning { spec, average: 0.0 }
     }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn every_packet_is_marked_while_the_average_is_above_the_threshold() {
         let mut warning =
-            CongestionWarning::with(WarningSpec { threshold: 0.5, sample_weight: 0.5 });
+            CongestionWarning::with(CongestionWarningConfig { threshold: 0.5, sample_weight: 0.5 });
         let mut marks = |flags, filled| {
             let mut packet = Packet { flags, ..Packet::default() };
             let marked = warning.judge(&mut packet, filled);

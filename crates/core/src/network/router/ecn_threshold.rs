@@ -4,8 +4,8 @@
 //! A packet that finds more than K packets queued is marked. What does not understand ECN is
 //! left to the queue's own limit.
 
-use super::{Feedback, RouterPart};
-use crate::network::aqm::{Backlog, Place};
+use super::{Router, RouterPart};
+use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
@@ -44,7 +44,7 @@ impl Part for EcnThreshold {
     }];
 }
 
-impl Feedback for EcnThreshold {
+impl Router for EcnThreshold {
     #[inline]
     fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
         EcnThreshold::on_arrival(*self, queue.packets, packet)
@@ -52,7 +52,7 @@ impl Feedback for EcnThreshold {
 }
 
 impl RouterPart for EcnThreshold {
-    fn new(config: EcnThreshold, _: &Place<'_>) -> Self {
+    fn new(config: EcnThreshold, _: &QueueSetup<'_>) -> Self {
         config
     }
     const MARKS: bool = true;

@@ -35,9 +35,9 @@
 //! counts. The two bits of Fig. 4 have room for one bottleneck; a controller whose queue has never
 //! been half full leaves them alone.
 
-use super::{Feedback, RouterKind, RouterPart};
+use super::{Router, RouterKind, RouterPart};
 use crate::network::QueueLimit;
-use crate::network::aqm::{Backlog, Place};
+use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, ParameterValue, Part, Value, Words};
@@ -84,7 +84,7 @@ pub enum Gamma {
 
 /// Parameters of a traffic controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EstcpSpec {
+pub struct EstcpRouterConfig {
     /// D: how long a phase shall be; much longer than any RTT. 5 s in the paper.
     pub target: Duration,
     /// gamma.
@@ -96,7 +96,7 @@ pub struct EstcpSpec {
     pub mean_packet_size: u32,
 }
 
-impl Default for EstcpSpec {
+impl Default for EstcpRouterConfig {
     fn default() -> Self {
         TrafficController::FORMS[0].config
     }
@@ -121,7 +121,7 @@ impl ParameterValue for Gamma {
 }
 
 parameters! {
-    EstcpSpec in "", "parameters of estcp";
+    EstcpRouterConfig in "", "parameters of estcp";
     target: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
         "D, the length of a phase";
     gamma: Kind::PositiveOrWord { most: 1e6, words: &["one-flow", "adaptive"] }, "",
@@ -132,14 +132,14 @@ parameters! {
 }
 
 impl Part for TrafficController {
-    type Config = EstcpSpec;
-    const FORMS: &'static [Form<EstcpSpec>] = &[Form {
+    type Config = EstcpRouterConfig;
+    const FORMS: &'static [Form<EstcpRouterConfig>] = &[Form {
         words: Words {
             name: "estcp",
             what: "tells all flows when to cut their windows and how fast to grow",
             source: "estcp2010",
         },
-        config: EstcpSpec {
+        config: EstcpRouterConfig {
             target: Duration::from_secs(5),
             gamma: Gamma::OneFlow,
             initial_g: 0.1,
@@ -148,7 +148,7 @@ impl Part for TrafficController {
     }];
 }
 
-impl Feedback for TrafficController {
+impl Router for TrafficController {
     #[inline]
     fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
         // What finds the wire free does not queue.
@@ -174,7 +174,7 @@ impl Feedback for TrafficController {
 }
 
 impl RouterPart for TrafficController {
-    fn new(config: EstcpSpec, place: &Place<'_>) -> Self {
+    fn new(config: EstcpRouterConfig, place: &QueueSetup<'_>) -> Self {
         TrafficController::with_marks(config, place.limit, place.stream("estcp"))
     }
     const ACTS_ON_DEPARTURE: bool = true;
@@ -183,7 +183,7 @@ impl RouterPart for TrafficController {
     }
 }
 
-impl EstcpSpec {
+impl EstcpRouterConfig {
     /// B: packets that a queue of this limit holds.
     pub fn buffer(&self, limit: QueueLimit) -> f64 {
         match limit {
@@ -218,7 +218,7 @@ pub struct Phase {
 /// The state of a traffic controller.
 #[derive(Debug, Clone)]
 pub struct TrafficController {
-    spec: EstcpSpec,
+    spec: EstcpRouterConfig,
     limit: QueueLimit,
     gamma: Option<f64>,
     marks: Stream,
@@ -239,7 +239,7 @@ pub struct TrafficController {
 
 impl TrafficController {
     /// A controller before a queue of that limit that has seen no traffic; it marks with `marks`.
-    pub fn with_marks(spec: EstcpSpec, limit: QueueLimit, marks: Stream) -> Self {
+    pub fn with_marks(spec: EstcpRouterConfig, limit: QueueLimit, marks: Stream) -> Self {
         TrafficController {
             spec,
             limit,
@@ -257,7 +257,7 @@ impl TrafficController {
     }
 
     /// Its parameters.
-    pub fn spec(&self) -> &EstcpSpec {
+    pub fn spec(&self) -> &EstcpRouterConfig {
         &self.spec
     }
 
@@ -367,7 +367,7 @@ mod tests {
     const LIMIT: QueueLimit = QueueLimit::Packets(100);
 
     fn controller(gamma: Gamma) -> TrafficController {
-        let spec = EstcpSpec { gamma, initial_g: 0.02, ..EstcpSpec::default() };
+        let spec = EstcpRouterConfig { gamma, initial_g: 0.02, ..EstcpRouterConfig::default() };
         TrafficController::with_marks(spec, LIMIT, Stream::new(1, "estcp", "test"))
     }
 
@@ -469,7 +469,7 @@ mod tests {
 
     #[test]
     fn the_gain_for_one_flow_is_half_of_the_buffer_inverted() {
-        let spec = EstcpSpec::default();
+        let spec = EstcpRouterConfig::default();
         assert_eq!(spec.fixed_gamma(QueueLimit::Packets(250)), Some(0.002));
         assert_eq!(spec.fixed_gamma(QueueLimit::Bytes(250_000)), Some(0.002));
         assert_eq!(controller(Gamma::Adaptive).gamma, None);
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn of_two_controllers_the_one_that_shifted_last_gives_g() {
         let mut near = controller(Gamma::OneFlow);
-        let far_spec = EstcpSpec { initial_g: 3.0, ..EstcpSpec::default() };
+        let far_spec = EstcpRouterConfig { initial_g: 3.0, ..EstcpRouterConfig::default() };
         let mut far =
             TrafficController::with_marks(far_spec, LIMIT, Stream::new(1, "estcp", "far"));
         let read = |near: &mut TrafficController, far: &mut TrafficController, at| {
@@ -502,7 +502,7 @@ mod tests {
         // estcp2010, Fig. 3(b): hops of 10 000 packets around a bottleneck of 1250, whose g of 4 ms
         // is 25 packets an RTT of 100 ms: alpha = RTTmin / g. With the 0.1 s of the hops it is 1.
         let make = |initial_g, packets| {
-            let spec = EstcpSpec { initial_g, ..EstcpSpec::default() };
+            let spec = EstcpRouterConfig { initial_g, ..EstcpRouterConfig::default() };
             let marks = Stream::new(1, "estcp", "test");
             TrafficController::with_marks(spec, QueueLimit::Packets(packets), marks)
         };

@@ -4,8 +4,8 @@
 //! are on every packet that can carry them, on none (those of routers before it are erased), or
 //! as others left them. A router behind it that is honest lowers grants and adds marks as it should.
 
-use super::{Feedback, RouterKind, RouterPart};
-use crate::network::aqm::{Backlog, Place};
+use super::{Router, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Kind, Part, Words};
@@ -13,7 +13,7 @@ use crate::units::Time;
 
 /// What a router that lies writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ForgedSpec {
+pub struct ForgedMarksConfig {
     /// Delta_Throughput of every XCP packet, bytes per second; below zero takes away.
     pub grant: f64,
     /// Which packets are marked.
@@ -34,7 +34,7 @@ pub enum ForgedMarks {
 crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
 
 parameters! {
-    ForgedSpec in "", "parameters of forged";
+    ForgedMarksConfig in "", "parameters of forged";
     grant: Kind::Number { least: -1e12, most: 1e12 }, "bytes per second",
         "what every XCP packet is granted";
     marks: Kind::Word(ForgedMarks::WORDS), "",
@@ -43,21 +43,21 @@ parameters! {
 
 /// A router that lies.
 #[derive(Debug, Clone, Copy)]
-pub struct ForgingRouter(ForgedSpec);
+pub struct ForgingRouter(ForgedMarksConfig);
 
 impl Part for ForgingRouter {
-    type Config = ForgedSpec;
-    const FORMS: &'static [Form<ForgedSpec>] = &[Form {
+    type Config = ForgedMarksConfig;
+    const FORMS: &'static [Form<ForgedMarksConfig>] = &[Form {
         words: Words {
             name: "forged",
             what: "lies: the same grant in each packet, and marks on none or on all",
             source: "RFC 9743 section 7.6",
         },
-        config: ForgedSpec { grant: 1e6, marks: ForgedMarks::None },
+        config: ForgedMarksConfig { grant: 1e6, marks: ForgedMarks::None },
     }];
 }
 
-impl Feedback for ForgingRouter {
+impl Router for ForgingRouter {
     fn on_departure(&mut self, _: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
         if let CongestionHeader::Xcp { delta, .. } = &mut packet.header {
             *delta = self.0.grant;
@@ -87,7 +87,7 @@ impl Feedback for ForgingRouter {
 }
 
 impl RouterPart for ForgingRouter {
-    fn new(config: ForgedSpec, _: &Place<'_>) -> Self {
+    fn new(config: ForgedMarksConfig, _: &QueueSetup<'_>) -> Self {
         ForgingRouter(config)
     }
     const MARKS: bool = true;
@@ -113,7 +113,7 @@ mod tests {
                 congestion_flag: 0,
             };
             let mut packet = Packet { flags, header, ..Packet::default() };
-            let mut router = ForgingRouter(ForgedSpec { grant: 5e5, marks });
+            let mut router = ForgingRouter(ForgedMarksConfig { grant: 5e5, marks });
             let queue = Backlog {
                 packets: 1000,
                 bytes: 1_000_000,

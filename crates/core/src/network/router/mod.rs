@@ -1,6 +1,6 @@
 //! Router halves of explicit feedback: what a router counts and writes into packets.
 //!
-//! A router is one file here: a state machine that implements [`Feedback`], its parameters, and how
+//! A router is one file here: a state machine that implements [`Router`], its parameters, and how
 //! it describes itself ([`Part`]). A line in the list below makes it a choice of
 //! scenario files.
 
@@ -12,17 +12,17 @@ mod none;
 mod xcp;
 mod xtcp;
 
-pub use congestion_warning::{CongestionWarning, WarningSpec};
+pub use congestion_warning::{CongestionWarning, CongestionWarningConfig};
 pub use ecn_threshold::EcnThreshold;
-pub use estcp::{EstcpSpec, Gamma, Phase, TrafficController};
-pub use forged::{ForgedMarks, ForgedSpec, ForgingRouter};
+pub use estcp::{EstcpRouterConfig, Gamma, Phase, TrafficController};
+pub use forged::{ForgedMarks, ForgedMarksConfig, ForgingRouter};
 pub use none::NoRouter;
-pub use xcp::{XcpRouter, XcpSpec};
+pub use xcp::{XcpRouter, XcpRouterConfig};
 pub use xtcp::CongestionCounter;
 
 use std::fmt;
 
-use super::aqm::{Backlog, Place};
+use super::aqm::{Backlog, QueueSetup};
 use crate::packet::Packet;
 use crate::part::{CustomPart, Part, Plain, axis};
 use crate::units::{Rate, Time};
@@ -30,12 +30,12 @@ use crate::units::{Rate, Time};
 axis! {
     $ each each_kind;
     /// A router with its parameters.
-    config RouterSpec;
+    config RouterConfig;
     /// The state of a router.
-    state Router;
-    @make Placed(&Place<'_>);
-    @custom dyn MakeRouter => Box<dyn Feedback + Send + Sync> =
-        |maker: &dyn MakeRouter, place: &Place<'_>| maker.make(place);
+    state RouterState;
+    @make Placed(&QueueSetup<'_>);
+    @custom dyn MakeRouter => Box<dyn Router + Send + Sync> =
+        |maker: &dyn MakeRouter, place: &QueueSetup<'_>| maker.make(place);
     None: NoRouter,
     Xcp: Box<XcpRouter>,
     Xtcp: CongestionCounter,
@@ -45,7 +45,7 @@ axis! {
     Forged: ForgingRouter,
 }
 
-impl RouterSpec {
+impl RouterConfig {
     /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
     pub fn marks(&self) -> bool {
         each_kind!(self, P(_) => <P as RouterPart>::MARKS, custom(router) => router.marks())
@@ -66,19 +66,19 @@ impl RouterSpec {
 
 /// A part that is made at a place.
 trait Placed: Part {
-    fn new(config: &Self::Config, place: &Place<'_>) -> Self;
+    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
 }
 
 impl<P: RouterPart> Placed for P {
-    fn new(config: &P::Config, place: &Place<'_>) -> Self {
+    fn new(config: &P::Config, place: &QueueSetup<'_>) -> Self {
         <P as RouterPart>::new(*config, place)
     }
 }
 
-impl Default for RouterSpec {
+impl Default for RouterConfig {
     /// Writes nothing.
     fn default() -> Self {
-        RouterSpec::None(Plain)
+        RouterConfig::None(Plain)
     }
 }
 
@@ -126,14 +126,14 @@ impl RouterKind {
     ];
 
     /// The router with its published parameters.
-    pub fn spec(self) -> RouterSpec {
-        RouterSpec::named(self.name()).unwrap_or_default()
+    pub fn spec(self) -> RouterConfig {
+        RouterConfig::named(self.name()).unwrap_or_default()
     }
 }
 
 /// The state machine of a router. By default it does nothing. Marks are counted by the link: what
 /// may mark says whether it has.
-pub trait Feedback: fmt::Debug {
+pub trait Router: fmt::Debug {
     /// A packet arrives and finds `queue`, whether or not that takes it. Returns whether it was
     /// marked.
     fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
@@ -158,7 +158,7 @@ pub trait Feedback: fmt::Debug {
         false
     }
 
-    /// When [`Feedback::on_timer`] must be called next.
+    /// When [`Router::on_timer`] must be called next.
     fn next_timer(&self) -> Time {
         Time::NEVER
     }
@@ -186,13 +186,13 @@ pub trait Feedback: fmt::Debug {
 }
 
 /// A router as a part: how it is made, and what must be known of it before.
-pub trait RouterPart: Part + Feedback {
+pub trait RouterPart: Part + Router {
     /// The router before it has seen any traffic.
-    fn new(config: Self::Config, place: &Place<'_>) -> Self;
+    fn new(config: Self::Config, place: &QueueSetup<'_>) -> Self;
     /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
     const MARKS: bool = false;
     /// Does it act when packets leave, or on drops or timers? If not, and only then, a
-    /// [`super::FifoLink`] may ask it, which only calls [`Feedback::on_enqueue`], and not for a
+    /// [`super::FifoLink`] may ask it, which only calls [`Router::on_enqueue`], and not for a
     /// packet that finds the wire free.
     const ACTS_ON_DEPARTURE: bool;
     /// Does it give the feedback that protocols asking for `kind` need? Those that ask for marks
@@ -203,7 +203,7 @@ pub trait RouterPart: Part + Feedback {
 }
 
 impl<P: RouterPart> RouterPart for Box<P> {
-    fn new(config: P::Config, place: &Place<'_>) -> Self {
+    fn new(config: P::Config, place: &QueueSetup<'_>) -> Self {
         Box::new(P::new(config, place))
     }
     const MARKS: bool = P::MARKS;
@@ -213,7 +213,7 @@ impl<P: RouterPart> RouterPart for Box<P> {
     }
 }
 
-impl<F: Feedback + ?Sized> Feedback for Box<F> {
+impl<F: Router + ?Sized> Router for Box<F> {
     fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
         (**self).on_arrival(now, queue, packet)
     }
@@ -243,10 +243,10 @@ impl<F: Feedback + ?Sized> Feedback for Box<F> {
     }
 }
 
-/// What makes a router from another crate: [`RouterSpec::Custom`].
+/// What makes a router from another crate: [`RouterConfig::Custom`].
 pub trait MakeRouter: CustomPart {
     /// The router before it has seen any traffic.
-    fn make(&self, place: &Place<'_>) -> Box<dyn Feedback + Send + Sync>;
+    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync>;
     /// See [`RouterPart::MARKS`].
     fn marks(&self) -> bool {
         false
@@ -263,7 +263,7 @@ pub trait MakeRouter: CustomPart {
 }
 
 /// Asks whichever router it is.
-impl Feedback for Router {
+impl Router for RouterState {
     #[inline]
     fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
         each!(self, router => router.on_arrival(now, queue, packet))

@@ -1,7 +1,7 @@
 //! A router that writes nothing.
 
-use super::{Feedback, RouterKind, RouterPart};
-use crate::network::aqm::Place;
+use super::{Router, RouterKind, RouterPart};
+use crate::network::aqm::QueueSetup;
 use crate::part::{Form, Part, Plain, Words};
 
 /// The router without a state.
@@ -16,10 +16,10 @@ impl Part for NoRouter {
     }];
 }
 
-impl Feedback for NoRouter {}
+impl Router for NoRouter {}
 
 impl RouterPart for NoRouter {
-    fn new(_: Plain, _: &Place<'_>) -> Self {
+    fn new(_: Plain, _: &QueueSetup<'_>) -> Self {
         NoRouter
     }
     const ACTS_ON_DEPARTURE: bool = false;

@@ -15,8 +15,8 @@
 //! throughput, is used; it equals the paper's form in windows, which multiplies by the RTT at
 //! the router instead of at the sender.
 
-use super::{Feedback, RouterKind, RouterPart};
-use crate::network::aqm::{Backlog, Place};
+use super::{Router, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameters;
 use crate::part::{Advice, Form, Kind, Part, Words};
@@ -36,7 +36,7 @@ const MIN_QUEUE_INTERVAL: f64 = 0.002;
 
 /// Parameters of an XCP router.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct XcpSpec {
+pub struct XcpRouterConfig {
     /// Share of the spare bandwidth given out in one control interval; 0.4 keeps the loop
     /// stable for any delay (Katabi et al. 2002, section 4).
     pub alpha: f64,
@@ -60,15 +60,15 @@ pub struct XcpSpec {
     pub weight: f64,
 }
 
-impl Default for XcpSpec {
+impl Default for XcpRouterConfig {
     fn default() -> Self {
         Self::PUBLISHED
     }
 }
 
-impl XcpSpec {
+impl XcpRouterConfig {
     /// The draft's router.
-    pub const PUBLISHED: XcpSpec = XcpSpec {
+    pub const PUBLISHED: XcpRouterConfig = XcpRouterConfig {
         alpha: 0.4,
         beta: 0.226,
         shuffle: 0.1,
@@ -81,7 +81,7 @@ impl XcpSpec {
 
     /// The router of `lr-xcpq-pa` with the paper's gamma = 10 packets and beta = 0.9.
     pub const fn persistent() -> Self {
-        XcpSpec { persistent: true, ..Self::PUBLISHED }
+        XcpRouterConfig { persistent: true, ..Self::PUBLISHED }
     }
 }
 
@@ -89,7 +89,7 @@ impl XcpSpec {
 const STABLE_ALPHA: f64 = std::f64::consts::PI / (4.0 * std::f64::consts::SQRT_2);
 
 parameters! {
-    XcpSpec in "", "parameters of xcp";
+    XcpRouterConfig in "", "parameters of xcp";
     alpha: Kind::Number { least: 0.0, most: 10.0 }, "", "share of the spare bandwidth given out",
         advice = Advice {
             least: 0.0,
@@ -109,15 +109,15 @@ parameters! {
 }
 
 impl Part for XcpRouter {
-    type Config = XcpSpec;
-    const FORMS: &'static [Form<XcpSpec>] = &[
+    type Config = XcpRouterConfig;
+    const FORMS: &'static [Form<XcpRouterConfig>] = &[
         Form {
             words: Words {
                 name: "xcp",
                 what: "grants every packet its share of the spare bandwidth",
                 source: "Katabi et al. 2002; draft-falk-xcp-spec-03 section 4",
             },
-            config: XcpSpec::PUBLISHED,
+            config: XcpRouterConfig::PUBLISHED,
         },
         Form {
             words: Words {
@@ -125,15 +125,15 @@ impl Part for XcpRouter {
                 what: "as xcp, and keeps a small queue on purpose",
                 source: "lr2008 section 7.2",
             },
-            config: XcpSpec::persistent(),
+            config: XcpRouterConfig::persistent(),
         },
     ];
-    fn form(config: &XcpSpec) -> &'static Form<XcpSpec> {
+    fn form(config: &XcpRouterConfig) -> &'static Form<XcpRouterConfig> {
         &Self::FORMS[usize::from(config.persistent)]
     }
 }
 
-impl Feedback for XcpRouter {
+impl Router for XcpRouter {
     fn on_arrival(&mut self, now: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
         self.count(now, packet);
         false
@@ -158,7 +158,7 @@ impl Feedback for XcpRouter {
 }
 
 impl RouterPart for XcpRouter {
-    fn new(config: XcpSpec, place: &Place<'_>) -> Self {
+    fn new(config: XcpRouterConfig, place: &QueueSetup<'_>) -> Self {
         XcpRouter::with_rate(config, place.share)
     }
     const ACTS_ON_DEPARTURE: bool = true;
@@ -177,7 +177,7 @@ impl RouterPart for XcpRouter {
 /// State of an XCP router in front of one wire. Bytes and seconds.
 #[derive(Debug, Clone)]
 pub struct XcpRouter {
-    spec: XcpSpec,
+    spec: XcpRouterConfig,
     /// C, bytes per second.
     capacity: f64,
 
@@ -213,7 +213,7 @@ pub struct XcpRouter {
 
 impl XcpRouter {
     /// A router that has seen no traffic, before a wire of this rate.
-    pub fn with_rate(spec: XcpSpec, rate: Rate) -> Self {
+    pub fn with_rate(spec: XcpRouterConfig, rate: Rate) -> Self {
         let first = Time::ZERO + Duration::from_secs_f64(INITIAL_INTERVAL);
         XcpRouter {
             spec,
@@ -341,7 +341,7 @@ impl XcpRouter {
 
     /// Q or Qbar - gamma, and Qbar, after an interval with this minimum of the queue.
     fn next_queue_term(&self, sample: f64) -> (f64, f64) {
-        let XcpSpec { persistent, target_packets, packet_size, weight, .. } = self.spec;
+        let XcpRouterConfig { persistent, target_packets, packet_size, weight, .. } = self.spec;
         if !persistent {
             return (sample, 0.0);
         }
@@ -414,7 +414,7 @@ mod tests {
     /// arrived: 20 of a flow with cwnd 20 and 10 of one with cwnd 10, both of RTT 100 ms.
     fn after_one_interval() -> XcpRouter {
         let rate = Rate::from_bps(8_000_000).unwrap();
-        let mut router = XcpRouter::with_rate(XcpSpec::default(), rate);
+        let mut router = XcpRouter::with_rate(XcpRouterConfig::default(), rate);
         for _ in 0..20 {
             router.count(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
         }
@@ -467,7 +467,7 @@ mod tests {
     fn overload_and_queue_take_away_in_proportion_to_size() {
         // 60 packets in 50 ms: 1.2 MB/s into 1 MB/s; a standing queue of 5000 bytes.
         let mut router =
-            XcpRouter::with_rate(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
+            XcpRouter::with_rate(XcpRouterConfig::default(), Rate::from_bps(8_000_000).unwrap());
         for _ in 0..60 {
             router.count(Time::ZERO, &xcp(0.1, 60.0, f64::MAX));
         }
@@ -485,7 +485,7 @@ mod tests {
         // As above: F = 160 000 B/s, which is 16 000 bytes of window at a mean RTT of 0.1 s. A
         // limit of 10 000 bytes with 4000 waiting leaves 6000, or 60 000 B/s over 0.2 s.
         let increase_limit = Some(10_000.0);
-        let spec = XcpSpec { increase_limit, ..XcpSpec::default() };
+        let spec = XcpRouterConfig { increase_limit, ..XcpRouterConfig::default() };
         let mut router = XcpRouter::with_rate(spec, Rate::from_bps(8_000_000).unwrap());
         for _ in 0..20 {
             router.count(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
@@ -508,7 +508,7 @@ mod tests {
         // F = 0 and all that moves is h = 0.1 x 1 MB/s, shared by the sum of x of 0.2 s and, what
         // is taken, by all 50 000 bytes.
         let mut router =
-            XcpRouter::with_rate(XcpSpec::default(), Rate::from_bps(8_000_000).unwrap());
+            XcpRouter::with_rate(XcpRouterConfig::default(), Rate::from_bps(8_000_000).unwrap());
         for _ in 0..20 {
             router.count(Time::ZERO, &xcp(0.1, 20.0, f64::MAX));
             router.count(Time::ZERO, &Packet { size: 1000, ..Packet::default() });
@@ -563,7 +563,7 @@ mod tests {
     #[test]
     fn the_persistent_queue_is_averaged_and_shifted() {
         let mut router =
-            XcpRouter::with_rate(XcpSpec::persistent(), Rate::from_bps(8_000_000).unwrap());
+            XcpRouter::with_rate(XcpRouterConfig::persistent(), Rate::from_bps(8_000_000).unwrap());
         router.running_min_queue = 20_000.0;
         router.end_queue_interval(Time::ZERO, 0.0);
         // Qbar = 0.9 x 0 + 0.1 x 20 000 = 2000; minus 10 packets of 1000 bytes.
@@ -571,7 +571,7 @@ mod tests {
     }
 
     /// Two routers see the same traffic in bursts between long pauses; one of them is kept awake.
-    fn sleeping_changes_nothing(spec: XcpSpec, rate: u64) -> u32 {
+    fn sleeping_changes_nothing(spec: XcpRouterConfig, rate: u64) -> u32 {
         let rate = Rate::from_bps(rate).unwrap();
         let (mut sleeper, mut watch) =
             (XcpRouter::with_rate(spec, rate), XcpRouter::with_rate(spec, rate));
@@ -622,9 +622,9 @@ mod tests {
 
     #[test]
     fn a_sleeping_router_misses_nothing() {
-        let persistent = XcpSpec::persistent();
+        let persistent = XcpRouterConfig::persistent();
         for rate in [100, 1_000_000, 1_000_000_000] {
-            assert!(sleeping_changes_nothing(XcpSpec::default(), rate) > 200);
+            assert!(sleeping_changes_nothing(XcpRouterConfig::default(), rate) > 200);
             sleeping_changes_nothing(persistent, rate);
         }
     }

@@ -4,8 +4,8 @@
 //! XTCP packets that leave the queue carry the congestion flag until the debt is paid. There is
 //! no state per flow. TCP packets in the same queue neither raise nor lower it (section 8.1).
 
-use super::{Feedback, RouterKind, RouterPart};
-use crate::network::aqm::{Backlog, Place};
+use super::{Router, RouterKind, RouterPart};
+use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::part::{Form, Part, Plain, Words};
 use crate::units::Time;
@@ -28,7 +28,7 @@ impl Part for CongestionCounter {
     }];
 }
 
-impl Feedback for CongestionCounter {
+impl Router for CongestionCounter {
     fn on_drop(&mut self, _: Time, queue: &Backlog<'_>, packet: &Packet) {
         self.count_drop(packet, queue.packets);
     }
@@ -38,7 +38,7 @@ impl Feedback for CongestionCounter {
 }
 
 impl RouterPart for CongestionCounter {
-    fn new(_: Plain, _: &Place<'_>) -> Self {
+    fn new(_: Plain, _: &QueueSetup<'_>) -> Self {
         CongestionCounter::default()
     }
     const ACTS_ON_DEPARTURE: bool = true;

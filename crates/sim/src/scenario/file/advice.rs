@@ -1,24 +1,25 @@
 //! What a file may say and its author hardly means: warnings, for people to read.
 
 use windward_core::endpoint::feedback::Granularity;
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::{
-    AqmSpec, ChannelSpec, EcnThreshold, EstcpSpec, NotifierSpec, QueueSpec, RouterKind, RouterSpec,
+    AqmConfig, ChannelConfig, EcnThreshold, EstcpRouterConfig, NotifierConfig, QueueConfig,
+    RouterConfig, RouterKind,
 };
 use windward_core::part::{Setting, Value};
 use windward_core::units::Duration;
 
 use super::group::Group;
 use super::{endpoint, stack};
-use crate::scenario::{FlowSpec, LinkSpec, Media, Pattern, Traffic};
+use crate::scenario::{FlowConfig, LinkConfig, Media, Pattern, Traffic};
 use crate::stack::Facts;
 
 /// One sentence per thing, each naming the flows and what to do. `loss_free` says of which links
 /// the file says nothing about losses.
 pub(super) fn warnings(
     groups: &[Group<'_>],
-    flows: &[FlowSpec],
-    links: &[LinkSpec],
+    flows: &[FlowConfig],
+    links: &[LinkConfig],
     loss_free: &[bool],
     end: Duration,
 ) -> Vec<String> {
@@ -30,7 +31,7 @@ pub(super) fn warnings(
         warnings.extend(cut_short(group, end));
         warnings.extend(unrepeatable(group));
         warnings.extend(other_sizes(groups, group));
-        let forward: Vec<&LinkSpec> = flow.forward.iter().map(|&link| &links[link]).collect();
+        let forward: Vec<&LinkConfig> = flow.forward.iter().map(|&link| &links[link]).collect();
         warnings.extend(ecn_without_marks(group.name, flow, &forward));
         warnings.extend(ecn_of_rate_based(group.name, flow));
         let reverse = flow.reverse.iter().map(|&link| &links[link]);
@@ -128,9 +129,9 @@ fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
 }
 
 /// ECN that no queue answers is a plain TCP.
-fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
+fn ecn_without_marks(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
-    let marks = |link: &&LinkSpec| {
+    let marks = |link: &&LinkConfig| {
         let classes = link.kind.queue.classes.iter().map(|class| &class.queue);
         classes.chain([&link.kind.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
     };
@@ -147,7 +148,7 @@ fn ecn_without_marks(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Opt
 }
 
 /// BBR's draft leaves the response to marks open.
-fn ecn_of_rate_based(group: &str, flow: &FlowSpec) -> Option<String> {
+fn ecn_of_rate_based(group: &str, flow: &FlowConfig) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     (config.ecn && protocol.window.paces() && !protocol.window.answers_ecn()).then(|| {
         format!(
@@ -161,9 +162,9 @@ fn ecn_of_rate_based(group: &str, flow: &FlowSpec) -> Option<String> {
 /// RFC 8257 section 4.1: K > C RTT / 7 keeps the wire busy.
 fn low_threshold<'a>(
     group: &str,
-    flow: &FlowSpec,
-    forward: &[&'a LinkSpec],
-    reverse: impl Iterator<Item = &'a LinkSpec>,
+    flow: &FlowConfig,
+    forward: &[&'a LinkConfig],
+    reverse: impl Iterator<Item = &'a LinkConfig>,
 ) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     if protocol.router != RouterKind::EcnThreshold {
@@ -173,8 +174,8 @@ fn low_threshold<'a>(
     let links = forward.iter().copied().chain(reverse);
     let rtt: f64 = links.map(|link| link.delay.as_secs_f64()).sum();
     let pipe = rate.bytes_per_s() * rtt / f64::from(config.packet_size);
-    let too_low = |link: &&&LinkSpec| match &link.kind.queue.router {
-        RouterSpec::EcnThreshold(EcnThreshold { threshold }) => {
+    let too_low = |link: &&&LinkConfig| match &link.kind.queue.router {
+        RouterConfig::EcnThreshold(EcnThreshold { threshold }) => {
             link.kind.rate.mean() == rate && f64::from(*threshold) <= pipe / 7.0
         }
         _ => false,
@@ -191,25 +192,25 @@ fn low_threshold<'a>(
 }
 
 /// The router that a class of packets meets in a queue.
-fn router_of(queue: &QueueSpec, kind: RouterKind) -> &RouterSpec {
+fn router_of(queue: &QueueConfig, kind: RouterKind) -> &RouterConfig {
     let class = queue.classes.iter().find(|class| class.kind == kind);
     class.map_or(&queue.router, |class| &class.queue.router)
 }
 
-fn controller(link: &LinkSpec) -> Option<&EstcpSpec> {
+fn controller(link: &LinkConfig) -> Option<&EstcpRouterConfig> {
     match router_of(&link.kind.queue, RouterKind::Estcp) {
-        RouterSpec::Estcp(spec) => Some(spec),
+        RouterConfig::Estcp(spec) => Some(spec),
         _ => None,
     }
 }
 
 /// Protocols that live without their router are not what their name says.
-fn no_router(group: &str, flow: &FlowSpec, forward: &[&LinkSpec]) -> Option<String> {
+fn no_router(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<String> {
     let Traffic::Transport { protocol, .. } = &flow.kind.traffic else { return None };
     let (kind, consequence) = (protocol.router, protocol.without_router()?);
-    let serves = |link: &&LinkSpec| {
+    let serves = |link: &&LinkConfig| {
         let router = router_of(&link.kind.queue, kind);
-        *router != RouterSpec::default() && router.serves(kind)
+        *router != RouterConfig::default() && router.serves(kind)
     };
     (!forward.iter().any(serves)).then(|| {
         let (kind, name) = (kind.name(), protocol.name);
@@ -240,9 +241,9 @@ const FLOOD: f64 = 0.9;
 fn crowded_out(
     groups: &[Group<'_>],
     index: usize,
-    flow: &FlowSpec,
-    flows: &[FlowSpec],
-    links: &[LinkSpec],
+    flow: &FlowConfig,
+    flows: &[FlowConfig],
+    links: &[LinkConfig],
 ) -> Option<String> {
     let kind = flow.kind.traffic.router();
     if kind == RouterKind::Any {
@@ -252,7 +253,7 @@ fn crowded_out(
     flow.forward.iter().find_map(|&at| {
         let link = &links[at];
         let queue = &link.kind.queue;
-        if !queue.classes.is_empty() || matches!(queue.aqm, AqmSpec::FqCodel(_)) {
+        if !queue.classes.is_empty() || matches!(queue.aqm, AqmConfig::FqCodel(_)) {
             return None;
         }
         let marks = queue.aqm.marks() || queue.router.marks();
@@ -266,7 +267,7 @@ fn crowded_out(
             (flow.forward.contains(&at) && narrowest == Some(rate)).then_some((group, flow))
         });
         let others: Vec<_> = others.collect();
-        let fills = |(_, flow): &&(&Group<'_>, &FlowSpec)| fills_queues(flow, links, marks);
+        let fills = |(_, flow): &&(&Group<'_>, &FlowConfig)| fills_queues(flow, links, marks);
         if let (Some(consequence), Some((other, _))) = (needs, others.iter().find(fills)) {
             return Some(format!(
                 "flows `{name}` share the queue of link `{}` with flows `{}`, which fill it: \
@@ -288,7 +289,7 @@ fn crowded_out(
 
 /// Does a plain connection send until the queue overflows? Not if it goes by delays, answers the
 /// marks of this queue, or has no window for more than the path holds.
-fn fills_queues(flow: &FlowSpec, links: &[LinkSpec], marks: bool) -> bool {
+fn fills_queues(flow: &FlowConfig, links: &[LinkConfig], marks: bool) -> bool {
     if let Traffic::Stack { config, bytes, arrivals, .. } = &flow.kind.traffic {
         return bytes.is_none() && arrivals.is_none() && !(marks && config.ecn);
     }
@@ -296,7 +297,8 @@ fn fills_queues(flow: &FlowSpec, links: &[LinkSpec], marks: bool) -> bool {
     else {
         return false;
     };
-    let by_delay = matches!(protocol.window, WindowLaw::Vegas(_) | WindowLaw::Copa(_));
+    let by_delay =
+        matches!(protocol.window, ControllerConfig::Vegas(_) | ControllerConfig::Copa(_));
     if protocol.router != RouterKind::Any || by_delay || (marks && config.ecn) {
         return false;
     }
@@ -331,12 +333,12 @@ fn offered_bps(group: &Group<'_>) -> f64 {
 /// estcp2010: D is much longer than any RTT, or a phase ends before its cut has shown.
 fn short_phases(
     group: &str,
-    flows: &[FlowSpec],
+    flows: &[FlowConfig],
     index: usize,
-    links: &[LinkSpec],
+    links: &[LinkConfig],
 ) -> Option<String> {
     let own = || flows.iter().filter(|f| f.group == index && is_estcp(f));
-    let rtt = |flow: &FlowSpec| {
+    let rtt = |flow: &FlowConfig| {
         let route = flow.forward.iter().chain(&flow.reverse);
         route.map(|&link| links[link].delay.as_secs_f64()).sum::<f64>()
     };
@@ -354,19 +356,19 @@ fn short_phases(
     })
 }
 
-fn is_estcp(flow: &FlowSpec) -> bool {
+fn is_estcp(flow: &FlowConfig) -> bool {
     flow.kind.traffic.router() == RouterKind::Estcp
 }
 
 /// estcp2010 with I = g B/N: stable for 0 < gamma B/N < 2.
-fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
+fn unstable_controllers(flows: &[FlowConfig], links: &[LinkConfig]) -> Vec<String> {
     let mut crossing = vec![0_u32; links.len()];
     for flow in flows.iter().filter(|flow| is_estcp(flow)) {
         for &link in &flow.forward {
             crossing[link] += 1;
         }
     }
-    let warning = |(link, n): (&LinkSpec, u32)| {
+    let warning = |(link, n): (&LinkConfig, u32)| {
         let spec = controller(link)?;
         let class = link.kind.queue.classes.iter().find(|class| class.kind == RouterKind::Estcp);
         let limit = class.map_or(link.kind.queue.limit, |class| class.queue.limit);
@@ -384,16 +386,13 @@ fn unstable_controllers(flows: &[FlowSpec], links: &[LinkSpec]) -> Vec<String> {
     links.iter().zip(crossing).filter_map(warning).collect()
 }
 
-/// Parameters of queue management and routers outside the bounds that their parts give.
-fn hardly_meant(link: &LinkSpec) -> Vec<String> {
+/// Parameters of AQMs and routers outside the bounds that their parts give.
+fn hardly_meant(link: &LinkConfig) -> Vec<String> {
     let classes = link.kind.queue.classes.iter().map(|class| &class.queue);
     let queues = classes.chain([&link.kind.queue]);
     let parts = queues.flat_map(|queue| {
         let (aqm, router) = (queue.aqm.words(), queue.router.words());
-        [
-            ("queue management", aqm, queue.aqm.settings()),
-            ("router", router, queue.router.settings()),
-        ]
+        [("AQM", aqm, queue.aqm.settings()), ("router", router, queue.router.settings())]
     });
     let mut warnings = Vec::new();
     for (what, words, settings) in parts {
@@ -426,8 +425,8 @@ fn hardly_meant(link: &LinkSpec) -> Vec<String> {
 /// loses anything, as a sweep of loss rates does.
 fn notices_without_notifier(
     group: &str,
-    flow: &FlowSpec,
-    forward: &[&LinkSpec],
+    flow: &FlowConfig,
+    forward: &[&LinkConfig],
     silent: bool,
 ) -> Option<String> {
     let Traffic::Transport { protocol, .. } = &flow.kind.traffic else { return None };
@@ -437,14 +436,14 @@ fn notices_without_notifier(
         Granularity::PerPacket => "which packets were corrupted",
         Granularity::Cumulative => "how many packets are corrupted",
     };
-    let lossy = |link: &&&LinkSpec| link.kind.channel != ChannelSpec::Clean;
+    let lossy = |link: &&&LinkConfig| link.kind.channel != ChannelConfig::Clean;
     let Some(first) = forward.iter().find(lossy) else {
         return silent.then(|| format!(
             "flows `{group}` ask {asked}, and no link on their way corrupts any: {name} is plain \
              sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
         ));
     };
-    let told = |link: &&LinkSpec| link.kind.notifier != NotifierSpec::Off;
+    let told = |link: &&LinkConfig| link.kind.notifier != NotifierConfig::Off;
     (!forward.iter().filter(|link| lossy(link)).any(told)).then(|| {
         format!(
             "flows `{group}` ask {asked}, and no lossy link on their way has a notifier: {name} is \

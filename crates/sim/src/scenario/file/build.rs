@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{
-    ChannelSpec, ClassSpec, NotifierSpec, QueueLimit, QueueSpec, RouterKind, RouterSpec,
+    ChannelConfig, ClassConfig, NotifierConfig, QueueConfig, QueueLimit, RouterConfig, RouterKind,
 };
 use windward_core::units::Duration;
 
@@ -21,7 +21,7 @@ use super::link::{Class, Classes, LinkPlan, NotifierChoice, RouterChoice};
 use super::section::{Field, Result, Section, Spot};
 use crate::name::{Names, NamesInMaking};
 use crate::scenario::{
-    FlowKind, FlowSpec, LinkId, LinkKind, LinkSpec, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
+    FlowConfig, FlowKind, LinkConfig, LinkId, LinkKind, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
     Scenario, Traffic,
 };
 
@@ -95,7 +95,7 @@ pub(super) fn build(root: &Section<'_>) -> Result<Scenario> {
         }
         let kind = Arc::new(kind);
         for route in routes {
-            flows.push(FlowSpec {
+            flows.push(FlowConfig {
                 name: names.get(flows.len()),
                 group: index,
                 bottleneck: at(&route)?,
@@ -244,11 +244,11 @@ impl Links {
                 notifier: match plan.notifier {
                     NotifierChoice::Fixed(spec) => spec,
                     NotifierChoice::Auto
-                        if crossing.asks_for_notices && plan.channel != ChannelSpec::Clean =>
+                        if crossing.asks_for_notices && plan.channel != ChannelConfig::Clean =>
                     {
-                        NotifierSpec::Configured
+                        NotifierConfig::Configured
                     }
-                    NotifierChoice::Auto => NotifierSpec::Off,
+                    NotifierChoice::Auto => NotifierConfig::Off,
                 },
                 impairments: plan.impairments.clone(),
             };
@@ -291,10 +291,12 @@ impl Links {
         self.plans.iter().map(|plan| !plan.speaks_of_losses).collect()
     }
 
-    fn finish(self, kinds: Vec<Arc<LinkKind>>) -> Vec<LinkSpec> {
+    fn finish(self, kinds: Vec<Arc<LinkKind>>) -> Vec<LinkConfig> {
         let names = self.names.finish();
         let links = kinds.into_iter().zip(self.delays).enumerate();
-        links.map(|(link, (kind, delay))| LinkSpec { name: names.get(link), delay, kind }).collect()
+        links
+            .map(|(link, (kind, delay))| LinkConfig { name: names.get(link), delay, kind })
+            .collect()
     }
 }
 
@@ -361,9 +363,9 @@ impl Crossing {
         }
     }
 
-    fn queue(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<QueueSpec> {
+    fn queue(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<QueueConfig> {
         let plain =
-            |router| QueueSpec { limit: wire.limit, aqm: wire.aqm, router, classes: Vec::new() };
+            |router| QueueConfig { limit: wire.limit, aqm: wire.aqm, router, classes: Vec::new() };
         let Classes::Each(own) = &wire.classes else {
             return self.router(link, wire, groups).map(plain);
         };
@@ -375,19 +377,19 @@ impl Crossing {
             let Some(group) = self.group_of_kind[kind as usize].or(named) else { continue };
             let class = said.unwrap_or_default();
             let router = self.router_of_class(kind, group, &class, link, wire, groups)?;
-            let queue = QueueSpec {
+            let queue = QueueConfig {
                 limit: class.limit.unwrap_or(wire.limit),
                 aqm: class.aqm.unwrap_or(wire.aqm),
                 router,
                 classes: Vec::new(),
             };
-            classes.push(ClassSpec { kind, weight: class.weight, queue });
+            classes.push(ClassConfig { kind, weight: class.weight, queue });
         }
         // One class alone is a plain queue; a link that only acknowledgments cross has none.
         if classes.len() > 1 {
-            return Ok(QueueSpec { classes, ..plain(RouterSpec::default()) });
+            return Ok(QueueConfig { classes, ..plain(RouterConfig::default()) });
         }
-        Ok(classes.pop().map_or_else(|| plain(RouterSpec::default()), |class| class.queue))
+        Ok(classes.pop().map_or_else(|| plain(RouterConfig::default()), |class| class.queue))
     }
 
     /// The router of a class: its own, that of the link if it is of this kind, or the standard one.
@@ -399,7 +401,7 @@ impl Crossing {
         link: &str,
         wire: &LinkPlan,
         groups: &[Group<'_>],
-    ) -> Result<RouterSpec> {
+    ) -> Result<RouterConfig> {
         match (&class.router, &wire.router) {
             (Some(RouterChoice::Fixed(spec, spot)), _) if !spec.serves(kind) => {
                 Err(not_understood(spot, link, kind, groups[usize::from(group)].name))
@@ -407,7 +409,7 @@ impl Crossing {
             (Some(RouterChoice::Fixed(spec, _)), _) => Ok(*spec),
             (_, RouterChoice::Fixed(spec, _))
                 if kind != RouterKind::Any
-                    && *spec != RouterSpec::default()
+                    && *spec != RouterConfig::default()
                     && spec.serves(kind) =>
             {
                 Ok(*spec)
@@ -416,7 +418,7 @@ impl Crossing {
         }
     }
 
-    fn router(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<RouterSpec> {
+    fn router(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<RouterConfig> {
         match &wire.router {
             RouterChoice::Auto => {
                 // A queue that marks by itself serves what asks for marks.
@@ -425,7 +427,7 @@ impl Crossing {
                 let mut wanted =
                     wanted.filter(|(kind, _)| !(marks && *kind == RouterKind::EcnThreshold));
                 let Some((kind, group)) = wanted.next() else {
-                    return Ok(RouterSpec::default());
+                    return Ok(RouterConfig::default());
                 };
                 match wanted.next() {
                     None => Ok(kind.spec()),

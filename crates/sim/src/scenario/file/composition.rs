@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use windward_core::endpoint::discrimination::Discrimination;
-use windward_core::endpoint::feedback::Feedback;
-use windward_core::endpoint::recovery::RecoveryKind;
-use windward_core::endpoint::window::WindowLaw;
+use windward_core::endpoint::discrimination::DiscriminatorConfig;
+use windward_core::endpoint::feedback::FeedbackConfig;
+use windward_core::endpoint::recovery::RecoveryConfig;
+use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::RouterKind;
 use windward_core::part::Words;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
@@ -38,16 +38,16 @@ fn compose(field: &Field<'_>) -> Result<Protocol> {
         None => return Err(section.missing("window", "window = \"cubic\"")),
     };
     let mut differs = Vec::new();
-    take(&section, "window", &WindowLaw::forms(), &mut protocol.window, &mut differs)?;
-    take(&section, "recovery", &RecoveryKind::forms(), &mut protocol.recovery, &mut differs)?;
+    take(&section, "window", &ControllerConfig::forms(), &mut protocol.window, &mut differs)?;
+    take(&section, "recovery", &RecoveryConfig::forms(), &mut protocol.recovery, &mut differs)?;
     take(
         &section,
         "discrimination",
-        &Discrimination::forms(),
+        &DiscriminatorConfig::forms(),
         &mut protocol.discrimination,
         &mut differs,
     )?;
-    let feedbacks = Feedback::forms();
+    let feedbacks = FeedbackConfig::forms();
     take(&section, "feedback", &feedbacks, &mut protocol.feedback, &mut differs)?;
     if section.get("feedback").is_some() {
         protocol.router = protocol.feedback.router();

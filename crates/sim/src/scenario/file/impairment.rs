@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use windward_core::network::{
-    ArqSpec, ChangingDelay, DelaySteps, Distribution, During, JitterSpec, Lateness, LinkRate,
-    OutageSpec, Outages, ReorderSpec, Steps, TraceError,
+    ArqConfig, ChangingDelay, DelaySteps, Distribution, During, JitterConfig, Lateness, LinkRate,
+    OutageConfig, Outages, ReorderConfig, Steps, TraceError,
 };
 use windward_core::units::{Duration, Probability};
 
@@ -114,10 +114,10 @@ const DISTRIBUTIONS: [(&str, &[&str]); 4] = [
 ];
 
 /// Jitter, or none of it.
-pub(super) fn jitter(field: Field<'_>) -> Result<Option<JitterSpec>> {
+pub(super) fn jitter(field: Field<'_>) -> Result<Option<JitterConfig>> {
     if !field.is_table() {
         let amount = field.duration(Duration::ZERO..=DAY)?;
-        return Ok((!amount.is_zero()).then(|| JitterSpec::uniform(amount)));
+        return Ok((!amount.is_zero()).then(|| JitterConfig::uniform(amount)));
     }
     let section = field.section()?;
     let names = DISTRIBUTIONS.map(|(name, _)| name);
@@ -154,7 +154,7 @@ pub(super) fn jitter(field: Field<'_>) -> Result<Option<JitterSpec>> {
             correlation if correlation < 1.0 => Ok(correlation),
             _ => Err(field.error("must be less than 1")),
         })?;
-    Ok(Some(JitterSpec {
+    Ok(Some(JitterConfig {
         distribution,
         correlation: correlation.unwrap_or(0.0),
         interval: section.read("interval", time)?.unwrap_or(Duration::ZERO),
@@ -163,7 +163,7 @@ pub(super) fn jitter(field: Field<'_>) -> Result<Option<JitterSpec>> {
 }
 
 /// Reordering, or none of it.
-pub(super) fn reorder(field: Field<'_>) -> Result<Option<ReorderSpec>> {
+pub(super) fn reorder(field: Field<'_>) -> Result<Option<ReorderConfig>> {
     let section = field.section()?;
     let share = section.require("share", "share = 0.01", Field::probability)?;
     let by = section.require("by", "by = \"10ms\"", |field| {
@@ -176,15 +176,15 @@ pub(super) fn reorder(field: Field<'_>) -> Result<Option<ReorderSpec>> {
         }
         field.positive(DAY).map(Lateness::Time)
     })?;
-    Ok((share != Probability::ZERO).then_some(ReorderSpec { share, by }))
+    Ok((share != Probability::ZERO).then_some(ReorderConfig { share, by }))
 }
 
 /// Link-layer retransmission, or none of it.
-pub(super) fn arq(field: Field<'_>) -> Result<Option<ArqSpec>> {
+pub(super) fn arq(field: Field<'_>) -> Result<Option<ArqConfig>> {
     let section = field.section()?;
-    let attempts = |field: Field<'_>| field.small(1..=ArqSpec::MOST_ATTEMPTS);
-    let delay = |field: Field<'_>| field.duration(Duration::ZERO..=ArqSpec::LONGEST_DELAY);
-    let spec = ArqSpec {
+    let attempts = |field: Field<'_>| field.small(1..=ArqConfig::MOST_ATTEMPTS);
+    let delay = |field: Field<'_>| field.duration(Duration::ZERO..=ArqConfig::LONGEST_DELAY);
+    let spec = ArqConfig {
         attempts: section.require("attempts", "attempts = 4", attempts)?,
         delay: section.require("delay", "delay = \"5ms\"", delay)?,
         in_order: section.read("in_order", Field::bool)?.unwrap_or(true),
@@ -194,7 +194,7 @@ pub(super) fn arq(field: Field<'_>) -> Result<Option<ArqSpec>> {
 }
 
 /// Outages: a list, or a table with one.
-pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageSpec>> {
+pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageConfig>> {
     let section = if field.is_table() { Some(field.clone().section()?) } else { None };
     let list = match &section {
         None => field.clone(),
@@ -220,12 +220,12 @@ pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageSpec>> {
             let item = error.index.and_then(|index| items.get(index));
             item.unwrap_or(&list).error(&error.reason)
         })?;
-        return Ok(Some(OutageSpec { when: when.into(), during: During::Hold }));
+        return Ok(Some(OutageConfig { when: when.into(), during: During::Hold }));
     };
     let repeat = section.read("repeat", |field| field.positive(MAX_DURATION))?;
     let when =
         Outages::new(&times, repeat).map_err(|error| wrong(&section, &list, &items, &error))?;
     let meanings = [("hold", During::Hold), ("drop", During::Drop)];
     let during = section.read("during", |field| field.one_of(&meanings))?;
-    Ok(Some(OutageSpec { when: when.into(), during: during.unwrap_or_default() }))
+    Ok(Some(OutageConfig { when: when.into(), during: during.unwrap_or_default() }))
 }

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmSpec, ArqSpec, ChainClock, ChannelSpec, DelaySteps, During, Impairments, JitterSpec,
-    LinkRate, NotifierSpec, OutageSpec, QueueLimit, RateTrace, ReorderSpec, RouterKind, RouterSpec,
-    TraceError,
+    AqmConfig, ArqConfig, ChainClock, ChannelConfig, DelaySteps, During, Impairments, JitterConfig,
+    LinkRate, NotifierConfig, OutageConfig, QueueLimit, RateTrace, ReorderConfig, RouterConfig,
+    RouterKind, TraceError,
 };
 use windward_core::part::{self, Setting, Value};
 use windward_core::units::{Duration, Probability};
@@ -28,16 +28,16 @@ pub(super) struct LinkFields {
     rate: Option<LinkRate>,
     delay: Option<Delay>,
     queue: Option<QueueLimit>,
-    aqm: Option<AqmSpec>,
+    aqm: Option<AqmConfig>,
     router: Option<RouterChoice>,
     classes: Option<Classes>,
-    channel: Option<ChannelSpec>,
+    channel: Option<ChannelConfig>,
     notifier: Option<NotifierChoice>,
     /// That there is none may be said too.
-    jitter: Option<Option<JitterSpec>>,
-    reorder: Option<Option<ReorderSpec>>,
-    outages: Option<Option<OutageSpec>>,
-    arq: Option<Option<ArqSpec>>,
+    jitter: Option<Option<JitterConfig>>,
+    reorder: Option<Option<ReorderConfig>>,
+    outages: Option<Option<OutageConfig>>,
+    arq: Option<Option<ArqConfig>>,
     spot: Spot,
 }
 
@@ -48,10 +48,10 @@ pub(super) struct LinkPlan {
     /// In the long run, if it changes.
     pub(super) delay: Duration,
     pub(super) limit: QueueLimit,
-    pub(super) aqm: AqmSpec,
+    pub(super) aqm: AqmConfig,
     pub(super) router: RouterChoice,
     pub(super) classes: Classes,
-    pub(super) channel: ChannelSpec,
+    pub(super) channel: ChannelConfig,
     /// Does the file speak of losses here, if only to say that there are none?
     pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
@@ -65,7 +65,7 @@ pub(super) enum RouterChoice {
     /// What the protocols of the flows that cross ask for.
     Auto,
     /// This one.
-    Fixed(RouterSpec, Spot),
+    Fixed(RouterConfig, Spot),
 }
 
 /// Queues by class of protocols.
@@ -83,7 +83,7 @@ pub(super) enum Classes {
 pub(super) struct Class {
     pub(super) weight: f64,
     pub(super) limit: Option<QueueLimit>,
-    pub(super) aqm: Option<AqmSpec>,
+    pub(super) aqm: Option<AqmConfig>,
     pub(super) router: Option<RouterChoice>,
 }
 
@@ -99,7 +99,7 @@ pub(super) enum NotifierChoice {
     /// One that knows the channel's rate, where the link loses packets of flows that ask for it.
     Auto,
     /// This one.
-    Fixed(NotifierSpec),
+    Fixed(NotifierConfig),
 }
 
 impl LinkFields {
@@ -197,7 +197,7 @@ impl LinkFields {
         let rate = self.rate.ok_or_else(|| missing("rate", "rate = \"5Mbit\""))?;
         let delay = self.delay.ok_or_else(|| missing("delay", "delay = \"20ms\""))?;
         let outages = self.outages.flatten();
-        if let (LinkRate::Trace(_), Some(OutageSpec { during: During::Hold, .. })) =
+        if let (LinkRate::Trace(_), Some(OutageConfig { during: During::Hold, .. })) =
             (&rate, &outages)
         {
             let message = "a rate that is a trace says by itself when nothing is sent";
@@ -207,7 +207,7 @@ impl LinkFields {
             ));
         }
         let arq = self.arq.flatten();
-        if let (LinkRate::Trace(_), Some(ArqSpec { air_time: true, .. })) = (&rate, &arq) {
+        if let (LinkRate::Trace(_), Some(ArqConfig { air_time: true, .. })) = (&rate, &arq) {
             let message = "the opportunities of a trace cannot be set aside for retransmissions";
             return Err(self.spot.error(message).with_help("write `arq.air_time = false`"));
         }
@@ -353,14 +353,14 @@ fn queue(field: &Field<'_>) -> Result<QueueLimit> {
     }
 }
 
-fn aqm(field: &Field<'_>) -> Result<AqmSpec> {
-    let forms = AqmSpec::forms();
+fn aqm(field: &Field<'_>) -> Result<AqmConfig> {
+    let forms = AqmConfig::forms();
     let names: Vec<&str> = forms.iter().map(|(words, _)| words.name).collect();
     let (kind, section) = kind(field, &names, "kind = \"codel\"")?;
-    let mut spec = AqmSpec::named(kind).unwrap_or_default();
+    let mut spec = AqmConfig::named(kind).unwrap_or_default();
     if let Some(section) = &section {
-        let set = |spec: &mut AqmSpec, key, value| spec.set("", key, value);
-        parameters("queue management", kind, section, &mut spec, AqmSpec::settings, set)?;
+        let set = |spec: &mut AqmConfig, key, value| spec.set("", key, value);
+        parameters("AQM", kind, section, &mut spec, AqmConfig::settings, set)?;
         spec.validate().map_err(|wrong| section.error(wrong))?;
     }
     Ok(spec)
@@ -437,15 +437,15 @@ fn classes(field: Field<'_>) -> Result<Classes> {
 }
 
 fn router(field: &Field<'_>) -> Result<RouterChoice> {
-    let forms = RouterSpec::forms();
+    let forms = RouterConfig::forms();
     let mut names = vec!["auto"];
     names.extend(forms.iter().map(|(words, _)| words.name));
     let (kind, section) = kind(field, &names, "kind = \"xcp\"")?;
-    let mut spec = RouterSpec::named(kind);
+    let mut spec = RouterConfig::named(kind);
     if let Some(section) = &section {
         let settings =
-            |spec: &Option<RouterSpec>| spec.map_or_else(Vec::new, |spec| spec.settings());
-        let set = |spec: &mut Option<RouterSpec>, key, value| {
+            |spec: &Option<RouterConfig>| spec.map_or_else(Vec::new, |spec| spec.settings());
+        let set = |spec: &mut Option<RouterConfig>, key, value| {
             spec.as_mut().is_some_and(|spec| spec.set("", key, value))
         };
         parameters("router", kind, section, &mut spec, settings, set)?;
@@ -459,9 +459,9 @@ fn router(field: &Field<'_>) -> Result<RouterChoice> {
 /// The kinds of notifiers by their words.
 pub(super) const NOTIFIERS: [(&str, NotifierChoice); 4] = [
     ("auto", NotifierChoice::Auto),
-    ("off", NotifierChoice::Fixed(NotifierSpec::Off)),
-    ("configured", NotifierChoice::Fixed(NotifierSpec::Configured)),
-    ("measured", NotifierChoice::Fixed(NotifierSpec::MEASURED)),
+    ("off", NotifierChoice::Fixed(NotifierConfig::Off)),
+    ("configured", NotifierChoice::Fixed(NotifierConfig::Configured)),
+    ("measured", NotifierChoice::Fixed(NotifierConfig::MEASURED)),
 ];
 
 fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
@@ -473,19 +473,19 @@ fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
         None => field.one_of(&NOTIFIERS)?,
     };
     let Some(section) = section else { return Ok(choice) };
-    let NotifierChoice::Fixed(NotifierSpec::Measured { window, prior }) = choice else {
+    let NotifierChoice::Fixed(NotifierConfig::Measured { window, prior }) = choice else {
         section.forbid(&["window", "prior"], "only the kind measured has parameters")?;
         return Ok(choice);
     };
     let packets = |field: Field<'_>| field.small(1..=1_000_000_000);
-    Ok(NotifierChoice::Fixed(NotifierSpec::Measured {
+    Ok(NotifierChoice::Fixed(NotifierConfig::Measured {
         window: section.read("window", packets)?.unwrap_or(window),
         prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
     }))
 }
 
 /// The channel of a link table, if it says anything about losses.
-fn channel(section: &Section<'_>) -> Result<Option<ChannelSpec>> {
+fn channel(section: &Section<'_>) -> Result<Option<ChannelConfig>> {
     const KINDS: [&str; 4] = ["loss", "ber", "burst", "gilbert_elliott"];
     let mut given = KINDS.iter().filter_map(|key| section.get(key).map(|field| (key, field)));
     let Some((first, field)) = given.next() else {
@@ -497,21 +497,21 @@ fn channel(section: &Section<'_>) -> Result<Option<ChannelSpec>> {
             .with_help(format!("give one of `{first}` and `{second}`")));
     }
     let spec = match *first {
-        "loss" => ChannelSpec::PacketLoss(field.probability()?),
-        "ber" => ChannelSpec::BitErrors(field.probability()?),
+        "loss" => ChannelConfig::PacketLoss(field.probability()?),
+        "ber" => ChannelConfig::BitErrors(field.probability()?),
         "burst" => burst(&field.section()?)?,
         _ => gilbert_elliott(&field.section()?)?,
     };
     Ok(Some(match spec {
         // No losses need no random numbers.
-        ChannelSpec::PacketLoss(p) | ChannelSpec::BitErrors(p) if p == Probability::ZERO => {
-            ChannelSpec::Clean
+        ChannelConfig::PacketLoss(p) | ChannelConfig::BitErrors(p) if p == Probability::ZERO => {
+            ChannelConfig::Clean
         }
         spec => spec,
     }))
 }
 
-fn burst(section: &Section<'_>) -> Result<ChannelSpec> {
+fn burst(section: &Section<'_>) -> Result<ChannelConfig> {
     let length = section.require("length", "length = 4", |field| field.small(1..=1_000_000))?;
     let event = section.read("event", Field::probability)?;
     let rate = section.read("rate", Field::probability)?;
@@ -523,14 +523,14 @@ fn burst(section: &Section<'_>) -> Result<ChannelSpec> {
         }
         (None, None) => return Err(section.missing("event", "event = 0.01")),
     };
-    Ok(ChannelSpec::Bursts {
+    Ok(ChannelConfig::Bursts {
         event,
         length,
         per_flow: section.read("per_flow", Field::bool)?.unwrap_or(true),
     })
 }
 
-fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
+fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelConfig> {
     let mean = |key| section.read(key, |field| field.positive(MAX_DURATION));
     let p = section.read("p", Field::probability)?;
     let r = section.read("r", Field::probability)?;
@@ -549,7 +549,7 @@ fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelSpec> {
     let loss = |key, default| -> Result<Probability> {
         Ok(section.read(key, Field::probability)?.unwrap_or(default))
     };
-    Ok(ChannelSpec::GilbertElliott {
+    Ok(ChannelConfig::GilbertElliott {
         clock,
         loss_good: loss("loss_good", Probability::ZERO)?,
         loss_bad: loss("loss_bad", Probability::ONE)?,

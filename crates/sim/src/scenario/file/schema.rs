@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use KeyList::{Fixed, Made};
 
-use windward_core::network::{AqmSpec, RouterSpec};
+use windward_core::network::{AqmConfig, RouterConfig};
 use windward_core::part;
 use windward_core::protocols::PROTOCOLS;
 
@@ -431,11 +431,11 @@ fn notifier_names() -> Vec<&'static str> {
 }
 
 fn aqm_names() -> Vec<&'static str> {
-    AqmSpec::forms().into_iter().map(|(words, _)| words.name).collect()
+    AqmConfig::forms().into_iter().map(|(words, _)| words.name).collect()
 }
 
 fn router_names() -> Vec<&'static str> {
-    let kinds = RouterSpec::forms().into_iter().map(|(words, _)| words.name);
+    let kinds = RouterConfig::forms().into_iter().map(|(words, _)| words.name);
     std::iter::once("auto").chain(kinds).collect()
 }
 
@@ -443,11 +443,11 @@ fn protocol_names() -> Vec<&'static str> {
     PROTOCOLS.iter().map(|protocol| protocol.name).collect()
 }
 
-/// The keys of queue management, as its parts tell them.
+/// The keys of AQM, as its parts tell them.
 fn aqm_keys() -> &'static [Key] {
     static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
     KEYS.get_or_init(|| {
-        let forms = AqmSpec::forms().into_iter();
+        let forms = AqmConfig::forms().into_iter();
         let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
         parameter::keys_of_kinds(None, &parts)
     })
@@ -457,7 +457,7 @@ fn aqm_keys() -> &'static [Key] {
 fn router_keys() -> &'static [Key] {
     static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
     KEYS.get_or_init(|| {
-        let forms = RouterSpec::forms().into_iter();
+        let forms = RouterConfig::forms().into_iter();
         let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
         parameter::keys_of_kinds(Some("auto"), &parts)
     })
@@ -486,12 +486,7 @@ const CLASSES: &[Key] = &[
 const CLASS: &[Key] = &[
     key("weight", "1", "share of the wire beside those of other classes, 0.001 to 1000"),
     key("queue", "that of the link", "what may wait of this class"),
-    nested(
-        "aqm",
-        Kind::WordOrTable(&[Made(aqm_keys)], aqm_names),
-        "that of the link",
-        "its queue management",
-    ),
+    nested("aqm", Kind::WordOrTable(&[Made(aqm_keys)], aqm_names), "that of the link", "its AQM"),
     nested(
         "router",
         Kind::WordOrTable(&[Made(router_keys)], router_names),
@@ -587,7 +582,7 @@ const SIZES: &[Key] = &[
 
 const COMPOSITION: &[Key] = &[
     key("base", "", "a row of the protocol table, whose parts are those not named here"),
-    key("window", "that of base", "window law, by its name in `windward list --parts`"),
+    key("window", "that of base", "congestion controller, by its name in `windward list --parts`"),
     key("recovery", "that of base, sack", "recovery scheme"),
     key("discrimination", "that of base, always", "what judges losses"),
     key("feedback", "that of base, none", "what packets carry and ACKs echo"),

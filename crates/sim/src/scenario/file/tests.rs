@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use windward_core::endpoint::feedback::{CongestionFlag, Feedback, Formula, XcpRConfig};
+use windward_core::endpoint::feedback::{CongestionFlag, FeedbackConfig, Formula, XcpRConfig};
 use windward_core::network::{
-    AqmSpec, ChainClock, ChannelSpec, Distribution, During, Gamma, Impairments, LinkRate,
-    NotifierSpec, QueueLimit, RouterKind, RouterSpec, XcpSpec,
+    AqmConfig, ChainClock, ChannelConfig, Distribution, During, Gamma, Impairments, LinkRate,
+    NotifierConfig, QueueLimit, RouterConfig, RouterKind, XcpRouterConfig,
 };
 use windward_core::part::Words;
 use windward_core::units::{Duration, Probability, Rate, Time};
 
 use super::{ScenarioError, ScenarioFile};
-use crate::scenario::{FlowSpec, LinkSpec, Pattern, Scenario, Traffic};
+use crate::scenario::{FlowConfig, LinkConfig, Pattern, Scenario, Traffic};
 
 const FIRST: &str = include_str!("../../../../../experiments/examples/first.toml");
 const PARKING_LOT: &str = include_str!("../../../../../experiments/examples/parking-lot.toml");
@@ -69,12 +69,12 @@ fn with(text: &str, changes: &[(&str, &str)]) -> Scenario {
     file.build().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a LinkSpec {
+fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a LinkConfig {
     let link = scenario.links.iter().find(|link| link.name == name);
     link.unwrap_or_else(|| panic!("no link {name}"))
 }
 
-fn flow<'a>(scenario: &'a Scenario, name: &str) -> &'a FlowSpec {
+fn flow<'a>(scenario: &'a Scenario, name: &str) -> &'a FlowConfig {
     let flow = scenario.flows.iter().find(|flow| flow.name == name);
     flow.unwrap_or_else(|| panic!("no flow {name}"))
 }
@@ -83,8 +83,8 @@ fn names<'a>(scenario: &'a Scenario, route: &[usize]) -> Vec<&'a str> {
     route.iter().map(|&link| scenario.links[link].name.as_str()).collect()
 }
 
-fn loss(p: f64) -> ChannelSpec {
-    ChannelSpec::PacketLoss(Probability::new(p).unwrap())
+fn loss(p: f64) -> ChannelConfig {
+    ChannelConfig::PacketLoss(Probability::new(p).unwrap())
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn the_first_example_says_what_it_seems_to() {
     assert_eq!(link(&s, "lossy-3-last-hop").kind.channel, loss(0.05));
     for clean in ["lossy-3-last-hop-reverse", "lossy-3-first-hop", "clean-1-last-hop"] {
         let link = link(&s, clean);
-        assert_eq!(link.kind.channel, ChannelSpec::Clean);
+        assert_eq!(link.kind.channel, ChannelConfig::Clean);
         assert_eq!(link.kind.rate.mean(), Rate::from_bps(5_000_000).unwrap());
         assert_eq!(link.delay, Duration::from_millis(20));
         assert_eq!(link.kind.queue.limit, QueueLimit::Packets(50));
-        assert_eq!(link.kind.queue.router, RouterSpec::default());
+        assert_eq!(link.kind.queue.router, RouterConfig::default());
     }
 }
 
@@ -154,14 +154,14 @@ fn a_parking_lot_has_bottlenecks_in_a_row() {
     assert_eq!(flow(&s, "long-1").forward.len(), 5);
     assert_eq!(s.links[flow(&s, "second-1").bottleneck].name, "bottleneck-1");
     assert!(
-        matches!(&link(&s, "bottleneck-2").kind.queue.aqm, AqmSpec::Red(red) if red.max_threshold == 60.0)
+        matches!(&link(&s, "bottleneck-2").kind.queue.aqm, AqmConfig::Red(red) if red.max_threshold == 60.0)
     );
     // Each bottleneck may differ; the slowest is where throughput is measured.
     let s =
         with(PARKING_LOT, &[("parking_lot.bottlenecks", "[{}, {rate = '1Mbit'}, {loss = '1%'}]")]);
     assert_eq!(s.links[flow(&s, "long-2").bottleneck].name, "bottleneck-1");
     assert_eq!(link(&s, "bottleneck-2").kind.channel, loss(0.01));
-    assert_eq!(link(&s, "bottleneck-2-reverse").kind.channel, ChannelSpec::Clean);
+    assert_eq!(link(&s, "bottleneck-2-reverse").kind.channel, ChannelConfig::Clean);
 }
 
 #[test]
@@ -171,12 +171,12 @@ fn a_graph_finds_the_shortest_route() {
     assert_eq!(names(&s, &flow(&s, "download-2").reverse), ["radio-reverse", "d->b", "b->a"]);
     assert_eq!(names(&s, &flow(&s, "detour-1").forward), ["a->c", "c->d"]);
     assert_eq!(names(&s, &flow(&s, "detour-1").reverse), ["d->b", "b->a"]);
-    let ber = ChannelSpec::BitErrors(Probability::new(1e-6).unwrap());
+    let ber = ChannelConfig::BitErrors(Probability::new(1e-6).unwrap());
     assert_eq!(link(&s, "radio-reverse").kind.channel, ber);
     assert_eq!(link(&s, "radio-reverse").kind.rate.mean(), Rate::from_bps(2_000_000).unwrap());
     // XCP where its data crosses and nowhere else.
-    assert_eq!(link(&s, "radio").kind.queue.router, RouterSpec::Xcp(XcpSpec::default()));
-    assert_eq!(link(&s, "radio-reverse").kind.queue.router, RouterSpec::default());
+    assert_eq!(link(&s, "radio").kind.queue.router, RouterConfig::Xcp(XcpRouterConfig::default()));
+    assert_eq!(link(&s, "radio-reverse").kind.queue.router, RouterConfig::default());
     // Ten megabytes in packets of 1000 bytes.
     let upload = &flow(&s, "upload-1").kind.traffic;
     assert!(matches!(upload, Traffic::Transport { packets: Some(10_000), .. }));
@@ -191,7 +191,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     // The bottleneck, the shared hop, five first hops; and back.
     assert_eq!(s.links.len(), 14);
     assert_eq!(s.links[flow(&s, "down-5").bottleneck].name, "down-last-hop");
-    let ChannelSpec::GilbertElliott { clock, loss_good, loss_bad } =
+    let ChannelConfig::GilbertElliott { clock, loss_good, loss_bad } =
         link(&s, "down-last-hop").kind.channel
     else {
         panic!("no chain");
@@ -200,7 +200,10 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     assert_eq!(clock, ChainClock::Time { mean_good, mean_bad });
     assert_eq!((loss_good.get(), loss_bad.get()), (0.0001, 0.5));
     let back = &link(&s, "down-last-hop-reverse").kind.channel;
-    assert!(matches!(back, ChannelSpec::GilbertElliott { clock: ChainClock::Packets { .. }, .. }));
+    assert!(matches!(
+        back,
+        ChannelConfig::GilbertElliott { clock: ChainClock::Packets { .. }, .. }
+    ));
     assert_eq!(link(&s, "down-last-hop").kind.queue.router, RouterKind::Xtcp.spec());
     let Traffic::Transport { config, .. } = &s.flows[0].kind.traffic else {
         panic!("datagrams");
@@ -210,7 +213,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     let burst = "{ rate = 0.04, length = 4 }";
     let s = with(FIRST, &[("dumbbell.bottleneck.burst", burst)]);
     let event = Probability::new(0.01).unwrap();
-    let expected = ChannelSpec::Bursts { event, length: 4, per_flow: true };
+    let expected = ChannelConfig::Bursts { event, length: 4, per_flow: true };
     assert_eq!(link(&s, "bottleneck").kind.channel, expected);
 }
 
@@ -267,10 +270,10 @@ fn set_changes_adds_and_selects() {
     assert_eq!(s.flows.len(), 6);
     let bottleneck = link(&s, "bottleneck");
     assert_eq!(bottleneck.kind.rate.mean().to_string(), "1Gbit");
-    assert!(matches!(&bottleneck.kind.queue.aqm, AqmSpec::Red(red) if red.ecn));
+    assert!(matches!(&bottleneck.kind.queue.aqm, AqmConfig::Red(red) if red.ecn));
     // TCP and XTCP share a queue; the counter is for XTCP.
     assert_eq!(bottleneck.kind.queue.router, RouterKind::Xtcp.spec());
-    assert_eq!(link(&s, "lossy-1-last-hop").kind.channel, ChannelSpec::Clean);
+    assert_eq!(link(&s, "lossy-1-last-hop").kind.channel, ChannelConfig::Clean);
     let Traffic::Transport { config, protocol, .. } = &s.flows[0].kind.traffic else {
         panic!("datagrams");
     };
@@ -446,16 +449,16 @@ fn notifiers_are_where_they_are_asked_for() {
     let measured = ("flows.lossy.last_hop.notifier", "{ kind = 'measured', window = 500 }");
     let lossy = {
         let scenario = build(FIRST);
-        let corrupts = |link: &&LinkSpec| link.kind.channel != ChannelSpec::Clean;
+        let corrupts = |link: &&LinkConfig| link.kind.channel != ChannelConfig::Clean;
         scenario.links.iter().find(corrupts).expect("a lossy link").name.clone()
     };
-    assert_eq!(notifier(&[], &lossy), (NotifierSpec::Off, vec![]));
-    assert_eq!(notifier(&[ceten], &lossy), (NotifierSpec::Configured, vec![]));
-    assert_eq!(notifier(&[ceten], "bottleneck").0, NotifierSpec::Off, "it is clean");
-    let own = NotifierSpec::Measured { window: 500, prior: 100.0 };
+    assert_eq!(notifier(&[], &lossy), (NotifierConfig::Off, vec![]));
+    assert_eq!(notifier(&[ceten], &lossy), (NotifierConfig::Configured, vec![]));
+    assert_eq!(notifier(&[ceten], "bottleneck").0, NotifierConfig::Off, "it is clean");
+    let own = NotifierConfig::Measured { window: 500, prior: 100.0 };
     assert_eq!(notifier(&[ceten, measured], &lossy), (own, vec![]));
     let (spec, warnings) = notifier(&[ceten, off], &lossy);
-    assert_eq!(spec, NotifierSpec::Off);
+    assert_eq!(spec, NotifierConfig::Off);
     assert!(warnings[0].contains("no lossy link on their way has a notifier"), "{warnings:?}");
     assert!(warnings[0].contains("ceten-a is plain sack here"), "{warnings:?}");
     let (_, warnings) = notifier(&[("flows.clean.protocol", "sack-oracle")], &lossy);
@@ -479,12 +482,12 @@ fn a_link_has_one_router() {
     file.set("dumbbell.bottleneck.router.alpha", "0.2").unwrap();
     assert!(matches!(
         link(&file.build().unwrap(), "bottleneck").kind.queue.router,
-        RouterSpec::Xcp(XcpSpec { alpha: 0.2, persistent: true, .. })
+        RouterConfig::Xcp(XcpRouterConfig { alpha: 0.2, persistent: true, .. })
     ));
     file.set("dumbbell.bottleneck.router.increase_limit", "600kB").unwrap();
     assert!(matches!(
         link(&file.build().unwrap(), "bottleneck").kind.queue.router,
-        RouterSpec::Xcp(XcpSpec { increase_limit: Some(600_000.0), .. })
+        RouterConfig::Xcp(XcpRouterConfig { increase_limit: Some(600_000.0), .. })
     ));
     file.set("dumbbell.bottleneck.router.increase_limit", "600p").unwrap();
     let message = file.build().unwrap_err().to_string();
@@ -843,7 +846,7 @@ fn a_traffic_controller_has_parameters_and_bounds() {
     let scenario =
         router(r#"{ kind = "estcp", target = "3s", gamma = "adaptive", initial_g = 0.5 }"#)
             .unwrap();
-    let RouterSpec::Estcp(spec) = &link(&scenario, "bottleneck").kind.queue.router else {
+    let RouterConfig::Estcp(spec) = &link(&scenario, "bottleneck").kind.queue.router else {
         panic!("a traffic controller")
     };
     assert_eq!((spec.target, spec.gamma), (Duration::from_secs(3), Gamma::Adaptive));
@@ -956,8 +959,8 @@ fn the_data_of_an_upload_takes_the_way_back() {
     file.set("flows.up.protocol", "xcp").unwrap();
     let scenario = file.build().unwrap();
     let router = |name: &str| &link(&scenario, name).kind.queue.router;
-    assert!(matches!(router("bottleneck-reverse"), RouterSpec::Xcp(_)));
-    assert_eq!(router("bottleneck"), &RouterSpec::default());
+    assert!(matches!(router("bottleneck-reverse"), RouterConfig::Xcp(_)));
+    assert_eq!(router("bottleneck"), &RouterConfig::default());
 
     let mut file = ScenarioFile::parse("p.toml", PARKING_LOT).unwrap();
     let before = file.build().unwrap();
@@ -1015,7 +1018,7 @@ fn classes_give_each_router_a_queue_of_its_own() {
     let classes = &link(&scenario, "bottleneck").kind.queue.classes;
     let kinds: Vec<_> = classes.iter().map(|c| (c.kind, c.weight)).collect();
     assert_eq!(kinds, [(RouterKind::Xcp, 1.0), (RouterKind::Estcp, 1.0)]);
-    assert!(matches!(classes[1].queue.router, RouterSpec::Estcp(_)));
+    assert!(matches!(classes[1].queue.router, RouterConfig::Estcp(_)));
     assert_eq!(classes[1].queue.limit, QueueLimit::Packets(100));
     assert!(link(&scenario, "bottleneck-reverse").kind.queue.classes.is_empty());
 
@@ -1026,7 +1029,7 @@ fn classes_give_each_router_a_queue_of_its_own() {
     let estcp = &link(&scenario, "bottleneck").kind.queue.classes[1];
     assert_eq!((estcp.weight, estcp.queue.limit), (2.0, QueueLimit::Packets(50)));
     assert!(
-        matches!(estcp.queue.router, RouterSpec::Estcp(spec) if spec.target == Duration::from_secs(9))
+        matches!(estcp.queue.router, RouterConfig::Estcp(spec) if spec.target == Duration::from_secs(9))
     );
 
     file.set("dumbbell.bottleneck.classes", r#"{ estcp = { router = "xcp" } }"#).unwrap();
@@ -1184,7 +1187,7 @@ fn bounds_are_written_as_people_write_them() {
 #[test]
 fn marks_above_a_threshold_are_asked_for_and_not_required() {
     let k = |scenario: &Scenario| match &link(scenario, "bottleneck").kind.queue.router {
-        RouterSpec::EcnThreshold(router) => Some(router.threshold),
+        RouterConfig::EcnThreshold(router) => Some(router.threshold),
         _ => None,
     };
     // FIRST: 5 Mbit/s over 120 ms: 75 packets, of which a seventh is less than 11.
@@ -1262,7 +1265,7 @@ fn parameters_of_xcp_r() {
             [("flows.*.protocol", "xcp-r")].iter().chain(changes).copied().collect();
         match &flow(&with(FIRST, &changes), "clean-1").kind.traffic {
             Traffic::Transport { protocol, .. } => match protocol.feedback {
-                Feedback::XcpR(config) => config,
+                FeedbackConfig::XcpR(config) => config,
                 _ => panic!("not xcp-r"),
             },
             _ => panic!("no connection"),
@@ -1531,8 +1534,8 @@ fn the_guide_has_every_kind_of_queue() {
     let words = |forms: Vec<Words>, key: &str| (key.to_owned(), kinds_of_queues(key, &forms));
     let mut written = guide.clone();
     for (key, text) in [
-        words(AqmSpec::forms().into_iter().map(|form| form.0).collect(), "aqm"),
-        words(RouterSpec::forms().into_iter().map(|form| form.0).collect(), "router"),
+        words(AqmConfig::forms().into_iter().map(|form| form.0).collect(), "aqm"),
+        words(RouterConfig::forms().into_iter().map(|form| form.0).collect(), "router"),
     ] {
         let (begin, end) = (format!("<!-- generated: {key} -->\n"), format!("<!-- end: {key} -->"));
         let (before, rest) = written.split_once(&begin).unwrap();

@@ -43,7 +43,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -223,14 +223,14 @@ impl Part for Bbr {
         &[Need { any_of: &[Ability::TransmissionNumbers], why: "it never moves" }];
 }
 
-impl Law for Bbr {
+impl ControllerPart for Bbr {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
     /// BBR does not specify what it makes of a mark (its draft, section "ECN").
     const ANSWERS_ECN: bool = false;
     /// It weighs each lost packet itself, by the share of losses in a round trip.
     const HEEDS_VERDICTS: bool = false;
-    fn new(_: &Plain, setup: Setup<'_>) -> Self {
+    fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         Bbr::of(setup.endpoint, setup.stream)
     }
 }
@@ -367,7 +367,7 @@ impl Bbr {
     }
 }
 
-impl CongestionControl for Bbr {
+impl Controller for Bbr {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }

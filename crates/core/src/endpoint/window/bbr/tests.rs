@@ -7,7 +7,7 @@ use super::model::{inflight_at_loss, is_inflight_too_high};
 use super::*;
 use crate::endpoint::event::ResetCause;
 use crate::endpoint::tests::path::TestPath;
-use crate::endpoint::window::{LawState, Window};
+use crate::endpoint::window::{ControllerState, Window};
 use crate::units::Probability;
 
 const RATE: f64 = 1250.0;
@@ -24,7 +24,7 @@ fn seconds(s: f64) -> Duration {
 }
 
 fn bbr(window: &Window) -> &Bbr {
-    let LawState::Bbr(bbr) = window.law() else { panic!("not BBR") };
+    let ControllerState::Bbr(bbr) = window.controller() else { panic!("not BBR") };
     bbr
 }
 
@@ -174,8 +174,8 @@ fn an_application_that_limits_it_keeps_it_in_startup() {
         path.offer_until(offered);
         path.run(seconds(0.01), |_, _| {});
     }
-    let law = bbr(path.sender.window());
-    assert_eq!((law.state, law.full_bw_reached), (State::Startup, false));
+    let controller = bbr(path.sender.window());
+    assert_eq!((controller.state, controller.full_bw_reached), (State::Startup, false));
     // Losses end it all the same: six ranges or more, of more than 2 %, in a round trip.
     path.loss = Probability::new(0.5).unwrap();
     for _ in 0..600 {
@@ -214,8 +214,8 @@ fn less_than_a_packet_of_bdp_is_four_packets_of_window() {
     path.run(seconds(50.0), |_, window| assert!(window.cwnd() >= MIN_PIPE_CWND));
     // 10 a second all the time.
     assert!(path.delivered() - before >= 490, "{}", path.delivered() - before);
-    let law = bbr(path.sender.window());
-    assert!((law.max_bw() / 10.0 - 1.0).abs() < 0.05, "{}", law.max_bw());
+    let controller = bbr(path.sender.window());
+    assert!((controller.max_bw() / 10.0 - 1.0).abs() < 0.05, "{}", controller.max_bw());
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn losses_of_a_probe_bound_what_is_in_flight() {
     path.queue = 10;
     path.offer_until(u64::MAX);
     path.run(seconds(20.0), |_, _| {});
-    let law = bbr(path.sender.window());
+    let controller = bbr(path.sender.window());
     // BDP, queue and the packet in transmission; a probe sees up to 2 % beyond it.
-    let limit = law.inflight_longterm;
+    let limit = controller.inflight_longterm;
     assert!((0.9 * BDP..=1.02 * (BDP + 11.0) + 3.0).contains(&limit), "{limit}");
     let before = (path.delivered(), path.dropped);
     path.run(seconds(50.0), |_, _| {});
@@ -266,7 +266,7 @@ fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
     }
 }
 
-/// A law in Startup with a window of 200 packets.
+/// A controller in Startup with a window of 200 packets.
 fn law_of_200() -> Bbr {
     let config = EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() };
     Bbr::of(&config, Stream::new(0, "window", ""))
@@ -274,17 +274,17 @@ fn law_of_200() -> Bbr {
 
 #[test]
 fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
-    let mut law = law_of_200();
-    law.state = State::ProbeBwCruise;
-    law.full_bw_reached = true;
-    law.max_bw_filter = [1000.0, 0.0];
-    law.bw = 1000.0;
-    law.cycle_stamp = Time::ZERO + Duration::from_secs(1);
-    law.bw_probe_wait = Duration::from_secs(100);
-    law.next_round_delivered = u64::MAX;
-    law.loss_round_delivered = 1000;
+    let mut controller = law_of_200();
+    controller.state = State::ProbeBwCruise;
+    controller.full_bw_reached = true;
+    controller.max_bw_filter = [1000.0, 0.0];
+    controller.bw = 1000.0;
+    controller.cycle_stamp = Time::ZERO + Duration::from_secs(1);
+    controller.bw_probe_wait = Duration::from_secs(100);
+    controller.next_round_delivered = u64::MAX;
+    controller.loss_round_delivered = 1000;
     // Round 1000 to 1100: at most 600 a second and 60 packets arrived, and one was lost.
-    law.on_rate_sample(&sample(1040, 980, 600.0));
+    controller.on_rate_sample(&sample(1040, 980, 600.0));
     let lost = LostPacket {
         number: 1,
         total_delivered: 1041,
@@ -292,30 +292,33 @@ fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
         lost: 1,
         is_app_limited: false,
     };
-    law.on_lost(&lost, Time::ZERO);
-    assert_eq!(law.loss_round_delivered, 1041, "a round trip from the first loss on");
-    law.on_rate_sample(&sample(1060, 1000, 500.0));
-    assert_eq!((law.bw_shortterm, law.inflight_shortterm), (f64::INFINITY, f64::INFINITY));
-    let cwnd = law.cwnd;
-    law.on_rate_sample(&sample(1100, 1045, 500.0));
+    controller.on_lost(&lost, Time::ZERO);
+    assert_eq!(controller.loss_round_delivered, 1041, "a round trip from the first loss on");
+    controller.on_rate_sample(&sample(1060, 1000, 500.0));
+    assert_eq!(
+        (controller.bw_shortterm, controller.inflight_shortterm),
+        (f64::INFINITY, f64::INFINITY)
+    );
+    let cwnd = controller.cwnd;
+    controller.on_rate_sample(&sample(1100, 1045, 500.0));
     // max(bw_latest, 0.7 x 1000) = 700; max(60, 0.7 cwnd).
-    assert!((law.bw_shortterm - 700.0).abs() < 1e-9);
-    assert!((law.inflight_shortterm - (0.7 * cwnd).max(60.0)).abs() < 1e-9);
-    assert!((law.bw - 700.0).abs() < 1e-9);
+    assert!((controller.bw_shortterm - 700.0).abs() < 1e-9);
+    assert!((controller.inflight_shortterm - (0.7 * cwnd).max(60.0)).abs() < 1e-9);
+    assert!((controller.bw - 700.0).abs() < 1e-9);
     // No loss in the next round trip: as it is.
-    law.on_rate_sample(&sample(1200, 1150, 500.0));
-    assert!((law.bw_shortterm - 700.0).abs() < 1e-9);
+    controller.on_rate_sample(&sample(1200, 1150, 500.0));
+    assert!((controller.bw_shortterm - 700.0).abs() < 1e-9);
 }
 
 #[test]
 fn precaution_after_a_probe_that_went_too_high() {
-    let mut law = law_of_200();
-    law.full_bw_reached = true;
-    law.max_bw_filter = [1000.0, 0.0];
-    law.bw = 1000.0;
-    law.min_rtt = Some(Duration::from_millis(100));
-    law.state = State::ProbeBwUp;
-    law.is_bw_probe_sample = true;
+    let mut controller = law_of_200();
+    controller.full_bw_reached = true;
+    controller.max_bw_filter = [1000.0, 0.0];
+    controller.bw = 1000.0;
+    controller.min_rtt = Some(Duration::from_millis(100));
+    controller.state = State::ProbeBwUp;
+    controller.is_bw_probe_sample = true;
     let lost = LostPacket {
         number: 9,
         total_delivered: 500,
@@ -323,31 +326,38 @@ fn precaution_after_a_probe_that_went_too_high() {
         lost: 4,
         is_app_limited: false,
     };
-    law.on_lost(&lost, Time::ZERO);
+    controller.on_lost(&lost, Time::ZERO);
     // (0.02 x 149 - 3) / 0.98 = -0.0204 beyond 149; more than 0.7 x min(100, 200).
-    assert!((law.inflight_longterm - 148.979_592).abs() < 1e-6, "{}", law.inflight_longterm);
-    assert_eq!((law.state, law.prev_probe_too_high), (State::ProbeBwDown, true));
+    assert!(
+        (controller.inflight_longterm - 148.979_592).abs() < 1e-6,
+        "{}",
+        controller.inflight_longterm
+    );
+    assert_eq!((controller.state, controller.prev_probe_too_high), (State::ProbeBwDown, true));
     // The next probe ends as soon as so much is in flight; without losses another follows.
-    law.state = State::ProbeBwUp;
+    controller.state = State::ProbeBwUp;
     let mut rs = sample(600, 550, 900.0);
     rs.in_flight = 149;
-    assert!(law.is_time_to_go_down(&rs) && law.prev_probe_precautionary);
-    law.prev_probe_too_high = false;
-    law.start_probe_bw_down(rs.now);
-    law.round_start = true;
-    law.update_probe_bw_cycle_phase(&rs);
-    assert_eq!((law.state, law.prev_probe_precautionary), (State::ProbeBwRefill, false));
+    assert!(controller.is_time_to_go_down(&rs) && controller.prev_probe_precautionary);
+    controller.prev_probe_too_high = false;
+    controller.start_probe_bw_down(rs.now);
+    controller.round_start = true;
+    controller.update_probe_bw_cycle_phase(&rs);
+    assert_eq!(
+        (controller.state, controller.prev_probe_precautionary),
+        (State::ProbeBwRefill, false)
+    );
 }
 
 #[test]
 fn losses_that_were_none_are_undone() {
-    let mut law = law_of_200();
-    law.full_bw_reached = true;
-    law.max_bw_filter = [1000.0, 0.0];
-    law.bw = 1000.0;
-    law.min_rtt = Some(Duration::from_millis(100));
-    law.state = State::ProbeBwUp;
-    law.is_bw_probe_sample = true;
+    let mut controller = law_of_200();
+    controller.full_bw_reached = true;
+    controller.max_bw_filter = [1000.0, 0.0];
+    controller.bw = 1000.0;
+    controller.min_rtt = Some(Duration::from_millis(100));
+    controller.state = State::ProbeBwUp;
+    controller.is_bw_probe_sample = true;
     let lost = LostPacket {
         number: 9,
         total_delivered: 500,
@@ -355,28 +365,31 @@ fn losses_that_were_none_are_undone() {
         lost: 4,
         is_app_limited: false,
     };
-    law.on_lost(&lost, Time::ZERO);
-    law.cwnd = 120.0;
-    assert_eq!((law.state, law.inflight_longterm.is_finite()), (State::ProbeBwDown, true));
-    law.on_spurious_losses();
+    controller.on_lost(&lost, Time::ZERO);
+    controller.cwnd = 120.0;
+    assert_eq!(
+        (controller.state, controller.inflight_longterm.is_finite()),
+        (State::ProbeBwDown, true)
+    );
+    controller.on_spurious_losses();
     // Back to the window and the bounds from before, and to the probe by way of a refill.
-    assert_eq!((law.state, law.cwnd), (State::ProbeBwRefill, 200.0));
-    assert!(law.inflight_longterm.is_infinite());
+    assert_eq!((controller.state, controller.cwnd), (State::ProbeBwRefill, 200.0));
+    assert!(controller.inflight_longterm.is_infinite());
 
     // In ProbeRTT the state stays; a Startup that losses ended is resumed after it.
-    law.undo.state = Some(State::Startup);
-    law.state = State::ProbeRtt;
-    law.on_spurious_losses();
-    assert_eq!((law.state, law.full_bw_reached), (State::ProbeRtt, false));
+    controller.undo.state = Some(State::Startup);
+    controller.state = State::ProbeRtt;
+    controller.on_spurious_losses();
+    assert_eq!((controller.state, controller.full_bw_reached), (State::ProbeRtt, false));
 }
 
 #[test]
 fn persistent_congestion_starts_from_what_is_in_flight() {
-    let mut law = law_of_200();
+    let mut controller = law_of_200();
     let path = crate::endpoint::event::Path { in_flight: 2.0, ..Default::default() };
     let cause = ResetCause::PersistentCongestion;
-    law.on_reset(&ResetEvent { cause, ..ResetEvent::timeout(path) });
-    assert_eq!((law.cwnd, law.prior_cwnd), (3.0, 200.0));
-    law.restore_cwnd();
-    assert_eq!(law.cwnd, 200.0);
+    controller.on_reset(&ResetEvent { cause, ..ResetEvent::timeout(path) });
+    assert_eq!((controller.cwnd, controller.prior_cwnd), (3.0, 200.0));
+    controller.restore_cwnd();
+    assert_eq!(controller.cwnd, 200.0);
 }

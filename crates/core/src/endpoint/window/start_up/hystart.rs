@@ -16,7 +16,7 @@
 //!   `byte_counting`. L is 8 packets, or no limit where packets are paced (section 4.3).
 //! - The acknowledgment that ends a round is of that round.
 //! - It is for the first slow start alone (section 4.3). Loss and marks end it; what they cost is
-//!   the law's.
+//!   the controller's.
 
 use super::{Opening, StartUpConfig, Step};
 use crate::endpoint::event::AckEvent;

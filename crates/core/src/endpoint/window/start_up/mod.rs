@@ -1,9 +1,9 @@
-//! How a window opens before anything is known of the path: the choice of laws that begin with slow
+//! How a window opens before anything is known of the path: the choice of controllers that begin with slow
 //! start (`start_up.kind`).
 //!
 //! A start-up ends with the first congestion, with the first timeout or by itself; from then on the
-//! law goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no state:
-//! the law does it.
+//! controller goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no state:
+//! the controller does it.
 
 mod hystart;
 mod rapid_start;
@@ -79,7 +79,7 @@ impl StartUpConfig {
     }
 }
 
-/// Writes the parameters of a law that takes start-ups: its tables, its keys, and the table
+/// Writes the parameters of a controller that takes start-ups: its tables, its keys, and the table
 /// `start_up`, which all of them share. `[cubic.]` says that they are those of its field `cubic`.
 macro_rules! parameters_with_start_up {
     ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
@@ -143,7 +143,7 @@ enum State {
 /// What a start-up made of an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// Nothing: the law goes on as it does.
+    /// Nothing: the controller goes on as it does.
     Law,
     /// All there was to do.
     Done,
@@ -170,7 +170,7 @@ impl StartUp {
         })
     }
 
-    /// An acknowledgment arrived; before the law itself grows on it.
+    /// An acknowledgment arrived; before the controller itself grows on it.
     #[inline]
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: Opening<'_>) -> Step {
         if self.0.is_none() { Step::Law } else { self.open(ack, window) }
@@ -189,7 +189,7 @@ impl StartUp {
         step
     }
 
-    /// Congestion was noticed, of which the law keeps `beta`: the window to go on with, where the
+    /// Congestion was noticed, of which the controller keeps `beta`: the window to go on with, where the
     /// start-up answers in its place.
     pub(super) fn on_congestion(
         &mut self,

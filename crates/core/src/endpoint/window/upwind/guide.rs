@@ -1,6 +1,6 @@
-//! Routers that help: for as long as they do, the law of their feedback is the window.
+//! Routers that help: for as long as they do, the controller of their feedback is the window.
 //!
-//! | heard | law | ends |
+//! | heard | controller | ends |
 //! | --- | --- | --- |
 //! | XCP's header with less than was demanded | XCP (Katabi 2002); losses are none | nothing heard for four round trips |
 //! | a phase of ESTCP | ESTCP (estcp2010), but losses are none: overflows are told | the same |
@@ -17,9 +17,9 @@
 use super::{LEAST, Mode, Upwind};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
-use crate::endpoint::feedback::{ESTCP_UNWRITTEN, Feedback, stamp_xcp};
+use crate::endpoint::feedback::{ESTCP_UNWRITTEN, FeedbackConfig, stamp_xcp};
 use crate::endpoint::window::{
-    CongestionControl, estcp::Estcp, prague::Prague, reno::Reno, xcp::Xcp, xtcp::Xtcp,
+    Controller, estcp::Estcp, prague::Prague, reno::Reno, xcp::Xcp, xtcp::Xtcp,
 };
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
@@ -44,7 +44,7 @@ pub(super) enum Help {
     EachMark,
 }
 
-/// The law of what was heard.
+/// The controller of what was heard.
 #[derive(Debug, Clone)]
 enum Law {
     Xcp(Xcp),
@@ -54,7 +54,7 @@ enum Law {
     EachMark(Prague),
 }
 
-/// Does it to whichever law it is.
+/// Does it to whichever controller it is.
 macro_rules! each {
     ($of:expr, $law:ident => $does:expr) => {
         match $of {
@@ -88,7 +88,7 @@ impl Law {
     }
 }
 
-/// What routers told, and the law that goes by it.
+/// What routers told, and the controller that goes by it.
 #[derive(Debug, Clone)]
 pub(super) struct Guide {
     packet_size: u32,
@@ -108,11 +108,11 @@ pub(super) struct Guide {
 }
 
 impl Guide {
-    pub(super) fn new(endpoint: &EndpointConfig, feedback: &Feedback) -> Self {
+    pub(super) fn new(endpoint: &EndpointConfig, feedback: &FeedbackConfig) -> Self {
         Guide {
             packet_size: endpoint.packet_size,
-            each_mark: matches!(feedback, Feedback::L4s(_) | Feedback::ExactEcn(_)),
-            asks: matches!(feedback, Feedback::Help(_)),
+            each_mark: matches!(feedback, FeedbackConfig::L4s(_) | FeedbackConfig::ExactEcn(_)),
+            asks: matches!(feedback, FeedbackConfig::Help(_)),
             law: None,
             heard: (Time::ZERO, 0),
             waited: 0.0,

@@ -39,7 +39,7 @@
 //!              20 s, 2 S srtt, or twice the time since the one before, whichever is longest
 //! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5 round trips;
 //!              a queue that is nearly empty then is nobody's
-//! guided       by routers that help: the law of what they say is the window (`guide.rs`)
+//! guided       by routers that help: the controller of what they say is the window (`guide.rs`)
 //! ```
 //!
 //! - Losses that were none give back what the last cut took of S, and others are known no longer than before.
@@ -55,11 +55,11 @@ mod room;
 mod rounds;
 mod start_up;
 
-use super::{CongestionControl, Law, Setup};
+use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use crate::endpoint::feedback::Feedback;
+use crate::endpoint::feedback::FeedbackConfig;
 use crate::packet::Packet;
 use crate::part::{Ability, Form, Kind, Need, Part, Words};
 use crate::units::Time;
@@ -139,7 +139,7 @@ enum Mode {
     Competitive,
     /// Competitive, and holding back for some round trips: is it still needed?
     Yield,
-    /// Routers help: the window is that of their law.
+    /// Routers help: the window is that of their controller.
     Guided,
 }
 
@@ -177,17 +177,17 @@ impl Part for Upwind {
     }];
 }
 
-impl Law for Upwind {
+impl ControllerPart for Upwind {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
     const ANNOUNCES: bool = true;
-    fn new(config: &UpwindConfig, setup: Setup<'_>) -> Self {
+    fn new(config: &UpwindConfig, setup: ControllerSetup<'_>) -> Self {
         Upwind::of(*config, setup.endpoint, setup.feedback)
     }
 }
 
 impl Upwind {
-    fn of(config: UpwindConfig, endpoint: &EndpointConfig, feedback: &Feedback) -> Self {
+    fn of(config: UpwindConfig, endpoint: &EndpointConfig, feedback: &FeedbackConfig) -> Self {
         let cwnd = endpoint.initial_window.max(LEAST);
         Upwind {
             config,
@@ -227,7 +227,7 @@ impl Upwind {
     }
 }
 
-impl CongestionControl for Upwind {
+impl Controller for Upwind {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd

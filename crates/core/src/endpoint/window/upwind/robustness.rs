@@ -56,8 +56,11 @@ fn the_window_is_bounded_whatever_comes() {
     for seed in 0..50 {
         let mut stream = Stream::new(seed, "test", "whatever");
         let mut pick = |from: &[f64]| from[(stream.uniform() * from.len() as f64) as usize];
-        let mut law =
-            Upwind::of(UpwindConfig::DEFAULT, &EndpointConfig::default(), &Feedback::None(Plain));
+        let mut controller = Upwind::of(
+            UpwindConfig::DEFAULT,
+            &EndpointConfig::default(),
+            &FeedbackConfig::None(Plain),
+        );
         let (mut now, mut delivered) = (Time::ZERO, 0);
         for _ in 0..3000 {
             // A clock that steps to anywhere in two days, one event in twenty.
@@ -70,15 +73,17 @@ fn the_window_is_bounded_whatever_comes() {
             let probability = Probability::new(pick(&[0.1, 0.5, 1.0])).unwrap();
             let event = CongestionEvent { probability, ..CongestionEvent::certain(path) };
             match pick(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]) as u32 {
-                0 => law.on_congestion(&event),
-                1 => law.on_congestion(&CongestionEvent { marked: true, ..event }),
-                2 => law.on_error_loss(&path),
-                3 if pick(&[0.0, 0.0, 1.0]) > 0.0 => law.on_reset(&ResetEvent::timeout(path)),
+                0 => controller.on_congestion(&event),
+                1 => controller.on_congestion(&CongestionEvent { marked: true, ..event }),
+                2 => controller.on_error_loss(&path),
+                3 if pick(&[0.0, 0.0, 1.0]) > 0.0 => {
+                    controller.on_reset(&ResetEvent::timeout(path))
+                }
                 _ => {
                     let acked = pick(&[1.0, 2.0, 100.0]) as u64;
                     let rtt = Duration::from_secs_f64(pick(&[0.0, 1e-12, 1e-3, 0.08, 3600.0]));
                     delivered += acked;
-                    law.on_rate_sample(&RateSample {
+                    controller.on_rate_sample(&RateSample {
                         now,
                         newly_acked: acked,
                         total_delivered: delivered,
@@ -89,17 +94,25 @@ fn the_window_is_bounded_whatever_comes() {
                         prior_in_flight: acked,
                         ..RateSample::default()
                     });
-                    let most = 2.0 * law.rounds.bandwidth() * law.queue.srtt() + 10.0;
+                    let most = 2.0 * controller.rounds.bandwidth() * controller.queue.srtt() + 10.0;
                     // A sample of no time at all is none.
-                    let bounded =
-                        rtt.is_zero() || law.mode == Mode::StartUp || law.cwnd() <= most.max(LEAST);
-                    assert!(bounded, "seed {seed}: {} of {most}", law.cwnd());
+                    let bounded = rtt.is_zero()
+                        || controller.mode == Mode::StartUp
+                        || controller.cwnd() <= most.max(LEAST);
+                    assert!(bounded, "seed {seed}: {} of {most}", controller.cwnd());
                 }
             }
-            assert!(law.cwnd() >= LEAST && law.cwnd().is_finite(), "seed {seed}: {}", law.cwnd());
-            let pace = law.pacing_rate();
+            assert!(
+                controller.cwnd() >= LEAST && controller.cwnd().is_finite(),
+                "seed {seed}: {}",
+                controller.cwnd()
+            );
+            let pace = controller.pacing_rate();
             assert!(pace.is_none_or(|pace| pace > 0.0 && pace.is_finite()), "{seed}: {pace:?}");
-            assert!(law.queue.delay().is_finite() && law.queue.deviation().is_finite(), "{seed}");
+            assert!(
+                controller.queue.delay().is_finite() && controller.queue.deviation().is_finite(),
+                "{seed}"
+            );
         }
     }
 }

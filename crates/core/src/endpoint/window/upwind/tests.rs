@@ -35,14 +35,14 @@ fn sample(now: u64, rtt: u64) -> RateSample {
 /// In delay mode, with 80 packets in flight for 80 ms and no queue.
 fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
-    let mut law = Upwind::of(UpwindConfig::DEFAULT, &config, &Feedback::Help(Plain));
-    law.mode = Mode::Delay;
-    law.queue.on_sample(&sample(100, 90));
+    let mut controller = Upwind::of(UpwindConfig::DEFAULT, &config, &FeedbackConfig::Help(Plain));
+    controller.mode = Mode::Delay;
+    controller.queue.on_sample(&sample(100, 90));
     for now in 100..400 {
-        law.queue.on_sample(&sample(now, 80));
-        law.rounds.on_sample(&sample(now, 80), 0.08);
+        controller.queue.on_sample(&sample(now, 80));
+        controller.rounds.on_sample(&sample(now, 80), 0.08);
     }
-    law
+    controller
 }
 
 fn congestion(now: u64, probability: f64, marked: bool) -> CongestionEvent {
@@ -54,43 +54,43 @@ fn congestion(now: u64, probability: f64, marked: bool) -> CongestionEvent {
 #[test]
 fn the_window_moves_towards_two_packets_in_the_queue() {
     // No queue: up by 1 / (delta cwnd) = 2/80.
-    let mut law = upwind();
-    law.step(&sample(400, 80), false);
-    assert!((law.cwnd() - 80.025).abs() < 1e-9, "{}", law.cwnd());
+    let mut controller = upwind();
+    controller.step(&sample(400, 80), false);
+    assert!((controller.cwnd() - 80.025).abs() < 1e-9, "{}", controller.cwnd());
     // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round trip.
-    let mut law = upwind();
+    let mut controller = upwind();
     for now in 400..2400 {
-        law.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(&sample(now, 100));
     }
-    assert!((law.queue.delay() - 0.02).abs() < 2e-4, "{}", law.queue.delay());
-    law.step(&sample(2400, 100), false);
-    assert!((law.cwnd() - (80.0 - 7.0 / 80.0)).abs() < 2e-3, "{}", law.cwnd());
+    assert!((controller.queue.delay() - 0.02).abs() < 2e-4, "{}", controller.queue.delay());
+    controller.step(&sample(2400, 100), false);
+    assert!((controller.cwnd() - (80.0 - 7.0 / 80.0)).abs() < 2e-3, "{}", controller.cwnd());
 }
 
 #[test]
 fn the_delay_of_what_was_sent_before_start_up_ended_shrinks_nothing() {
-    let mut law = upwind();
+    let mut controller = upwind();
     for now in 400..2400 {
-        law.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(&sample(now, 100));
     }
     // It ended when 2350 were delivered, and what comes at 2400 was sent when 2300 were.
-    law.steps = Steps::settling(80.0, 2350);
-    law.step(&sample(2400, 100), true);
-    assert_eq!(law.cwnd(), 80.0);
-    law.step(&sample(2450, 100), false);
-    assert!(law.cwnd() < 80.0, "{}", law.cwnd());
+    controller.steps = Steps::settling(80.0, 2350);
+    controller.step(&sample(2400, 100), true);
+    assert_eq!(controller.cwnd(), 80.0);
+    controller.step(&sample(2450, 100), false);
+    assert!(controller.cwnd() < 80.0, "{}", controller.cwnd());
 }
 
 #[test]
 fn start_up_does_not_grow_while_a_fifth_is_lost() {
     let started = |lost: u64| {
-        let mut law = upwind();
-        law.mode = Mode::StartUp;
+        let mut controller = upwind();
+        controller.mode = Mode::StartUp;
         // A round trip without a loss, and one in which 30 arrive so far.
-        law.rounds.on_sample(&sample(480, 80), 0.08);
-        (0..lost).for_each(|_| law.rounds.on_lost());
-        law.start_up(&sample(510, 80), false);
-        law.cwnd()
+        controller.rounds.on_sample(&sample(480, 80), 0.08);
+        (0..lost).for_each(|_| controller.rounds.on_lost());
+        controller.start_up(&sample(510, 80), false);
+        controller.cwnd()
     };
     assert_eq!(started(0), 81.0);
     // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25 %.
@@ -99,61 +99,61 @@ fn start_up_does_not_grow_while_a_fifth_is_lost() {
 
 #[test]
 fn losses_change_nothing_in_delay_mode_but_the_shadow() {
-    let mut law = upwind();
-    law.on_congestion(&congestion(400, 1.0, false));
-    assert_eq!(law.cwnd(), 80.0);
-    assert!(law.is_above_shadow());
+    let mut controller = upwind();
+    controller.on_congestion(&congestion(400, 1.0, false));
+    assert_eq!(controller.cwnd(), 80.0);
+    assert!(controller.is_above_shadow());
     // 80 x 1/2, and then by half of a half: 30.
-    law.on_congestion(&congestion(480, 0.5, false));
-    law.mode = Mode::Competitive;
-    law.cwnd = 30.0;
-    assert!(law.is_above_shadow());
-    law.cwnd = 29.9;
-    assert!(!law.is_above_shadow());
+    controller.on_congestion(&congestion(480, 0.5, false));
+    controller.mode = Mode::Competitive;
+    controller.cwnd = 30.0;
+    assert!(controller.is_above_shadow());
+    controller.cwnd = 29.9;
+    assert!(!controller.is_above_shadow());
 }
 
 #[test]
 fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
-    let mut law = upwind();
+    let mut controller = upwind();
     for now in 400..600 {
-        law.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(&sample(now, 100));
     }
     // b = 16 is more than five times two.
-    law.judge_path(at(2400));
-    law.cwnd = 57.0;
-    law.judge_path(at(2400));
-    assert!(law.queue.floor() > 0.0, "71 % is not enough");
-    law.cwnd = 55.0;
-    law.judge_path(at(2400));
-    assert_eq!(law.cwnd(), 80.0);
+    controller.judge_path(at(2400));
+    controller.cwnd = 57.0;
+    controller.judge_path(at(2400));
+    assert!(controller.queue.floor() > 0.0, "71 % is not enough");
+    controller.cwnd = 55.0;
+    controller.judge_path(at(2400));
+    assert_eq!(controller.cwnd(), 80.0);
     for now in 600..700 {
-        law.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(&sample(now, 100));
     }
-    assert_eq!((law.queue.floor(), law.queue.delay()), (0.1, 0.0));
+    assert_eq!((controller.queue.floor(), controller.queue.delay()), (0.1, 0.0));
     // And where the queue shrinks with it, it is a queue.
-    let mut law = upwind();
+    let mut controller = upwind();
     for now in 400..600 {
-        law.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(&sample(now, 100));
     }
-    law.judge_path(at(2400));
+    controller.judge_path(at(2400));
     for now in 600..800 {
-        law.queue.on_sample(&sample(now, 93));
+        controller.queue.on_sample(&sample(now, 93));
     }
-    law.cwnd = 50.0;
-    law.judge_path(at(2400));
-    assert_eq!((law.cwnd(), law.queue.floor()), (50.0, 0.08));
+    controller.cwnd = 50.0;
+    controller.judge_path(at(2400));
+    assert_eq!((controller.cwnd(), controller.queue.floor()), (50.0, 0.08));
 }
 
 /// Round trips of 80 ms, in each of which the delay stays as it is.
-fn rounds(law: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
+fn rounds(controller: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
     let mut now = from;
     for delay in delays {
         for _ in 0..80 {
             now += 1;
-            law.queue.on_sample(&sample(now, 80 + delay));
+            controller.queue.on_sample(&sample(now, 80 + delay));
         }
-        law.rounds.count += 1;
-        law.watch_falls(at(now));
+        controller.rounds.count += 1;
+        controller.watch_falls(at(now));
     }
     now
 }
@@ -162,95 +162,95 @@ fn rounds(law: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
 fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
     let rises: Vec<u64> = (20..=40).collect();
     let falls = [10, 10, 10, 10, 11, 11, 11, 12, 12, 12, 12, 12, 12];
-    let mut law = upwind();
-    let now = rounds(&mut law, 400, &rises);
-    let now = rounds(&mut law, now, &falls);
-    assert!(law.overflows(at(now)) && !law.overflows(at(now + 30_000)));
+    let mut controller = upwind();
+    let now = rounds(&mut controller, 400, &rises);
+    let now = rounds(&mut controller, now, &falls);
+    assert!(controller.overflows(at(now)) && !controller.overflows(at(now + 30_000)));
     // Not if the window shrank before,
-    let mut law = upwind();
-    let now = rounds(&mut law, 400, &rises);
-    law.cwnd = 40.0;
-    let now = rounds(&mut law, now, &falls);
-    assert!(!law.overflows(at(now)));
+    let mut controller = upwind();
+    let now = rounds(&mut controller, 400, &rises);
+    controller.cwnd = 40.0;
+    let now = rounds(&mut controller, now, &falls);
+    assert!(!controller.overflows(at(now)));
     // not if it was come to within fewer than ten round trips, as start-ups do,
-    let mut law = upwind();
-    let now = rounds(&mut law, 400, &[10, 12, 14, 16, 18, 20, 30, 40]);
-    let now = rounds(&mut law, now, &falls);
-    assert!(!law.overflows(at(now)));
+    let mut controller = upwind();
+    let now = rounds(&mut controller, 400, &[10, 12, 14, 16, 18, 20, 30, 40]);
+    let now = rounds(&mut controller, now, &falls);
+    assert!(!controller.overflows(at(now)));
     // and not if the delay comes back.
-    let mut law = upwind();
-    let now = rounds(&mut law, 400, &rises);
-    let now = rounds(&mut law, now, &[10, 10, 10, 40, 42, 44, 46, 48, 50, 52, 54, 56]);
-    assert!(!law.overflows(at(now)));
+    let mut controller = upwind();
+    let now = rounds(&mut controller, 400, &rises);
+    let now = rounds(&mut controller, now, &[10, 10, 10, 40, 42, 44, 46, 48, 50, 52, 54, 56]);
+    assert!(!controller.overflows(at(now)));
 }
 
 /// Round trips of 80 ms from the one at `from` on that lose 5 %.
-fn lossy(law: &mut Upwind, from: u64, rounds: u64) {
-    law.rounds.lost = 0.05;
+fn lossy(controller: &mut Upwind, from: u64, rounds: u64) {
+    controller.rounds.lost = 0.05;
     for round in 0..rounds {
-        law.rounds.count += 1;
-        law.look_for_room(at(from + 80 * round));
+        controller.rounds.count += 1;
+        controller.look_for_room(at(from + 80 * round));
     }
 }
 
 #[test]
 fn a_queue_that_takes_eight_packets_has_room() {
-    let mut law = upwind();
-    assert_eq!(law.aim(at(400)), 2.0);
-    lossy(&mut law, 400, 1);
-    assert_eq!(law.aim(at(400)), 10.0);
+    let mut controller = upwind();
+    assert_eq!(controller.aim(at(400)), 2.0);
+    lossy(&mut controller, 400, 1);
+    assert_eq!(controller.aim(at(400)), 10.0);
     // b = 80 x 10 / 90 = 8.9: for 30 s nothing is asked.
     for now in 400..600 {
-        law.queue.on_sample(&sample(now, 90));
+        controller.queue.on_sample(&sample(now, 90));
     }
-    lossy(&mut law, 600, 1);
+    lossy(&mut controller, 600, 1);
     for now in 600..800 {
-        law.queue.on_sample(&sample(now, 80));
+        controller.queue.on_sample(&sample(now, 80));
     }
-    lossy(&mut law, 800, 20);
-    assert_eq!((law.aim(at(2400)), law.mode), (2.0, Mode::Delay));
-    lossy(&mut law, 31_000, 1);
-    assert_eq!(law.aim(at(31_000)), 10.0);
+    lossy(&mut controller, 800, 20);
+    assert_eq!((controller.aim(at(2400)), controller.mode), (2.0, Mode::Delay));
+    lossy(&mut controller, 31_000, 1);
+    assert_eq!(controller.aim(at(31_000)), 10.0);
 }
 
 #[test]
 fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
     // Not while a round trip brings a tenth more than those before.
-    let mut law = upwind();
+    let mut controller = upwind();
     for _ in 0..20 {
-        law.rounds.rate *= 1.11;
-        lossy(&mut law, 400, 1);
+        controller.rounds.rate *= 1.11;
+        lossy(&mut controller, 400, 1);
     }
-    assert_eq!((law.aim(at(400)), law.mode), (10.0, Mode::Delay));
-    let mut law = upwind();
-    lossy(&mut law, 400, 9);
-    assert_eq!((law.cwnd(), law.mode), (80.0, Mode::Delay));
-    lossy(&mut law, 1120, 1);
-    assert_eq!((law.cwnd(), law.mode), (40.0, Mode::Competitive));
+    assert_eq!((controller.aim(at(400)), controller.mode), (10.0, Mode::Delay));
+    let mut controller = upwind();
+    lossy(&mut controller, 400, 9);
+    assert_eq!((controller.cwnd(), controller.mode), (80.0, Mode::Delay));
+    lossy(&mut controller, 1120, 1);
+    assert_eq!((controller.cwnd(), controller.mode), (40.0, Mode::Competitive));
     // Corruption or not, and once in a window.
     let path = Path { now: at(1200), ..Path::default() };
-    law.on_error_loss(&path);
-    law.on_error_loss(&path);
-    law.on_congestion(&congestion(1200, 1.0, false));
-    assert_eq!(law.cwnd(), 20.0);
+    controller.on_error_loss(&path);
+    controller.on_error_loss(&path);
+    controller.on_congestion(&congestion(1200, 1.0, false));
+    assert_eq!(controller.cwnd(), 20.0);
     // One packet more in a round trip, though there is no queue.
     for now in 1200..1220 {
-        law.compete(&sample(now, 80), false);
+        controller.compete(&sample(now, 80), false);
     }
-    assert!((law.cwnd() - 21.0).abs() < 0.05, "{}", law.cwnd());
+    assert!((controller.cwnd() - 21.0).abs() < 0.05, "{}", controller.cwnd());
     // It was none: as before, with what has grown.
-    law.on_spurious_losses();
-    law.compete(&sample(1220, 80), false);
-    assert!((law.cwnd() - 40.0).abs() < 0.05, "{}", law.cwnd());
+    controller.on_spurious_losses();
+    controller.compete(&sample(1220, 80), false);
+    assert!((controller.cwnd() - 40.0).abs() < 0.05, "{}", controller.cwnd());
     // After 20 s the queue is empty, and others are no more.
-    law.rounds.count += 5;
-    law.compete(&sample(21_100, 80), true);
-    assert_eq!(law.mode, Mode::Competitive);
-    law.compete(&sample(21_200, 80), true);
-    assert_eq!(law.mode, Mode::Delay);
+    controller.rounds.count += 5;
+    controller.compete(&sample(21_100, 80), true);
+    assert_eq!(controller.mode, Mode::Competitive);
+    controller.compete(&sample(21_200, 80), true);
+    assert_eq!(controller.mode, Mode::Delay);
     // The next time it is 40 s, from the tenth of these round trips on.
-    lossy(&mut law, 21_200, 10);
-    assert!(law.is_in_short_queue(at(61_900)) && !law.is_in_short_queue(at(61_920)));
+    lossy(&mut controller, 21_200, 10);
+    assert!(controller.is_in_short_queue(at(61_900)) && !controller.is_in_short_queue(at(61_920)));
 }
 
 /// An acknowledgment at `now`, milliseconds, of a path of 80 ms.
@@ -275,79 +275,79 @@ fn granted(feedback: f64) -> CongestionHeader {
 
 #[test]
 fn what_xcp_grants_is_the_window_and_losses_are_none() {
-    let mut law = upwind();
+    let mut controller = upwind();
     // Nobody on the way cut down what was demanded.
-    law.on_ack(&ack(400, granted(f64::MAX), Flags::NONE));
-    assert_eq!((law.cwnd(), law.phase()), (80.0, Some("delay")));
+    controller.on_ack(&ack(400, granted(f64::MAX), Flags::NONE));
+    assert_eq!((controller.cwnd(), controller.phase()), (80.0, Some("delay")));
     // 50,000 bytes a second more are 4,000 bytes in 80 ms: 4 packets of 1000.
-    law.on_ack(&ack(401, granted(50_000.0), Flags::NONE));
-    assert_eq!((law.cwnd(), law.phase()), (84.0, Some("guided")));
-    law.on_congestion(&congestion(402, 1.0, false));
-    assert_eq!(law.cwnd(), 84.0);
-    law.on_ack(&ack(403, granted(-25_000.0), Flags::NONE));
-    assert_eq!(law.cwnd(), 82.0);
+    controller.on_ack(&ack(401, granted(50_000.0), Flags::NONE));
+    assert_eq!((controller.cwnd(), controller.phase()), (84.0, Some("guided")));
+    controller.on_congestion(&congestion(402, 1.0, false));
+    assert_eq!(controller.cwnd(), 84.0);
+    controller.on_ack(&ack(403, granted(-25_000.0), Flags::NONE));
+    assert_eq!(controller.cwnd(), 82.0);
     // It asks with every packet from now on: 80 ms over 82 packets.
     let mut packet = Packet { packet_seq: 5, ..Packet::default() };
-    law.announce(&mut packet, true);
+    controller.announce(&mut packet, true);
     let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = packet.header else { panic!() };
     assert!((rtt - 0.08).abs() < 1e-4 && (inter_packet - 0.08 / 82.0).abs() < 1e-5);
     assert_eq!(delta, f64::MAX);
     // Not heard for four round trips, and the window is its own again.
     for round in 0..6 {
-        law.rounds.count += 1;
-        law.judge_guide(at(500 + 80 * round));
-        assert_eq!(law.mode == Mode::Guided, round < 4, "{round}");
+        controller.rounds.count += 1;
+        controller.judge_guide(at(500 + 80 * round));
+        assert_eq!(controller.mode == Mode::Guided, round < 4, "{round}");
     }
-    assert_eq!(law.cwnd(), 82.0);
+    assert_eq!(controller.cwnd(), 82.0);
 }
 
 #[test]
 fn what_is_granted_without_end_is_bounded_by_what_arrives() {
-    let mut law = upwind();
+    let mut controller = upwind();
     for now in 400..500 {
-        law.on_ack(&ack(now, granted(1e12), Flags::NONE));
+        controller.on_ack(&ack(now, granted(1e12), Flags::NONE));
     }
     // 1000 packets a second for 80 ms, twice, and 10.
-    assert!((law.cwnd() - 170.0).abs() < 1.0, "{}", law.cwnd());
+    assert!((controller.cwnd() - 170.0).abs() < 1.0, "{}", controller.cwnd());
     // More than half of the window waits for ten round trips: the grants are not what limits.
     // The first two are taken for noise in part.
     for round in 0..12 {
         for now in 0..180 {
-            law.queue.on_sample(&sample(500 + 180 * round + now, 180));
+            controller.queue.on_sample(&sample(500 + 180 * round + now, 180));
         }
-        law.rounds.count += 1;
-        law.on_ack(&ack(680 + 180 * round, granted(1e12), Flags::NONE));
-        assert!(law.mode == Mode::Guided || round >= 10, "{round}");
-        law.judge_guide(at(680 + 180 * round));
+        controller.rounds.count += 1;
+        controller.on_ack(&ack(680 + 180 * round, granted(1e12), Flags::NONE));
+        assert!(controller.mode == Mode::Guided || round >= 10, "{round}");
+        controller.judge_guide(at(680 + 180 * round));
     }
-    assert_eq!(law.mode, Mode::Delay);
-    law.on_ack(&ack(2700, granted(1e12), Flags::NONE));
-    assert_eq!(law.mode, Mode::Delay, "for 20 s");
-    law.on_ack(&ack(23_000, granted(1e12), Flags::NONE));
-    assert_eq!(law.mode, Mode::Guided);
+    assert_eq!(controller.mode, Mode::Delay);
+    controller.on_ack(&ack(2700, granted(1e12), Flags::NONE));
+    assert_eq!(controller.mode, Mode::Delay, "for 20 s");
+    controller.on_ack(&ack(23_000, granted(1e12), Flags::NONE));
+    assert_eq!(controller.mode, Mode::Guided);
 }
 
 #[test]
 fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_long() {
     for is_flag in [true, false] {
-        let mut law = upwind();
+        let mut controller = upwind();
         // XCP's grants say nothing of the queue that flags.
-        law.on_ack(&ack(400, granted(0.0), Flags::NONE));
+        controller.on_ack(&ack(400, granted(0.0), Flags::NONE));
         if is_flag {
-            law.on_ack(&ack(401, CongestionHeader::None, Flags::CONGESTION));
+            controller.on_ack(&ack(401, CongestionHeader::None, Flags::CONGESTION));
         } else {
             let event = congestion(401, 1.0, true);
             let path = Path { in_flight: 80.0, ..event.path };
-            law.on_congestion(&CongestionEvent { path, ..event });
+            controller.on_congestion(&CongestionEvent { path, ..event });
         }
-        assert_eq!((law.cwnd(), law.phase()), (40.0, Some("guided")), "{is_flag}");
-        law.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
-        assert_eq!(law.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
+        assert_eq!((controller.cwnd(), controller.phase()), (40.0, Some("guided")), "{is_flag}");
+        controller.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
+        assert_eq!(controller.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
         // There was no queue when it told, so that any is longer: 20 s.
-        law.judge_guide(at(20_300));
-        assert_eq!(law.mode, Mode::Guided);
-        law.judge_guide(at(20_500));
-        assert_eq!(law.mode, Mode::Delay);
+        controller.judge_guide(at(20_300));
+        assert_eq!(controller.mode, Mode::Guided);
+        controller.judge_guide(at(20_500));
+        assert_eq!(controller.mode, Mode::Delay);
     }
 }
 
