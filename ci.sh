@@ -62,7 +62,7 @@ step_format() {
 }
 
 step_clippy() {
-    check clippy cargo clippy --workspace --all-targets --features windward-evaluate/suites --locked -- -D warnings
+    check clippy cargo clippy --workspace --all-targets --locked -- -D warnings
     check "clippy: sim without parquet" \
         cargo clippy -p windward-sim --no-default-features --all-targets --locked -- -D warnings
     check "clippy: windward without stacks" \
@@ -93,7 +93,7 @@ step_portability() {
 # In the test profile: optimised, with overflow checks and debug assertions on.
 step_tests() {
     local log=$scratch/tests.log status tests
-    cargo test --workspace --features windward-evaluate/suites --locked --no-fail-fast 2>&1 | tee "$log"
+    cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     tests=$(sum_of passed "$log")
     pass "$tests"
@@ -156,7 +156,7 @@ step_browser() {
         return
     fi
     check "browser: every page can be read, narrow and wide" \
-        python3 crates/lab/tests/browser/check.py report
+        python3 crates/report/tests/browser/check.py report
 }
 
 # Goodput beside ns-2 on a few scenarios; says so and passes where there is no ns-2 to be had.

@@ -40,7 +40,7 @@ PAGES = {
 CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["scenarios", "experiments", "evaluate", "evaluate-library", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "security"]),
-    ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
+    ("Notebooks", ["notebooks/first-figure", "notebooks/congestion-controller"]),
     ("What was found", ["papers/index", "evaluations/index", "upwind", "upwind-worst", "today", "validation", "performance"]),
     (
         "Reference",

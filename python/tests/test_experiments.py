@@ -163,8 +163,8 @@ scenario = ww.Scenario.read(first).with_(duration="2s", warmup="1s")
 
 
 def work(seed):
-    law = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
-    run = scenario.with_parts(window={"*": law}).run(seed)
+    controller = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+    run = scenario.with_parts(window={"*": controller}).run(seed)
     experiment = ww.Experiment.read(sweep).with_(duration="2s", warmup="1s")
     return run.fingerprint, experiment.sweep(repetitions=1, threads=2).to_pydict()
 

@@ -1,4 +1,4 @@
-"""What RFC 9743 asks of a congestion controller, answered by laws in Python and all others."""
+"""What RFC 9743 asks of a congestion controller, answered by controllers in Python and all others."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from . import _windward
-from ._windward import Law
+from ._windward import ExpressionController
 
-Subject = str | Law | type
+Subject = str | ExpressionController | type
 """A name as for ``windward evaluate``, what ``windward.controller`` gives, or a class with ``on_ack``."""
 
 
@@ -100,11 +100,11 @@ def evaluate(
 ) -> Evaluation:
     """Judges congestion controllers by what RFC 9743 asks: ``evaluate("cubic", Aimd)``.
 
-    A law in Python takes some ten times as long as one in Rust, and laws are asked by one thread at
-    a time; ``windward.controller`` makes laws that are not.
+    A controller in Python takes some ten times as long as one in Rust, and controllers are asked by one thread at
+    a time; ``windward.controller`` makes controllers that are not.
 
     Args:
-        subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, laws of
+        subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, controllers of
             ``windward.controller``, and classes as ``windward.Controller`` describes them.
         against: Who shares paths with each subject, instead of those that the suite names.
         suite: What is asked: ``rfc9743``, another that comes along, or a file.
@@ -120,7 +120,7 @@ def evaluate(
     Raises:
         ScenarioError: If nothing has such a name.
         TypeError: If a subject is none.
-        Exception: Whatever a law raises, with ``simulated_time``.
+        Exception: Whatever a controller raises, with ``simulated_time``.
         OSError: If the folder does not take the report.
     """
     own = None
@@ -157,7 +157,7 @@ def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object
         return f"{name}={subject}"
     name = name or getattr(subject, "name", None) or getattr(subject, "__name__", None)
     if not isinstance(name, str):
-        raise TypeError(f"{subject!r} is no subject: a name, a law or a class is")
+        raise TypeError(f"{subject!r} is no subject: a name, a controller or a class is")
     return (name, subject)
 
 

@@ -13,7 +13,7 @@ Verdict = Literal["pass", "mark", "drop"] | None
 class Controller(Protocol):
     """How a congestion window grows and shrinks: one object a connection.
 
-    The class is called with a ``Setup``. Each method gets an event and returns the window after it,
+    The class is called with a ``ControllerSetup``. Each method gets an event and returns the window after it,
     in packets; below one packet counts as one.
 
     >>> class Aimd:
@@ -46,7 +46,7 @@ class Controller(Protocol):
 
 @runtime_checkable
 class Discriminator(Protocol):
-    """Is a loss congestion or corruption? One object a connection, made with a ``Setup``.
+    """Is a loss congestion or corruption? One object a connection, made with a ``ControllerSetup``.
 
     Besides ``judge`` there may be ``on_ack(Ack)``, heard before the losses that it tells of are
     judged, and ``opinion(Loss)``, for recovery that asks before there is a loss; it must remember
@@ -73,7 +73,7 @@ class LossModel(Protocol):
 
 @runtime_checkable
 class Aqm(Protocol):
-    """What is dropped or marked before a queue is full: one object a link, made with a ``Place``.
+    """What is dropped or marked before a queue is full: one object a link, made with a ``QueueSetup``.
 
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
     leave after so many seconds; after a drop the next one is asked about at once. A mark drops the

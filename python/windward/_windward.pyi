@@ -58,7 +58,7 @@ class Run:
     def _repr_html_(self) -> str: ...
 
 @final
-class Setup:
+class ControllerSetup:
     @property
     def initial_window(self) -> float: ...
     @property
@@ -154,7 +154,7 @@ class Packet:
     def ecn_capable(self) -> bool: ...
 
 @final
-class Place:
+class QueueSetup:
     @property
     def name(self) -> str: ...
     @property
@@ -188,10 +188,10 @@ class Scenario:
     def with_parts(
         self,
         *,
-        window: dict[str, Callable[[Setup], Controller] | type[Steered] | Law] = ...,
-        discrimination: dict[str, Callable[[Setup], Discriminator]] = ...,
+        window: dict[str, Callable[[ControllerSetup], Controller] | type[Steered] | ExpressionController] = ...,
+        discrimination: dict[str, Callable[[ControllerSetup], Discriminator]] = ...,
         loss: dict[str, Callable[[], LossModel]] = ...,
-        aqm: dict[str, Callable[[Place], Aqm]] = ...,
+        aqm: dict[str, Callable[[QueueSetup], Aqm]] = ...,
     ) -> Scenario: ...
     def run(
         self,
@@ -258,13 +258,13 @@ class Simulation:
 class Steered: ...
 
 @final
-class Law:
+class ExpressionController:
     @property
     def name(self) -> str: ...
 
-def law(
-    on_ack: str, on_loss: str, *, slow_start: bool = True, name: str = "law"
-) -> Law: ...
+def controller(
+    on_ack: str, on_loss: str, *, slow_start: bool = True, name: str = "controller"
+) -> ExpressionController: ...
 
 @final
 class Experiment:

@@ -10,8 +10,8 @@ use std::thread;
 
 use serde::Serialize;
 use windward_core::units::{Duration, Probability, Time};
-use windward_lab::comparison::{Beside, Comparison, Keeper, Measured, Row, Run};
-use windward_lab::statistics::SINGLE;
+use windward_experiments::comparison::{Beside, Comparison, Keeper, Measured, Row, Run};
+use windward_experiments::statistics::SINGLE;
 use windward_net::perf::Plan;
 use windward_net::programs::{BUILTIN, Entry, Programs};
 use windward_net::testbed;
@@ -275,7 +275,9 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     if let Some(keeper) = keeper {
         let about = effort::about();
         keeper.finish(|out| {
-            out.write("index.html", |file| file.write_all(comparison.page(&about).as_bytes()))?;
+            out.write("index.html", |file| {
+                file.write_all(windward_report::page_of_comparison(&comparison, &about).as_bytes())
+            })?;
             out.write("programs.csv", |file| comparison.write_rows(file))?;
             out.write("runs.csv", |file| comparison.write_runs(file))?;
             out.write("compare.json", |file| file.write_all(record.as_bytes()))?;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use windward_core::units::Duration;
-use windward_lab::plot;
-use windward_lab::qlog::{
+use windward_logs::{
     Align, CompareError, CompareOptions, Comparison, Departure, LogSummary, Quantity, Sample,
     compare,
 };
+use windward_report::plot;
 use windward_sim::output::OutputFile;
 
 use crate::failure::Failure;

@@ -3,9 +3,9 @@
 use std::time::Duration as WallTime;
 
 use windward_core::units::{Duration, Time};
+use windward_logs::pcap::PcapFile;
+use windward_logs::qlog::QlogFiles;
 use windward_sim::Simulation;
-use windward_sim::pcap::PcapFile;
-use windward_sim::qlog::QlogFiles;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
-use windward_lab::{
-    Effort, Experiment, FULL_READINGS, LabError, Provenance, QUICK_READINGS, RunOptions,
+use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
+use windward_experiments::{
+    Effort, Experiment, FULL_READINGS, LabError, QUICK_READINGS, RunOptions,
 };
+use windward_report::Provenance;
 use windward_sim::text::shell_word;
 
 use crate::clock;
@@ -99,7 +100,7 @@ pub(crate) fn with_progress<T>(
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
 ) -> Result<T, Failure> {
     let bar = Progress::new(quiet);
-    let progress = |progress: windward_lab::Progress| {
+    let progress = |progress: windward_experiments::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));
     };
     let options = RunOptions {
@@ -119,7 +120,7 @@ pub(crate) fn with_progress<T>(
 /// Says how to go on with what was interrupted, if a folder holds finished runs of it.
 pub(crate) fn tell_of_resume(quiet: bool, out: &Path) {
     // The journal of runs stays only where there are some to go on with.
-    if !quiet && windward_lab::is_resumable(out) {
+    if !quiet && windward_experiments::is_resumable(out) {
         output::note(&format!(
             "what is done is kept in {}; the same command with --resume goes on",
             out.display()
@@ -196,7 +197,7 @@ pub(crate) fn forecast(
     effort: &Effort,
     args: &EffortArgs,
 ) -> Result<(), Failure> {
-    let forecast = windward_lab::forecast(experiments, effort)?;
+    let forecast = windward_report::forecast(experiments, effort)?;
     let mut table = Table::new(["experiment", ">runs", ">packet-hops"]);
     for (id, runs, hops) in &forecast.experiments {
         table.row([id.clone(), runs.to_string(), output::si(*hops)]);

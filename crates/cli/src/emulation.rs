@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windward_core::units::{Duration, Time};
+use windward_logs::pcap::PcapFile;
 use windward_net::clock::{Clock, Monotonic};
 use windward_net::emulate::{self, Lateness};
 use windward_net::port::{NAME, Port, Ports};
@@ -16,7 +17,6 @@ use windward_net::testbed::{self, Testbed};
 use windward_net::waits::Watch;
 use windward_netns::prefer_this_thread;
 use windward_sim::output::{OutputDir, stream};
-use windward_sim::pcap::PcapFile;
 use windward_sim::record::{PortRecord, RunRecord};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::End;

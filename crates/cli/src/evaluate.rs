@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use windward_lab::claims::ClaimResult;
-use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{LabError, ReportOptions};
+use windward_evaluation::{Answer, Evaluation, Question, Suite};
+use windward_experiments::LabError;
+use windward_experiments::claims::ClaimResult;
+use windward_experiments::experiment::Subject;
+use windward_report::ReportOptions;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, Table};
-use crate::python::{Python, PythonLaw};
+use crate::python::{Python, PythonController};
 use crate::signals;
 
 /// Judge congestion controllers by what RFC 9743 asks of them
@@ -76,7 +77,7 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
-        windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &args.out)
+        windward_evaluation::evaluate(&inquiry, &effort, options, &report, &args.out)
     })?;
     let mut text = table(&summary.evaluation).text();
     text.push('\n');
@@ -106,7 +107,7 @@ fn subjects_or_none(
 }
 
 fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match PythonLaw::parse(text) {
+    let parse = |text: &String| match PythonController::parse(text) {
         Some(law) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
         None => Subject::parse(text).map_err(Failure::Input),
     };
@@ -114,7 +115,11 @@ fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failu
 }
 
 /// A row for each thing that is asked, of those that `only` names if it names any.
-fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result<String, LabError> {
+fn list(
+    suite: &Suite,
+    only: &[String],
+    effort: &windward_experiments::Effort,
+) -> Result<String, LabError> {
     let only = only.to_vec();
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };

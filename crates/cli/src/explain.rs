@@ -1,7 +1,7 @@
 //! `windward explain`: what a protocol is made of, each part with its source.
 
 use windward_core::protocols::{self, PROTOCOLS};
-use windward_lab::{explain, pages};
+use windward_report::{explain, protocol_pages as pages};
 use windward_sim::stack::{Facts, Stack};
 use windward_sim::suggest::near;
 

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use windward_lab::LabError;
+use windward_experiments::LabError;
+use windward_logs::qlog::QlogError;
 use windward_sim::output::OutputError;
-use windward_sim::qlog::QlogError;
 use windward_sim::scenario::file::ScenarioError;
 use windward_sim::text::printable;
 use windward_sim::trace::TraceError;

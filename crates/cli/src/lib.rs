@@ -58,7 +58,7 @@ mod trace;
 use failure::Failure;
 pub use progress::Progress;
 use python::Python;
-pub use python::{LoadLaw, PythonLaw};
+pub use python::{LoadLaw, PythonController};
 
 /// Loss-resilient, network-assisted congestion control: simulated, emulated, deployed.
 ///

@@ -1,6 +1,6 @@
 //! `windward list`: the protocol table.
 
-use windward_lab::catalogue;
+use windward_report::catalogue;
 
 use crate::failure::Failure;
 use crate::output::{self, Table};

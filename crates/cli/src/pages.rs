@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use windward_lab::Experiment;
+use windward_experiments::Experiment;
 use windward_sim::output::OutputDir;
 
 use crate::Cli;

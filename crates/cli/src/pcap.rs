@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use windward_logs::pcap::{PcapFile, SNAP_LEN};
 use windward_sim::Scenario;
-use windward_sim::pcap::{PcapFile, SNAP_LEN};
 use windward_sim::suggest;
 
 use crate::failure::Failure;

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use windward_core::units::{Duration, Rate, parse_bytes};
+use windward_logs::qlog::QlogFiles;
 use windward_net::perf::{
     self, ClientConfig, DATAGRAM, Ending, Event, FlowOutcome, GROUPS, Interval, Limits, MAX_FLOWS,
     MAX_RWND, MAX_SECONDS, MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig,
     Test, overhead,
 };
 use windward_sim::output::OutputDir;
-use windward_sim::qlog::QlogFiles;
 use windward_sim::stack::End;
 
 use crate::failure::Failure;

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 use windward_core::protocols::Protocol;
-use windward_lab::experiment::Subject;
+use windward_experiments::experiment::Subject;
 
 use crate::failure::Failure;
 
 /// Reads a congestion controller in Python and gives a protocol with it, or says in words why there is none.
-pub type LoadLaw<'a> = &'a dyn Fn(&PythonLaw) -> Result<Protocol, String>;
+pub type LoadLaw<'a> = &'a dyn Fn(&PythonController) -> Result<Protocol, String>;
 
 /// How Python can be had.
 pub(crate) struct Python<'a> {
@@ -25,16 +25,16 @@ pub(crate) struct Python<'a> {
 
 /// A congestion controller in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PythonLaw {
+pub struct PythonController {
     /// What reports call it.
     pub name: String,
     /// The file.
     pub file: String,
-    /// What is in the file: a class, or what `windward.law` gave.
+    /// What is in the file: a class, or what `windward.controller` gave.
     pub object: String,
 }
 
-impl PythonLaw {
+impl PythonController {
     /// Reads one; `None` if no Python file is meant.
     pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
         let text = text.trim();
@@ -46,8 +46,9 @@ impl PythonLaw {
             return None;
         }
         let Some((file, object)) = rest.rsplit_once(".py:") else {
-            let problem =
-                format!("`{text}`: which class of the file? As {rest}:Law, if it is called `Law`");
+            let problem = format!(
+                "`{text}`: which class of the file? As {rest}:Aimd, if it is called `Aimd`"
+            );
             return rest.ends_with(".py").then_some(Err(problem));
         };
         if object.is_empty() || !object.chars().all(|c| c.is_alphanumeric() || c == '_') {
@@ -55,7 +56,7 @@ impl PythonLaw {
             return Some(Err(problem));
         }
         let (name, object) = (name.unwrap_or(object).to_owned(), object.to_owned());
-        Some(Ok(PythonLaw { name, file: format!("{file}.py"), object }))
+        Some(Ok(PythonController { name, file: format!("{file}.py"), object }))
     }
 }
 
@@ -71,11 +72,18 @@ sys.exit(main())";
 impl Python<'_> {
     /// The subject with that controller. Where this process has no Python, another one takes over, and what is
     /// done is done there.
-    pub(crate) fn subject(&self, law: &PythonLaw, given: &str) -> Result<Subject, Failure> {
+    pub(crate) fn subject(
+        &self,
+        controller: &PythonController,
+        given: &str,
+    ) -> Result<Subject, Failure> {
         let Some(load) = self.load else {
             // The other process would say it too, if it could be started.
-            if !Path::new(&law.file).exists() {
-                return Err(Failure::Input(format!("{given}: there is no file {}", law.file)));
+            if !Path::new(&controller.file).exists() {
+                return Err(Failure::Input(format!(
+                    "{given}: there is no file {}",
+                    controller.file
+                )));
             }
             let mut command = Command::new(self.interpreter);
             command.args(["-c", BEGIN]).args(&self.arguments);
@@ -87,7 +95,7 @@ impl Python<'_> {
             )));
         };
         let wrong = |problem: String| Failure::Input(format!("{given}: {problem}"));
-        let subject = Subject::own(load(law).map_err(wrong)?).map_err(wrong)?;
+        let subject = Subject::own(load(controller).map_err(wrong)?).map_err(wrong)?;
         Ok(Subject { given: given.trim().to_owned(), ..subject })
     }
 }
@@ -113,15 +121,16 @@ mod tests {
 
     #[test]
     fn a_law_in_python_is_told_from_other_subjects() {
-        let law = |text| PythonLaw::parse(text).unwrap().unwrap();
-        let all = |law: PythonLaw| [law.name, law.file, law.object];
-        assert_eq!(all(law("laws/mine.py:Aimd")), ["Aimd", "laws/mine.py", "Aimd"]);
-        assert_eq!(all(law("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
+        let controller = |text| PythonController::parse(text).unwrap().unwrap();
+        let all =
+            |controller: PythonController| [controller.name, controller.file, controller.object];
+        assert_eq!(all(controller("laws/mine.py:Aimd")), ["Aimd", "laws/mine.py", "Aimd"]);
+        assert_eq!(all(controller("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
         for text in ["cubic", "quinn:cubic", "mine={ window = \"cubic\" }", "mine=cubic"] {
-            assert_eq!(PythonLaw::parse(text), None, "{text}");
+            assert_eq!(PythonController::parse(text), None, "{text}");
         }
-        for (text, says) in [("mine.py", "mine.py:Law"), ("mine.py:a b", "no name of a class")] {
-            assert!(PythonLaw::parse(text).unwrap().unwrap_err().contains(says), "{text}");
+        for (text, says) in [("mine.py", "mine.py:Aimd"), ("mine.py:a b", "no name of a class")] {
+            assert!(PythonController::parse(text).unwrap().unwrap_err().contains(says), "{text}");
         }
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use windward_core::units::parse_bytes;
+use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::Scenario;
-use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
 
 use crate::failure::Failure;
 use crate::signals;

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use windward_logs::pcap::PcapFile;
 use windward_net::record::{Error, Reader};
 use windward_net::testbed;
 use windward_sim::Outcome;
 use windward_sim::output::OutputDir;
-use windward_sim::pcap::PcapFile;
 use windward_sim::record::RunRecord;
 
 use crate::clock::CpuStopwatch;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use windward_lab::claims::Verdict;
-use windward_lab::report::Tally;
-use windward_lab::{Experiment, ReportOptions, builtin, catalogue};
+use windward_experiments::claims::Verdict;
+use windward_experiments::{Experiment, builtin};
+use windward_report::Tally;
+use windward_report::{ReportOptions, catalogue};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -61,7 +62,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
-        windward_lab::reproduce(&experiments, &effort, options, &report, &args.out)
+        windward_report::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;
     let mut text = effort::verdicts(&summary.claims);
     if !summary.claims.is_empty() {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use windward_core::units::Time;
-use windward_lab::plot::RunChart;
+use windward_logs::pcap::PcapFile;
+use windward_logs::qlog::QlogFiles;
+use windward_report::plot::RunChart;
 use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
-use windward_sim::pcap::PcapFile;
-use windward_sim::qlog::QlogFiles;
 use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
 use windward_sim::trace::TraceFiles;
 use windward_sim::{Outcome, Scenario, Simulation};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windward_lab::script::{self, Finding, Script, ScriptReport, Verdict};
+use windward_conformance::{self as script, Finding, Script, ScriptReport, Verdict};
 
 use crate::failure::Failure;
 use crate::output;

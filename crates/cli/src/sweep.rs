@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windward_lab::experiment::RunLength;
-use windward_lab::statistics::Estimate;
-use windward_lab::{Effort, Experiment, Means, ReportOptions};
+use windward_experiments::experiment::RunLength;
+use windward_experiments::statistics::Estimate;
+use windward_experiments::{Effort, Experiment};
+use windward_report::{Means, ReportOptions};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -88,7 +89,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
     };
     let experiments = [experiment];
     let summary = effort::with_progress(quiet, &args.effort, &out, |options| {
-        windward_lab::reproduce(&experiments, &effort, options, &report, &out)
+        windward_report::reproduce(&experiments, &effort, options, &report, &out)
     })?;
     let mut text = String::new();
     for means in &summary.means {

@@ -454,20 +454,22 @@ macro_rules! words {
 ///
 /// After the meaning may follow `absent = "..."`, what no value means; `when = ...`, a function of
 /// the configuration that says whether the parameter means anything; and `advice = ...`, an
-/// [`Advice`].
+/// [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the first
+/// line lists that table as well (`and "table", "its subject"`).
 #[macro_export]
 macro_rules! parameters {
     (
-        $config:ident in $table:literal, $about:literal;
-        $($key:ident : $kind:expr, $unit:literal, $meaning:expr
+        $config:ident in $table:literal, $about:literal $(and $other:literal, $other_about:literal)*;
+        $($key:ident $(in $own:literal)? : $kind:expr, $unit:literal, $meaning:expr
             $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)? ;)*
         $(@check($it:ident) $check:block)?
     ) => {
         impl $crate::part::Parameters for $config {
-            const TABLES: &'static [(&'static str, &'static str)] = &[($table, $about)];
+            const TABLES: &'static [(&'static str, &'static str)] =
+                &[($table, $about) $(, ($other, $other_about))*];
             const KEYS: &'static [$crate::part::Parameter<Self>] = &[$(
                 $crate::parameter!(
-                    $table, $key, $key, $kind, $unit, $meaning
+                    [$table $($own)?], $key, $key, $kind, $unit, $meaning
                     $(, absent = $absent)? $(, when = $when)? $(, advice = $advice)?
                 ),
             )*];
@@ -480,6 +482,8 @@ macro_rules! parameters {
 /// (`spike.a` reaches into another), and the rest as in [`parameters!`](crate::parameters).
 #[macro_export]
 macro_rules! parameter {
+    ([$table:literal $own:literal], $($rest:tt)+) => { $crate::parameter!($own, $($rest)+) };
+    ([$table:literal], $($rest:tt)+) => { $crate::parameter!($table, $($rest)+) };
     (
         $table:literal, $key:ident, $($field:ident).+, $kind:expr, $unit:literal, $meaning:expr
         $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)?
@@ -586,19 +590,6 @@ pub fn tables<P: Part>() -> Vec<Table> {
     P::Config::TABLES.iter().map(table).collect()
 }
 
-impl<P: Part> Part for Box<P> {
-    type Config = P::Config;
-    const FORMS: &'static [Form<P::Config>] = P::FORMS;
-    const READS: &'static [&'static str] = P::READS;
-    const NEEDS: &'static [Need] = P::NEEDS;
-    fn gives(config: &P::Config) -> &'static [Ability] {
-        P::gives(config)
-    }
-    fn form(config: &P::Config) -> &'static Form<P::Config> {
-        P::form(config)
-    }
-}
-
 /// A part that a crate outside this one gives. What makes its states lives as long as the
 /// program: a `static` will do, and `Box::leak` makes one while the program runs.
 pub trait CustomPart: Send + Sync {
@@ -613,6 +604,30 @@ pub trait CustomPart: Send + Sync {
     fn failure(&self) -> Option<String> {
         None
     }
+}
+
+/// A part with its parameters, of whichever axis: the configuration enum of each axis is one.
+pub trait AnyPart {
+    /// The part in words.
+    fn words(&self) -> Words;
+    /// Its parameters with their values.
+    fn settings(&self) -> Vec<Setting>;
+    /// Sets a parameter that the part has; the value must have passed its check. Returns whether it
+    /// was taken.
+    fn set(&mut self, table: &str, key: &str, value: Value) -> bool;
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// The first that is out of its range, or what does not go together.
+    fn validate(&self) -> Result<(), String>;
+    /// The keys of endpoints that it reads and not every part does: [`Part::READS`].
+    fn reads(&self) -> &'static [&'static str];
+    /// The abilities that it cannot work without.
+    fn needs(&self) -> &'static [Need];
+    /// The abilities that it gives to the parts beside it.
+    fn gives(&self) -> &'static [Ability];
+    /// The error that it met in the runs of this thread: see [`CustomPart::failure`].
+    fn failure(&self) -> Option<String>;
 }
 
 /// A reference to the maker of a part from outside.
@@ -640,8 +655,9 @@ impl<M: ?Sized + CustomPart> fmt::Debug for Custom<M> {
 /// parameters), the enum of states, and a macro that calls one method on whichever it is.
 ///
 /// A part's line is all it takes to be in both enums, found by name, listed, explained and
-/// configured. The type of a large state is `Box`ed in the list. The first token is a `$`, for the
-/// macro that this one writes.
+/// configured. `=> Box` behind its type keeps a large state in a box: a copy of it in every
+/// dispatch would slow down all the others. The first token is a `$`, for the macros that this one
+/// writes.
 macro_rules! axis {
     (
         $d:tt $each:ident $each_config:ident;
@@ -649,7 +665,7 @@ macro_rules! axis {
         $(#[$state_doc:meta])* state $state:ident;
         @make $maker_trait:ident($setup:ty);
         $(@custom $maker:ty => $object:ty = $make_custom:expr;)?
-        $($name:ident: $part:ty,)+
+        $($name:ident: $part:ty $(=> $holder:ident)?,)+
     ) => {
         $(#[$config_doc])*
         #[derive(Debug, Clone, Copy, PartialEq)]
@@ -670,7 +686,7 @@ macro_rules! axis {
         pub enum $state {
             $(
                 #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]
-                $name($part),
+                $name($crate::part::axis!(@held $part $(, $holder)?)),
             )+
             $(
                 /// From another crate.
@@ -678,72 +694,63 @@ macro_rules! axis {
             )?
         }
 
-        impl $config {
-            /// The part in words.
-            pub fn words(&self) -> $crate::part::Words {
+        impl $crate::part::AnyPart for $config {
+            fn words(&self) -> $crate::part::Words {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::form(config).words,)+
                     $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::words(custom.0),)?
                 }
             }
-            /// Its parameters with their values.
-            pub fn settings(&self) -> Vec<$crate::part::Setting> {
+            fn settings(&self) -> Vec<$crate::part::Setting> {
                 match self {
                     $($config::$name(config) => $crate::part::settings(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => Vec::new(),)?
                 }
             }
-            /// Sets a parameter that the part has; the value must have passed its check. Returns
-            /// whether it was taken.
-            pub fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
+            fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
                 match self {
                     $($config::$name(config) => $crate::part::set(config, table, key, value),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => false,)?
                 }
             }
-            /// Checks every parameter.
-            ///
-            /// # Errors
-            /// The first that is out of its range, or what does not go together.
-            pub fn validate(&self) -> Result<(), String> {
+            fn validate(&self) -> Result<(), String> {
                 match self {
                     $($config::$name(config) => $crate::part::Parameters::validate(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => Ok(()),)?
                 }
             }
-            /// The keys of endpoints that it reads and not every part does.
-            pub fn reads(&self) -> &'static [&'static str] {
+            fn reads(&self) -> &'static [&'static str] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::READS,)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
                 }
             }
-            /// What it cannot work without.
-            pub fn needs(&self) -> &'static [$crate::part::Need] {
+            fn needs(&self) -> &'static [$crate::part::Need] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::NEEDS,)+
                     $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::needs(custom.0),)?
                 }
             }
-            /// What went wrong in it in the runs of this thread: see [`crate::part::CustomPart::failure`].
-            pub fn failure(&self) -> Option<String> {
-                match self {
-                    $($config::$name(_) => None,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::failure(custom.0),)?
-                }
-            }
-            /// What it gives to the parts beside it.
-            pub fn gives(&self) -> &'static [$crate::part::Ability] {
+            fn gives(&self) -> &'static [$crate::part::Ability] {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::gives(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
                 }
             }
+            fn failure(&self) -> Option<String> {
+                match self {
+                    $($config::$name(_) => None,)+
+                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::failure(custom.0),)?
+                }
+            }
+        }
+
+        impl $config {
             /// The state at the start.
             pub fn make(&self, setup: $setup) -> $state {
                 match self {
                     $($config::$name(config) => {
-                        $state::$name(<$part as $maker_trait>::new(config, setup))
+                        $state::$name($($holder::new)?(<$part as $maker_trait>::new(config, setup)))
                     })+
                     $($config::Custom($crate::part::Custom::<$maker>(custom)) => {
                         $state::Custom(($make_custom)(*custom, setup))
@@ -769,8 +776,16 @@ macro_rules! axis {
             }
         }
 
+        /// Evaluates an expression of the part's state (`each!(self, part => ..)`), or makes a call
+        /// that `behaviour!` hands over.
         #[allow(unused_macros)]
         macro_rules! $each {
+            (& $d self:ident.$d method:ident($d ($d argument:ident),*)) => {
+                $each!($d self, part => part.$d method($d ($d argument),*))
+            };
+            (&mut $d self:ident.$d method:ident($d ($d argument:ident),*)) => {
+                $each!($d self, part => part.$d method($d ($d argument),*))
+            };
             ($d self:expr, $d part:pat => $d call:expr) => {
                 match $d self {
                     $($state::$name($d part) => $d call,)+
@@ -804,12 +819,117 @@ macro_rules! axis {
         #[allow(unused_imports)]
         use $each_config;
     };
+    (@held $part:ty) => { $part };
+    (@held $part:ty, $holder:ident) => { $holder<$part> };
 }
 pub(crate) use axis;
+
+/// Writes a behaviour trait and the implementations that only forward to another, so that the
+/// signature of each method stands once.
+///
+/// `Box<T>` gets the trait, and so does each type that an `impl for Type by forward;` names. The
+/// macro `forward!` is given each call, as `&self.method(arguments)` or
+/// `&mut self.method(arguments)`, and expands to the expression that answers it. A default stands
+/// behind the signature (`fn phase(&self) -> u8 = 0;`). Before `fn` may stand an attribute of the
+/// forwarding in those types, `@forward(inline)`, and one of that in boxes,
+/// `@boxed(inline(never))`.
+macro_rules! behaviour {
+    (
+        $(#[$doc:meta])*
+        pub trait $behaviour:ident: $bound:ident $(+ $more:ident)* { $($methods:tt)+ }
+        $($forwards:tt)*
+    ) => {
+        $crate::part::behaviour!(
+            @all [$(#[$doc])*] $behaviour [$bound $(+ $more)*] { $($methods)+ } $($forwards)*
+        );
+    };
+    (
+        @all $doc:tt $behaviour:ident $bounds:tt $methods:tt
+        $(impl for $type:ty, by $forward:ident;)*
+    ) => {
+        $crate::part::behaviour!(@trait $doc $behaviour $bounds $methods);
+        $crate::part::behaviour!(@boxed $behaviour $methods);
+        $($crate::part::behaviour!(@forward $behaviour [$type] $forward $methods);)*
+    };
+    (
+        @trait [$($doc:tt)*] $behaviour:ident [$($bounds:tt)+] {
+            $(
+                $(#[$method_doc:meta])* $(@forward($hint:meta))? $(@boxed($box_hint:meta))?
+                fn $method:ident $arguments:tt $(-> $answer:ty)? $(= $default:expr)?;
+            )+
+        }
+    ) => {
+        $($doc)*
+        #[allow(unused_variables)] // Of methods that do nothing by default.
+        pub trait $behaviour: $($bounds)+ {
+            $($crate::part::behaviour!(
+                @method [$(#[$method_doc])*] [$method $arguments $(-> $answer)?] $($default)?
+            );)+
+        }
+    };
+    (@method [$($doc:tt)*] [$($signature:tt)+]) => {
+        $($doc)* fn $($signature)+;
+    };
+    (@method [$($doc:tt)*] [$($signature:tt)+] $default:expr) => {
+        $($doc)* fn $($signature)+ { $default }
+    };
+    (
+        @boxed $behaviour:ident {
+            $(
+                $(#[$method_doc:meta])* $(@forward($hint:meta))? $(@boxed($box_hint:meta))?
+                fn $method:ident $arguments:tt $(-> $answer:ty)? $(= $default:expr)?;
+            )+
+        }
+    ) => {
+        impl<T: $behaviour + ?Sized> $behaviour for Box<T> {
+            $(
+                $(#[$box_hint])?
+                fn $method $arguments $(-> $answer)? {
+                    $crate::part::behaviour!(@call $method $arguments)
+                }
+            )+
+        }
+    };
+    (
+        @forward $behaviour:ident [$type:ty] $forward:ident {
+            $(
+                $(#[$method_doc:meta])* $(@forward($hint:meta))? $(@boxed($box_hint:meta))?
+                fn $method:ident $arguments:tt $(-> $answer:ty)? $(= $default:expr)?;
+            )+
+        }
+    ) => {
+        impl $behaviour for $type {
+            $(
+                $(#[$hint])?
+                fn $method $arguments $(-> $answer)? {
+                    $crate::part::behaviour!(@call $forward $method $arguments)
+                }
+            )+
+        }
+    };
+    (@call $method:ident (&mut $self:ident $(, $argument:ident: $type:ty)* $(,)?)) => {
+        (**$self).$method($($argument),*)
+    };
+    (@call $method:ident (&$self:ident $(, $argument:ident: $type:ty)* $(,)?)) => {
+        (**$self).$method($($argument),*)
+    };
+    (
+        @call $forward:ident $method:ident
+        (&mut $self:ident $(, $argument:ident: $type:ty)* $(,)?)
+    ) => {
+        $forward!(&mut $self.$method($($argument),*))
+    };
+    (@call $forward:ident $method:ident (&$self:ident $(, $argument:ident: $type:ty)* $(,)?)) => {
+        $forward!(&$self.$method($($argument),*))
+    };
+}
+pub(crate) use behaviour;
 
 #[cfg(test)]
 #[allow(unreachable_pub, dead_code)] // A list makes what a test does not use.
 mod tests {
+    use std::fmt::Debug;
+
     use super::*;
 
     #[derive(Debug, Clone, Copy, PartialEq)]
@@ -845,22 +965,29 @@ mod tests {
     pub struct Counter(f64);
     #[derive(Debug)]
     pub struct Idler;
-    pub trait Speaks: fmt::Debug {
-        fn say(&self) -> f64;
+    behaviour! {
+        /// Something that says a number.
+        pub trait Speaks: Debug {
+            /// The number.
+            @forward(inline) @boxed(inline(never))
+            fn say(&self) -> f64;
+            /// Hears of a number.
+            fn hear(&mut self, number: f64) -> bool = false;
+        }
+        impl for States, by each;
     }
     impl Speaks for Counter {
         fn say(&self) -> f64 {
             self.0
         }
+        fn hear(&mut self, number: f64) -> bool {
+            self.0 = number;
+            true
+        }
     }
     impl Speaks for Idler {
         fn say(&self) -> f64 {
             0.0
-        }
-    }
-    impl<T: Speaks + ?Sized> Speaks for Box<T> {
-        fn say(&self) -> f64 {
-            (**self).say()
         }
     }
     pub trait Maker: CustomPart {
@@ -874,9 +1001,9 @@ mod tests {
             Counter(start)
         }
     }
-    impl Made for Box<Idler> {
+    impl Made for Idler {
         fn new(_: &Plain, _: f64) -> Self {
-            Box::new(Idler)
+            Idler
         }
     }
     const fn words(name: &'static str) -> Words {
@@ -906,7 +1033,7 @@ mod tests {
         @make Made(f64);
         @custom dyn Maker => Box<dyn Speaks> = |maker: &dyn Maker, _: f64| maker.make();
         Counter: Counter,
-        Idler: Box<Idler>,
+        Idler: Idler => Box,
     }
     struct Outside;
     impl CustomPart for Outside {
@@ -944,6 +1071,13 @@ mod tests {
         assert_eq!(say(&slow.make(1.5)), 1.5);
         assert_eq!(say(&Kinds::Idler(Plain).make(1.5)), 0.0);
         assert_eq!(say(&custom.make(1.5)), 3.0);
+
+        let mut counter = slow.make(1.5);
+        assert!(counter.hear(2.5) && !Kinds::Idler(Plain).make(1.5).hear(2.5));
+        assert_eq!(counter.say(), 2.5, "forwarded");
+        let mut boxed: Box<dyn Speaks> = Box::new(Box::new(Counter(1.0)));
+        assert!(boxed.hear(4.0));
+        assert_eq!(boxed.say(), 4.0, "through both boxes");
     }
 
     const GOOD: Config =

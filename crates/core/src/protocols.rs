@@ -13,7 +13,9 @@ use crate::endpoint::estimator::{BacklogConfig, BandwidthKind};
 use crate::endpoint::feedback::{
     Direction, EstcpConfig, FeedbackConfig, Granularity, Notification, XcpRConfig,
 };
-use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryConfig, SendOutWindowConfig};
+use crate::endpoint::recovery::{
+    BulkRepeatConfig, LossMonitorConfig, NewRenoConfig, RecoveryConfig, SendOutWindowConfig,
+};
 use crate::endpoint::window::{
     AbbaConfig, ControllerConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig,
     NewJerseyConfig, PragueConfig, RenoConfig, StartUpConfig, UpwindConfig, VegasConfig,
@@ -21,7 +23,7 @@ use crate::endpoint::window::{
 };
 use crate::endpoint::{EndpointConfig, discrimination::JitterRatioConfig};
 use crate::network::RouterKind;
-use crate::part::{Ability, Plain, Setting, Table, Value, Words};
+use crate::part::{Ability, AnyPart, Parameters, Plain, Setting, Table, Value, Words};
 
 /// One row of the table: a named composition of parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +61,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "RFC 6582",
         summary: "Reno that stays in fast recovery and retransmits on partial acknowledgments.",
         window: ControllerConfig::Reno(RenoConfig::DEFAULT),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -136,7 +138,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxcp",
         source: "lr2008 table 1",
         summary: "XCP with retransmissions driven by accurate monitoring of losses.",
-        recovery: RecoveryConfig::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(LossMonitorConfig::DEFAULT),
         ..XCP
     },
     Protocol {
@@ -184,7 +186,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxtcp",
         source: "lr2008 table 1",
         summary: "AIMD on an explicit congestion flag with accurate monitoring of losses.",
-        recovery: RecoveryConfig::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(LossMonitorConfig::DEFAULT),
         ..XTCP
     },
     Protocol {
@@ -192,7 +194,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "lr2008 section 8.1",
         summary: "lr-lmxtcp that backs off where TCP would time out, to share fairly with it.",
         window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: true }),
-        recovery: RecoveryConfig::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(LossMonitorConfig::DEFAULT),
         ..XTCP
     },
     Protocol {
@@ -228,7 +230,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "tcpwbr2003 section II",
         summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
         window: westwood(BandwidthKind::Ere),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -236,7 +238,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "estcp2010 reference 11",
         summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
         window: westwood(BandwidthKind::PerRtt),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -257,7 +259,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "estcp2010 reference 4",
         summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
         window: ControllerConfig::Veno(BacklogConfig::DEFAULT),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::Backlog(BacklogConfig::DEFAULT),
         ..TCP
     },
@@ -265,7 +267,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "jtcp",
         source: "estcp2010 reference 5",
         summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::JitterRatio(JitterRatioConfig::DEFAULT),
         feedback: FeedbackConfig::Timestamps(Plain),
         ..TCP
@@ -275,7 +277,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "estcp2010 reference 7",
         summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
         window: ControllerConfig::NewJersey(NewJerseyConfig::DEFAULT),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::Warning(Plain),
         feedback: FeedbackConfig::CongestionWarning(Plain),
         router: RouterKind::CongestionWarning,
@@ -455,7 +457,7 @@ const fn westwood(estimator: BandwidthKind) -> ControllerConfig {
 }
 
 const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryConfig {
-    RecoveryConfig::SendOutWindow(SendOutWindowConfig { partial_acks, retransmission_timer })
+    RecoveryConfig::SendOutWindow(SendOutWindowConfig::of(partial_acks, retransmission_timer))
 }
 
 /// The protocol of that name.
@@ -488,15 +490,50 @@ impl std::fmt::Display for Incompatible {
 }
 impl std::error::Error for Incompatible {}
 
+/// Parts by their names.
+type Forms = Vec<(Words, Box<dyn AnyPart>)>;
+
+/// An axis: its name, its part in a protocol, and every part that it has.
+struct Axis {
+    name: &'static str,
+    part: fn(&Protocol) -> &dyn AnyPart,
+    part_mut: fn(&mut Protocol) -> &mut dyn AnyPart,
+    forms: fn() -> Forms,
+    tables: fn() -> Vec<Table>,
+}
+
+macro_rules! axis {
+    ($field:ident: $config:ty) => {
+        Axis {
+            name: stringify!($field),
+            part: |protocol| &protocol.$field,
+            part_mut: |protocol| &mut protocol.$field,
+            forms: || {
+                let forms = <$config>::forms().into_iter();
+                forms.map(|(words, part)| (words, Box::new(part) as Box<dyn AnyPart>)).collect()
+            },
+            tables: <$config>::tables,
+        }
+    };
+}
+
+/// The axes in the order in which a packet's life meets them.
+static AXES: [Axis; 4] = [
+    axis!(window: ControllerConfig),
+    axis!(recovery: RecoveryConfig),
+    axis!(discrimination: DiscriminatorConfig),
+    axis!(feedback: FeedbackConfig),
+];
+
 impl Protocol {
-    /// The axes in the order in which a packet's life meets them, and the part on each in words.
+    /// The axes in the order in which a packet's life meets them, and the part on each.
+    pub fn axes(&self) -> [(&'static str, &dyn AnyPart); 4] {
+        AXES.each_ref().map(|axis| (axis.name, (axis.part)(self)))
+    }
+
+    /// The axes, and the part on each in words.
     pub fn parts(&self) -> [(&'static str, Words); 4] {
-        [
-            ("window", self.window.words()),
-            ("recovery", self.recovery.words()),
-            ("discrimination", self.discrimination.words()),
-            ("feedback", self.feedback.words()),
-        ]
+        self.axes().map(|(axis, part)| (axis, part.words()))
     }
 
     /// The protocol as Linux, version 6, has it: for Reno, CUBIC and DCTCP that recover as TCP does,
@@ -540,13 +577,7 @@ impl Protocol {
     /// The parameters of all its parts with their values. One that two parts share is there once.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();
-        let parts = [
-            self.window.settings(),
-            self.recovery.settings(),
-            self.discrimination.settings(),
-            self.feedback.settings(),
-        ];
-        for setting in parts.into_iter().flatten() {
+        for setting in self.axes().into_iter().flat_map(|(_, part)| part.settings()) {
             let same = |s: &Setting| s.table == setting.table && s.doc.key == setting.doc.key;
             if !all.iter().any(same) {
                 all.push(setting);
@@ -558,12 +589,7 @@ impl Protocol {
     /// Sets a parameter in every part that has it; the value must have passed its check. Returns
     /// whether one had.
     pub fn set(&mut self, table: &str, key: &str, value: Value) -> bool {
-        let taken = [
-            self.window.set(table, key, value),
-            self.recovery.set(table, key, value),
-            self.discrimination.set(table, key, value),
-            self.feedback.set(table, key, value),
-        ];
+        let taken = AXES.each_ref().map(|axis| (axis.part_mut)(self).set(table, key, value));
         taken.contains(&true)
     }
 
@@ -572,17 +598,9 @@ impl Protocol {
     /// # Errors
     /// The part, as axis and name, with the first thing that is wrong.
     pub fn validate(&self) -> Result<(), ((&'static str, &'static str), String)> {
-        let parts = [
-            self.window.validate(),
-            self.recovery.validate(),
-            self.discrimination.validate(),
-            self.feedback.validate(),
-        ];
-        let names = self.parts().map(|(axis, words)| (axis, words.name));
-        names
-            .into_iter()
-            .zip(parts)
-            .try_for_each(|(name, part)| part.map_err(|wrong| (name, wrong)))
+        self.axes().into_iter().try_for_each(|(axis, part)| {
+            part.validate().map_err(|wrong| ((axis, part.words().name), wrong))
+        })
     }
 
     /// Is it a composition that can work, with parameters in their ranges? Every row of the table
@@ -591,41 +609,28 @@ impl Protocol {
     /// # Errors
     /// The first part that lacks what no other gives, or whose parameters are wrong.
     pub fn check(&self) -> Result<(), Incompatible> {
-        let names = self.parts().map(|(axis, words)| (axis, words.name));
         if let Err((part, wrong)) = self.validate() {
             let why = format!("cannot be configured so: {wrong}");
             return Err(Incompatible { part, why, remedy: "change that value".to_owned() });
         }
-        let gives: Vec<Ability> = [
-            self.window.gives(),
-            self.recovery.gives(),
-            self.discrimination.gives(),
-            self.feedback.gives(),
-        ]
-        .concat();
-        let needs = [
-            self.window.needs(),
-            self.recovery.needs(),
-            self.discrimination.needs(),
-            self.feedback.needs(),
-        ];
-        for (part, needs) in names.into_iter().zip(needs) {
-            for need in needs {
+        let gives = self.axes().map(|(_, part)| part.gives()).concat();
+        for (axis, part) in self.axes() {
+            for need in part.needs() {
                 if need.any_of.iter().any(|ability| gives.contains(ability)) {
                     continue;
                 }
                 let wanted: Vec<&str> = need.any_of.iter().map(|a| a.words()).collect();
                 let why = format!("needs {}: without it {}", wanted.join(" or "), need.why);
-                let givers = givers(need.any_of).join(", ");
-                return Err(Incompatible { part, why, remedy: format!("take one of: {givers}") });
+                let remedy = format!("take one of: {}", givers(need.any_of).join(", "));
+                return Err(Incompatible { part: (axis, part.words().name), why, remedy });
             }
         }
         if !self.window.heeds_verdicts() && !self.discrimination.never_doubts() {
             return Err(Incompatible {
-                part: names[0],
+                part: ("window", self.window.words().name),
                 why: format!(
                     "weighs losses itself and does not ask discrimination `{}` about them",
-                    names[2].1
+                    self.discrimination.words().name
                 ),
                 remedy: "take discrimination `always`, or another window".to_owned(),
             });
@@ -654,7 +659,7 @@ impl Protocol {
         if key == "preset" {
             return Some(true); // Of the endpoints, whatever the protocol.
         }
-        if !EndpointConfig::has_key(key) {
+        if !EndpointConfig::KEYS.iter().any(|parameter| parameter.doc.key == key) {
             return None;
         }
         Some(match key {
@@ -666,51 +671,30 @@ impl Protocol {
 
     /// The keys of endpoints that one of its parts reads and not every protocol's do.
     fn reads(&self) -> Vec<&'static str> {
-        [
-            self.window.reads(),
-            self.recovery.reads(),
-            self.discrimination.reads(),
-            self.feedback.reads(),
-        ]
-        .concat()
+        self.axes().map(|(_, part)| part.reads()).concat()
     }
+}
+
+/// Every part of every axis by its names, beside the name of its axis.
+fn all_forms() -> impl Iterator<Item = (&'static str, Words, Box<dyn AnyPart>)> {
+    AXES.iter()
+        .flat_map(|axis| (axis.forms)().into_iter().map(|(words, part)| (axis.name, words, part)))
 }
 
 /// Is it a key of endpoints that only some parts read?
 fn is_selective(key: &str) -> bool {
-    let windows = ControllerConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let recoveries = RecoveryConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let judges = DiscriminatorConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let feedbacks = FeedbackConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    windows.chain(recoveries).chain(judges).chain(feedbacks).any(|read| *read == key)
+    all_forms().any(|(_, _, part)| part.reads().contains(&key))
 }
 
 /// Every part of every axis by its names: the axis, its words, and its parameters.
 pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
-    let mut parts = Vec::new();
-    macro_rules! look {
-        ($axis:literal, $kind:ty) => {
-            let forms = <$kind>::forms().into_iter();
-            parts.extend(forms.map(|(words, part)| ($axis, words, part.settings())));
-        };
-    }
-    look!("window", ControllerConfig);
-    look!("recovery", RecoveryConfig);
-    look!("discrimination", DiscriminatorConfig);
-    look!("feedback", FeedbackConfig);
-    parts
+    all_forms().map(|(axis, words, part)| (axis, words, part.settings())).collect()
 }
 
 /// The tables of the parameters of all parts of endpoints, each once.
 pub fn tables() -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
-    let axes = [
-        ControllerConfig::tables(),
-        RecoveryConfig::tables(),
-        DiscriminatorConfig::tables(),
-        FeedbackConfig::tables(),
-    ];
-    for table in axes.into_iter().flatten() {
+    for table in AXES.iter().flat_map(|axis| (axis.tables)()) {
         if !all.iter().any(|known| known.name == table.name && known.settings == table.settings) {
             all.push(table);
         }
@@ -720,19 +704,10 @@ pub fn tables() -> Vec<Table> {
 
 /// The parts that give one of these, as `axis name`.
 fn givers(any_of: &[Ability]) -> Vec<String> {
-    let gives = |abilities: &[Ability]| abilities.iter().any(|a| any_of.contains(a));
-    let mut names = Vec::new();
-    macro_rules! look {
-        ($axis:literal, $kind:ty) => {
-            let forms = <$kind>::forms().into_iter().filter(|(_, part)| gives(part.gives()));
-            names.extend(forms.map(|(words, _)| format!("{} `{}`", $axis, words.name)));
-        };
-    }
-    look!("window", ControllerConfig);
-    look!("recovery", RecoveryConfig);
-    look!("discrimination", DiscriminatorConfig);
-    look!("feedback", FeedbackConfig);
-    names
+    all_forms()
+        .filter(|(_, _, part)| part.gives().iter().any(|ability| any_of.contains(ability)))
+        .map(|(axis, words, _)| format!("{axis} `{}`", words.name))
+        .collect()
 }
 
 #[cfg(test)]
@@ -815,6 +790,9 @@ mod tests {
         assert_eq!(applies("reno", "partial_deflation"), Some(false));
         assert_eq!(applies("newreno", "partial_deflation"), Some(true));
         assert_eq!(applies("lr-xcp", "retransmission_timeout_factor"), Some(true));
+        assert_eq!(applies("lr-lmxcp", "loss_monitor_guard"), Some(true));
+        assert_eq!(applies("tcpw-br", "partial_deflation"), Some(true));
+        assert_eq!(applies("sack", "old_duplicates"), Some(false));
         assert_eq!(applies("reno", "packet_size"), Some(true));
         assert_eq!(applies("reno", "no_such_key"), None);
         assert_eq!(applies("reno", "veno.no_such_key"), None);

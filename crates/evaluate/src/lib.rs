@@ -27,12 +27,12 @@
 //! evaluate(|| Halving { window: 15_000, threshold: u64::MAX }).only(["high-loss"]).assert();
 //! ```
 //!
-//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. Where it gives no
-//! number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
+//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They stand as data
+//! in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`. Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
 //! harm in the sense of Ware et al. (HotNets 2019). The runs are a packet simulator's, in virtual time: the same
 //! controller gives the same numbers, to the bit, on any machine. They are small, some ten seconds of
 //! slow links, and say whether something is badly wrong. `windward evaluate` asks the whole RFC, and so
-//! does `Builder::report` with the feature `suites`, in minutes, with a page to attach to a draft.
+//! does [`Builder::report`], in minutes, with a page to attach to a draft.
 //!
 //! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where panics
 //! unwind) and told with its message, windows of zero or beyond a million packets are refused
@@ -41,26 +41,30 @@
 //! is what it does between two calls: memory without end, and a call that never returns.
 
 mod controller;
-mod criteria;
 mod guard;
-#[cfg(feature = "suites")]
+mod smoke;
 mod suite;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use windward_core::endpoint::recovery::RecoveryConfig;
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::{Custom, Plain};
 use windward_core::protocols::{self, Protocol};
+use windward_evaluation::Suite;
+use windward_experiments::LabError;
+use windward_experiments::experiment::{Experiment, Subject};
 
 pub use controller::{Ack, Cause, Congestion, Controller, Sent};
-pub use criteria::Criterion;
 pub use guard::Trouble;
-#[cfg(feature = "suites")]
 pub use suite::{Answer, Report};
 
 use guard::{Maker, Watch};
+use smoke::Smoke;
+
+/// The suite that criteria come from.
+const SUITE: &str = "rfc9743";
 
 /// Begins the evaluation of a controller: `make` gives one for each connection, at its start.
 ///
@@ -93,17 +97,6 @@ enum Effort {
     Smoke,
     Quick,
     Full,
-}
-
-impl Effort {
-    /// Runs of each scenario.
-    fn seeds(self) -> u64 {
-        match self {
-            Effort::Smoke => 1,
-            Effort::Quick => 5,
-            Effort::Full => 30,
-        }
-    }
 }
 
 impl fmt::Debug for Builder {
@@ -178,34 +171,34 @@ impl Builder {
         let watch = Arc::new(Watch::default());
         let maker: &'static Maker =
             Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
-        let subject = protocol("controller", maker);
-        let mut criteria = Criterion::all();
-        if let Some(unknown) = only.iter().find(|id| !criteria.iter().any(|c| c.id == **id)) {
-            let known: Vec<&str> = criteria.iter().map(|c| c.id).collect();
+        if against.is_empty() {
+            return Err(Error("no standard is named to take bounds from".to_owned()));
+        }
+        for name in &against {
+            if protocols::find(name).is_none() {
+                let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
+                let known = known.join(", ");
+                return Err(Error(format!("there is no protocol `{name}`: there are {known}")));
+            }
+        }
+        let mut suite = Suite::find(SUITE).map_err(failed)?;
+        suite.standards = against.iter().map(|name| Subject::row(name)).collect();
+        let subject = Subject::own(protocol("controller", maker)).map_err(Error)?;
+        let smoke = Smoke::new(&suite, &subject, &watch).map_err(failed)?;
+        let known: Vec<String> = smoke.criteria().into_iter().map(|c| c.id).collect();
+        if let Some(unknown) = only.iter().find(|id| !known.contains(id)) {
             return Err(Error(format!(
                 "there is no criterion `{unknown}`: there are {}",
                 known.join(", ")
             )));
         }
-        if !only.is_empty() {
-            criteria.retain(|criterion| only.iter().any(|id| id == criterion.id));
-        }
-        if against.is_empty() {
-            return Err(Error("no standard is named to take bounds from".to_owned()));
-        }
-        let mut standards = Vec::new();
-        for name in &against {
-            let standard = protocols::find(name).ok_or_else(|| {
-                let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
-                Error(format!("there is no protocol `{name}`: there are {}", known.join(", ")))
-            })?;
-            standards.push(*standard);
-        }
-        let found = Mutex::default();
-        let bench =
-            criteria::Bench { subject, standards, seeds: effort.seeds(), watch: &watch, found };
-        let verdicts = bench.run(criteria).map_err(Error)?;
-        Ok(Evaluation { name, troubles: bench.troubles(), verdicts })
+        let runs = |experiment: &Experiment| match effort {
+            Effort::Smoke => 1,
+            Effort::Quick => experiment.quick.repetitions,
+            Effort::Full => experiment.full.repetitions,
+        };
+        let (verdicts, troubles) = smoke.verdicts(&only, runs).map_err(failed)?;
+        Ok(Evaluation { name, troubles, verdicts })
     }
 
     /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing else is
@@ -232,6 +225,11 @@ fn protocol(name: &'static str, maker: &'static Maker) -> Protocol {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: LabError) -> Error {
+    Error(error.to_string())
+}
+
 /// Why nothing could be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(String);
@@ -254,6 +252,32 @@ pub struct Evaluation {
     pub troubles: Vec<Trouble>,
     /// One per criterion, in the order of the RFC.
     pub verdicts: Vec<Verdict>,
+}
+
+/// One thing that RFC 9743 asks, as a test can measure it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Criterion {
+    /// Its name for [`Builder::only`].
+    pub id: String,
+    /// The section of RFC 9743.
+    pub section: String,
+    /// What a controller does that meets it, a sentence.
+    pub asks: String,
+    /// What is measured, and the bound in words.
+    pub expected: String,
+    /// Must the value be at least the bound, and not at most?
+    pub at_least: bool,
+}
+
+impl Criterion {
+    /// All of them, in the order of the RFC.
+    pub fn all() -> Vec<Criterion> {
+        let (watch, standard) = (Watch::default(), Subject::row("newreno"));
+        let suite = Suite::find(SUITE).ok();
+        let smoke = suite.as_ref().and_then(|suite| Smoke::new(suite, &standard, &watch).ok());
+        smoke.map(|smoke| smoke.criteria()).unwrap_or_default()
+    }
 }
 
 /// How a controller answers a criterion.
@@ -298,7 +322,7 @@ impl fmt::Display for Evaluation {
             write!(
                 f,
                 "  {answer:<9} {:<12} {} {value:.3}, wanted {sign} {bound:.3}",
-                criterion.id, criterion.measures
+                criterion.id, criterion.asks
             )?;
             let standards: Vec<String> =
                 standards.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();

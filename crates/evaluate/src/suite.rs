@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use windward_lab::evaluate::{Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{FULL_READINGS, Provenance, QUICK_READINGS, ReportOptions, RunOptions};
+use windward_evaluation::{Question, Suite};
+use windward_experiments::experiment::Subject;
+use windward_experiments::{FULL_READINGS, QUICK_READINGS, RunOptions};
+use windward_report::{Provenance, ReportOptions};
 
 use crate::guard::{Maker, Trouble, Watch};
-use crate::{Builder, Effort, Error, protocol};
+use crate::{Builder, Effort, Error, failed, protocol};
 
 /// How a controller answers what a suite asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +70,8 @@ impl Builder {
             ..Question::new(Suite::find(suite).map_err(failed)?, vec![subject.map_err(Error)?])
         };
         let (effort, budget) = match effort {
-            Effort::Smoke | Effort::Quick => (windward_lab::Effort::Quick, QUICK_READINGS),
-            Effort::Full => (windward_lab::Effort::Full, FULL_READINGS),
+            Effort::Smoke | Effort::Quick => (windward_experiments::Effort::Quick, QUICK_READINGS),
+            Effort::Full => (windward_experiments::Effort::Full, FULL_READINGS),
         };
         let inquiry = question.inquire(&effort).map_err(failed)?;
         let cancel = AtomicBool::new(false);
@@ -83,13 +84,13 @@ impl Builder {
         let about = Provenance { command: "windward_evaluate".to_owned(), ..Provenance::default() };
         let report = ReportOptions { about, ..ReportOptions::default() };
         let done =
-            windward_lab::evaluate::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
+            windward_evaluation::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
         let done = done.map_err(failed)?;
         let answers = done.evaluation.criteria.iter().filter_map(|row| {
             let answer = match row.answers.first().copied().flatten()? {
-                windward_lab::evaluate::Answer::Meets => Answer::Meets,
-                windward_lab::evaluate::Answer::DoesNot => Answer::DoesNot,
-                windward_lab::evaluate::Answer::NotApplicable => Answer::NotApplicable,
+                windward_evaluation::Answer::Meets => Answer::Meets,
+                windward_evaluation::Answer::DoesNot => Answer::DoesNot,
+                windward_evaluation::Answer::NotApplicable => Answer::NotApplicable,
                 _ => Answer::Undecided,
             };
             Some((row.criterion.id.clone(), answer))
@@ -102,11 +103,6 @@ impl Builder {
             summary: done.evaluation.summary().concat(),
         })
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: windward_lab::LabError) -> Error {
-    Error(error.to_string())
 }
 
 #[cfg(test)]

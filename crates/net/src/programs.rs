@@ -1,5 +1,4 @@
-//! Which programs there are to be measured, how they are started, and where in what they print
-//! their goodput is: a table in TOML.
+//! Which programs there are to be measured, how they are started, and where in what they print their goodput is: a table in TOML.
 //!
 //! ```
 //! use windward_net::programs::Programs;
@@ -59,17 +58,15 @@ pub struct Entry {
     /// Commands that it consists of: without one of them on the path it is skipped.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// The congestion control of the kernel that it sends by, chosen before it starts; a kernel
-    /// without it skips it.
+    /// The congestion control of the kernel that it sends by, chosen before it starts; a kernel without it skips it.
     pub congestion_control: Option<String>,
     /// The end that sends, a line of a shell.
     pub server: String,
-    /// The end that receives. `{total}` are the seconds that it is to run, and `{warmup}` and
-    /// `{time}` those of them that do not count and do. `{windward}` is this program, `{endpoint}`
-    /// what was asked of endpoints, as `--set KEY=VALUE`; `outside` is where the server is.
+    /// The end that receives. `{total}` are the seconds that it is to run, and `{warmup}` and `{time}` those of them that do not count and
+    /// do. `{windward}` is this program, `{endpoint}` what was asked of endpoints, as `--set KEY=VALUE`; `outside` is where the server is.
     pub client: String,
-    /// Keys of `[endpoint]` of scenario files that `{endpoint}` stands for, and that the twin has
-    /// too; `{mtu}` is the size of a full packet of the port.
+    /// Keys of `[endpoint]` of scenario files that `{endpoint}` stands for, and that the twin has too; `{mtu}` is the size of a full packet
+    /// of the port.
     #[serde(default)]
     pub endpoint: BTreeMap<String, String>,
     /// Where in what the client prints its goodput is, if not what the port delivered counts.
@@ -89,13 +86,11 @@ pub struct Goodput {
     /// Bits per second that the number is multiplied by: 1 by default.
     #[serde(default = "one")]
     pub unit: f64,
-    /// The bytes that the program counts of a full packet, and the size of that packet in IP: what
-    /// it says is multiplied by their ratio.
+    /// The bytes that the program counts of a full packet, and the size of that packet in IP: what it says is multiplied by their ratio.
     pub packet: Option<[u32; 2]>,
 }
 
-/// A simulated flow that is to do the same. What is not set is as of a flow between hosts: see
-/// [`Test`].
+/// A simulated flow that is to do the same. What is not set is as of a flow between hosts: see [`Test`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Twin {
@@ -207,8 +202,8 @@ impl Entry {
         [&self.server, &self.client].into_iter().any(|command| command.contains("{endpoint}"))
     }
 
-    /// What it asks of endpoints over a link with that MTU, and of its [twin](Entry::twin): its own
-    /// keys, and `more`, which replace them. Nothing if its commands do not take it.
+    /// What it asks of endpoints over a link with that MTU, and of its [twin](Entry::twin): its own keys, and `more`, which replace them.
+    /// Nothing if its commands do not take it.
     pub fn endpoint(&self, mtu: u32, more: &[(String, String)]) -> Vec<(String, String)> {
         if !self.takes_endpoint() {
             return Vec::new();
@@ -236,8 +231,8 @@ impl Entry {
         }
     }
 
-    /// What runs, of which so many seconds do not count and do; `windward` is the word for this
-    /// program in a shell, and `endpoint` are the words for what is asked of endpoints.
+    /// What runs, of which so many seconds do not count and do; `windward` is the word for this program in a shell, and `endpoint` are the
+    /// words for what is asked of endpoints.
     pub fn program(
         &self,
         warmup: u32,

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use windward_lab::experiment::RunLength;
-use windward_lab::{Effort, Provenance, ReportOptions, builtin};
+use windward_experiments::experiment::RunLength;
+use windward_experiments::{Effort, builtin};
+use windward_report::{Provenance, ReportOptions};
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::table::Table;
@@ -25,7 +26,7 @@ pub(crate) struct Experiment {
     changes: Vec<(String, String)>,
     /// Files that it takes readings from, each with its text: they go along where it goes.
     beside: Vec<(String, String)>,
-    pub(crate) inner: windward_lab::Experiment,
+    pub(crate) inner: windward_experiments::Experiment,
 }
 
 /// What an experiment is made of: name, text, changes, files beside it.
@@ -41,14 +42,14 @@ impl Experiment {
                 let found = known.iter().find(|(name, _)| name == from);
                 let text = match found {
                     Some((_, text)) => text.clone(),
-                    None => windward_lab::Experiment::text_beside(&name, from)?,
+                    None => windward_experiments::Experiment::text_beside(&name, from)?,
                 };
                 if let Ok(mut beside) = beside.lock() {
                     beside.push((from.to_owned(), text.clone()));
                 }
                 Ok(text)
             };
-            let mut inner = windward_lab::Experiment::parse_beside(&name, &text, &text_of)?
+            let mut inner = windward_experiments::Experiment::parse_beside(&name, &text, &text_of)?
                 .with_stacks(&windward_cli::stacks());
             for (key, value) in &changes {
                 inner.set(key, value)?;
@@ -219,7 +220,7 @@ pub(crate) fn reproduce(
         for experiment in &mut experiments {
             experiment.all_readings = all_readings;
         }
-        let done = windward_lab::reproduce(&experiments, &effort, options, &report, &folder)?;
+        let done = windward_report::reproduce(&experiments, &effort, options, &report, &folder)?;
         let ids = done.means.into_iter().map(|means| means.experiment.id);
         Ok((ids.collect(), done.runs))
     })

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use windward_lab::rows::Row;
-use windward_lab::table::Table as LabTable;
-use windward_lab::{BUILD, GridFacts, LabError};
+use windward_experiments::rows::Row;
+use windward_experiments::table::Table as LabTable;
+use windward_experiments::{BUILD, GridFacts, LabError};
 
 use crate::experiment::{Experiment, Recipe};
 use crate::table::Table;
@@ -23,7 +23,7 @@ pub(crate) struct Grid {
     recipe: Recipe,
     full: bool,
     repetitions: Option<u32>,
-    inner: windward_lab::Grid,
+    inner: windward_experiments::Grid,
     /// Once set nothing of it is run any more.
     stop: AtomicBool,
 }
@@ -55,7 +55,7 @@ impl Grid {
         let effort = this.effort(full, repetitions);
         let stop = AtomicBool::new(false);
         let inner = watched_by(py, &stop, how(), |options| {
-            windward_lab::Grid::new(&this.inner, &effort, options.cancel)
+            windward_experiments::Grid::new(&this.inner, &effort, options.cancel)
         })?;
         Ok(Grid { recipe: this.recipe(), full, repetitions, inner, stop })
     }
@@ -162,7 +162,7 @@ impl Grid {
             postcard::from_bytes(facts).map_err(|_| error::value("this is no grid"))?;
         let experiment = Experiment::of(py, recipe)?;
         let effort = experiment.effort(full, repetitions);
-        let inner = windward_lab::Grid::with(&experiment.inner, &effort, facts);
+        let inner = windward_experiments::Grid::with(&experiment.inner, &effort, facts);
         let inner = inner.map_err(|wrong| lab(py, wrong))?;
         let recipe = experiment.recipe();
         Ok(Grid { recipe, full, repetitions, inner, stop: AtomicBool::new(false) })
@@ -175,18 +175,18 @@ impl Grid {
 pub(crate) struct Dataset {
     path: PathBuf,
     /// Until it is closed.
-    inner: Mutex<Option<windward_lab::Dataset>>,
+    inner: Mutex<Option<windward_experiments::Dataset>>,
 }
 
 impl Dataset {
-    fn inner(&self) -> MutexGuard<'_, Option<windward_lab::Dataset>> {
+    fn inner(&self) -> MutexGuard<'_, Option<windward_experiments::Dataset>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(
         &self,
         py: Python<'_>,
-        change: impl FnOnce(&mut windward_lab::Dataset) -> Result<(), LabError> + Send,
+        change: impl FnOnce(&mut windward_experiments::Dataset) -> Result<(), LabError> + Send,
     ) -> PyResult<()> {
         let done = py.detach(|| self.inner().as_mut().map(change));
         let done = done.ok_or_else(|| error::value("the dataset is closed"))?;
@@ -208,7 +208,7 @@ impl Dataset {
         resume: bool,
     ) -> PyResult<Self> {
         let grid = &grid.get().inner;
-        let inner = py.detach(|| windward_lab::Dataset::open(&folder, grid, resume));
+        let inner = py.detach(|| windward_experiments::Dataset::open(&folder, grid, resume));
         let inner = inner.map_err(|wrong| lab(py, wrong))?;
         Ok(Dataset { path: inner.path().to_owned(), inner: Mutex::new(Some(inner)) })
     }
@@ -221,7 +221,7 @@ impl Dataset {
 
     /// Writes the rows that no file has yet into one.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.change(py, windward_lab::Dataset::flush)
+        self.change(py, windward_experiments::Dataset::flush)
     }
 
     /// Lets others write into it.
@@ -232,7 +232,7 @@ impl Dataset {
     /// Number of runs that are done, until it is closed.
     #[getter]
     fn done(&self) -> u64 {
-        self.inner().as_ref().map_or(0, windward_lab::Dataset::count)
+        self.inner().as_ref().map_or(0, windward_experiments::Dataset::count)
     }
 
     /// The folder with the files.
@@ -246,6 +246,6 @@ impl Dataset {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 #[pyfunction]
 pub(crate) fn read_dataset(py: Python<'_>, folder: PathBuf) -> PyResult<Table> {
-    let table = py.detach(|| windward_lab::Dataset::read(&folder));
+    let table = py.detach(|| windward_experiments::Dataset::read(&folder));
     Table::of_lab(&table.map_err(|wrong| lab(py, wrong))?)
 }

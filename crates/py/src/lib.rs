@@ -61,20 +61,20 @@ impl Bar {
 /// The protocol table as JSON.
 #[pyfunction]
 fn protocols_json() -> PyResult<String> {
-    json(&windward_lab::catalogue::protocols())
+    json(&windward_report::catalogue::protocols())
 }
 
 /// Every part of every axis as JSON.
 #[pyfunction]
 fn parts_json() -> PyResult<String> {
-    json(&windward_lab::catalogue::parts())
+    json(&windward_report::catalogue::parts())
 }
 
 /// What a protocol is made of, as Markdown; nothing if there is no such protocol.
 #[pyfunction]
 fn explain(name: &str) -> PyResult<Option<String>> {
     let Some(protocol) = windward_core::protocols::find(name) else { return Ok(None) };
-    let pages = windward_lab::pages::Pages::new().map_err(error::failed)?;
+    let pages = windward_report::protocol_pages::Pages::new().map_err(error::failed)?;
     Ok(Some(pages.frame(protocol)))
 }
 
@@ -85,10 +85,10 @@ fn near(word: &str, valid: Vec<String>) -> Option<String> {
     windward_sim::suggest::near(word, valid.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Colour, marker and dash of a series: see `windward_lab::plot::look`.
+/// Colour, marker and dash of a series: see `windward_report::plot::look`.
 #[pyfunction]
 fn look(label: &str, number: usize, of: usize) -> (String, &'static str, &'static str) {
-    let look = windward_lab::plot::look(label, number, of);
+    let look = windward_report::plot::look(label, number, of);
     (look.color, look.marker, look.dash)
 }
 
@@ -99,7 +99,7 @@ fn estimate(samples: Vec<f64>, confidence: f64) -> PyResult<Option<(f64, f64, f6
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(error::value(format!("confidence = {confidence}: must be between 0 and 1")));
     }
-    let estimate = windward_lab::statistics::estimate_with(&samples, confidence);
+    let estimate = windward_experiments::statistics::estimate_with(&samples, confidence);
     Ok(estimate.map(|e| (e.mean, e.low, e.high)))
 }
 
@@ -112,7 +112,7 @@ fn seconds(span: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
 /// The number that a label begins with and what follows it, if it is no word.
 #[pyfunction]
 fn quantity(label: String) -> Option<(f64, String)> {
-    let point = windward_lab::experiment::Point { label, set: Vec::new() };
+    let point = windward_experiments::experiment::Point { label, set: Vec::new() };
     point.quantity().map(|(number, unit)| (number, unit.to_owned()))
 }
 
@@ -129,10 +129,11 @@ mod _windward {
     #[pymodule_export]
     use super::grid::{Dataset, Grid, read_dataset};
     #[pymodule_export]
-    use super::parts::formula::law;
+    use super::parts::formula::controller;
     #[pymodule_export]
     use super::parts::{
-        Ack, Congestion, Law, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered,
+        Ack, Congestion, ControllerSetup, ExpressionController, Loss, Packet, Path, Queue,
+        QueueSetup, Reset, Steered,
     };
     #[pymodule_export]
     use super::run::Run;
@@ -152,5 +153,5 @@ mod _windward {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     /// The version with a fingerprint of what decides whether two builds can share data and work.
     #[pymodule_export]
-    const BUILD: &str = windward_lab::BUILD;
+    const BUILD: &str = windward_experiments::BUILD;
 }

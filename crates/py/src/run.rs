@@ -158,14 +158,14 @@ impl Run {
             return Err(pyo3::exceptions::PyTypeError::new_err(message));
         }
         let bytes = postcard::to_stdvec(&this.outcome).map_err(error::failed)?;
-        let parts = (windward_lab::BUILD, PyBytes::new(py, &bytes));
+        let parts = (windward_experiments::BUILD, PyBytes::new(py, &bytes));
         Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
     }
 
     /// For pickle.
     #[classmethod]
     fn _of(_class: &Bound<'_, PyType>, version: &str, bytes: &[u8]) -> PyResult<Self> {
-        let mine = windward_lab::BUILD;
+        let mine = windward_experiments::BUILD;
         if version != mine {
             let message = format!("a run of windward {version} cannot be read by windward {mine}");
             return Err(PyValueError::new_err(message));

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
-use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
+use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::trace::{FlowRow, LinkRow, Trace};

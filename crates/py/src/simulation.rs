@@ -173,11 +173,11 @@ impl Simulation {
         let scenario = of.seeded(seed);
         let (sim, helms) = steered::helms(|| of.begin(py, &scenario, make));
         let sim = sim?;
-        let law = ControllerConfig::Custom(Custom(&steered::LAW));
+        let steered = ControllerConfig::Custom(Custom(&steered::STEERED));
         let flows =
             scenario.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind.traffic {
                 // Connections that come by themselves are made after these, and steered by nobody.
-                Traffic::Transport { protocol, arrivals: None, .. } => protocol.window == law,
+                Traffic::Transport { protocol, arrivals: None, .. } => protocol.window == steered,
                 _ => false,
             });
         let helms = flows.map(|(index, _)| index).zip(helms).collect();

@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use windward_lab::table::Values;
+use windward_experiments::table::Values;
 use windward_sim::table::{Cell, Column, Kind};
 use windward_sim::text::printable;
 
@@ -120,7 +120,7 @@ impl Table {
     }
 
     /// A table of the lab.
-    pub(crate) fn of_lab(table: &windward_lab::table::Table) -> PyResult<Self> {
+    pub(crate) fn of_lab(table: &windward_experiments::table::Table) -> PyResult<Self> {
         let (fields, columns): (Vec<_>, Vec<ArrayRef>) = table
             .columns
             .iter()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
-use windward_lab::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
+use windward_experiments::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
 
 use crate::error;
 use crate::progress::Progress;
@@ -62,7 +62,7 @@ fn told<T: Send>(
         let share = &share;
         let worker = scope.spawn(move || {
             let _done = done;
-            let progress = |progress: windward_lab::Progress| {
+            let progress = |progress: windward_experiments::Progress| {
                 share.store(progress.work.to_bits(), Ordering::Relaxed);
             };
             let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });

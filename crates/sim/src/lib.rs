@@ -43,8 +43,6 @@ pub mod input;
 mod name;
 mod outcome;
 pub mod output;
-pub mod pcap;
-pub mod qlog;
 pub mod record;
 pub mod scenario;
 pub mod stack;

@@ -11,7 +11,7 @@ use windward_core::network::channel::{Channel, MakeChannel};
 use windward_core::network::router::{MakeRouter, Router};
 use windward_core::network::{AqmConfig, ChannelConfig, RouterConfig};
 use windward_core::packet::{Flags, Label, Packet};
-use windward_core::part::{Custom, CustomPart, Kind, Setting, Value, Words};
+use windward_core::part::{AnyPart, Custom, CustomPart, Kind, Setting, Value, Words};
 use windward_core::rng::Stream;
 use windward_core::units::Time;
 use windward_sim::scenario::file::ScenarioFile;

@@ -19,7 +19,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{
     Codepoint, Connection, End, Facts, Stack, StackReport, StackSetup, Stacks,
 };
-use windward_stacks::{Host, with_law};
+use windward_stacks::{Host, with_controller};
 
 /// RFC 9438 sections 4.6 and 5.1.
 const BETA: f64 = 0.7;
@@ -306,7 +306,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut stacks: Vec<Arc<dyn Stack>> = own.iter().cloned().collect();
     for (name, as_rfc) in variants {
         let law: &'static QuinnCubic = Box::leak(Box::new(QuinnCubic { name, as_rfc }));
-        stacks.push(with_law(Host::Quinn, name, ControllerConfig::Custom(Custom(law)))?);
+        stacks.push(with_controller(Host::Quinn, name, ControllerConfig::Custom(Custom(law)))?);
     }
     for (name, of) in [
         ("quinn:cubic-spread", "quinn:cubic"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windward_core::endpoint::window::ControllerConfig;
+use windward_core::part::AnyPart;
 use windward_sim::stack::{Facts, UDP_OVERHEAD};
 
 use crate::law::{self, Pacer};
@@ -104,7 +105,7 @@ pub(crate) fn all<F: ?Sized + 'static>(
 }
 
 /// What a stack tells of itself with a congestion controller of another crate.
-pub(crate) fn with_law(
+pub(crate) fn with_controller(
     name: &str,
     stack: &'static str,
     version: &'static str,

@@ -14,7 +14,7 @@ use windward_core::endpoint::event::{
 use windward_core::endpoint::feedback::FeedbackConfig;
 use windward_core::endpoint::window::{Controller, ControllerConfig, ControllerSetup, Window};
 use windward_core::network::RouterKind;
-use windward_core::part::Plain;
+use windward_core::part::{AnyPart, Plain};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Probability, Time};

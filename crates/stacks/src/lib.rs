@@ -69,11 +69,11 @@ pub enum Host {
 /// none is kept within bounds and counted, and a panic ends the connection, not the run.
 ///
 /// ```
-/// use windward_core::endpoint::window::{FixedConfig, WindowLaw};
+/// use windward_core::endpoint::window::{ControllerConfig, FixedConfig};
 /// use windward_sim::stack::Stacks;
-/// use windward_stacks::{Host, all, with_law};
+/// use windward_stacks::{Host, all, with_controller};
 ///
-/// let fixed = with_law(Host::Quinn, "mine", WindowLaw::Fixed(FixedConfig { window: 20.0 }))?;
+/// let fixed = with_controller(Host::Quinn, "mine", ControllerConfig::Fixed(FixedConfig { window: 20.0 }))?;
 /// let stacks = Stacks::from_iter(all().iter().cloned().chain([fixed]));
 /// assert!(stacks.find("quinn:mine").is_some());
 /// # Ok::<(), String>(())
@@ -82,7 +82,11 @@ pub enum Host {
 /// # Errors
 /// If the name is taken or none, or if the controller needs what a stack does not give; the reason, as a sentence
 /// without a capital or a full stop.
-pub fn with_law(host: Host, name: &str, law: ControllerConfig) -> Result<Arc<dyn Stack>, String> {
+pub fn with_controller(
+    host: Host,
+    name: &str,
+    law: ControllerConfig,
+) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
         return Err(format!("a controller cannot be called `{}`", name.escape_debug()));
@@ -99,7 +103,7 @@ pub fn with_law(host: Host, name: &str, law: ControllerConfig) -> Result<Arc<dyn
         return Err(format!("{whole} cannot be: {why}"));
     }
     Ok(match host {
-        Host::Quinn => quinn::with_law(&whole, law),
-        Host::Noq => noq::with_law(&whole, law),
+        Host::Quinn => quinn::with_controller(&whole, law),
+        Host::Noq => noq::with_controller(&whole, law),
     })
 }

@@ -12,7 +12,7 @@ use windward_core::endpoint::window::{
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_sim::Outcome;
 use windward_sim::stack::{Stack, Stacks};
-use windward_stacks::{Host, with_law};
+use windward_stacks::{Host, with_controller};
 
 /// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at
 /// least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
@@ -54,7 +54,7 @@ const HOSTS: [(Host, &str); 2] = [(Host::Quinn, "quinn:says"), (Host::Noq, "noq:
 
 fn run(host: Host, name: &str, law: &'static Maker, changes: &[(&str, &str)]) -> Outcome {
     let law = ControllerConfig::Custom(Custom(law));
-    let stack: Arc<dyn Stack> = with_law(host, "says", law).unwrap();
+    let stack: Arc<dyn Stack> = with_controller(host, "says", law).unwrap();
     let changes = [&[("flows.bulk.protocol", name), ("duration", "5s")], changes].concat();
     common::run(PATH, &Stacks::from_iter([stack]), &changes)
 }
@@ -109,7 +109,8 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'newreno'\npacket_size = 1500\n");
     for (host, name) in HOSTS {
         for law in [&AT_ONCE, &LATER] {
-            let stack = with_law(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
+            let stack =
+                with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
             let outcome = common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();
@@ -127,7 +128,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
 
 #[test]
 fn laws_that_cannot_be_are_refused_with_the_reason() {
-    let error = |name, law| with_law(Host::Quinn, name, law).unwrap_err();
+    let error = |name, law| with_controller(Host::Quinn, name, law).unwrap_err();
     let fixed = ControllerConfig::Fixed(FixedConfig { window: 20.0 });
     assert!(error("cubic", fixed).contains("already a stack quinn:cubic"));
     assert!(error("", fixed).contains("cannot be called"));
@@ -135,5 +136,5 @@ fn laws_that_cannot_be_are_refused_with_the_reason() {
     let row = |name: &str| windward_core::protocols::find(name).unwrap().window;
     assert!(error("mine", row("bbr")).contains("delivery-rate samples"));
     assert!(error("mine", row("copa")).contains("paces as it likes"));
-    assert!(with_law(Host::Noq, "mine", row("copa")).is_ok());
+    assert!(with_controller(Host::Noq, "mine", row("copa")).is_ok());
 }

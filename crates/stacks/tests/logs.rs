@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use windward_core::packet::{Packet, PacketKind};
 use windward_core::units::Time;
-use windward_sim::qlog::{QlogFiles, QlogOptions};
+use windward_logs::qlog::{QlogFiles, QlogOptions};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{End, FrameFacts, PacketFacts, PacketType};
 use windward_sim::{Observer, OnWire, Simulation};

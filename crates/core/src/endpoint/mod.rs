@@ -5,7 +5,7 @@
 //! what the loss means, tells the congestion controller, and answers [`Sender::poll_transmit`] until cwnd
 //! or the receiver window is full.
 
-use crate::part::{Kind, Parameters};
+use crate::part::Kind;
 use crate::units::Duration;
 
 mod conduct;
@@ -52,8 +52,6 @@ pub struct EndpointConfig {
     pub timestamps: bool,
     /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
     pub clock_granularity: Duration,
-    /// lr2008 section 4.3: retransmission timeout over recovery timeout, at least 1.
-    pub retransmission_timeout_factor: f64,
     /// Acknowledge every second packet, or after this time; `None` acknowledges each at once.
     pub delayed_acks: Option<Duration>,
     /// Packets acknowledged one by one before acknowledgments are delayed: at the start, after a
@@ -71,33 +69,12 @@ pub struct EndpointConfig {
     /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) where the protocol has no
     /// pacing of its own.
     pub pacing: bool,
-    /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
-    /// of resetting it (lr2008 section 4.1; RFC 6582 step 5). Only for protocols that do so.
-    pub partial_deflation: bool,
-    /// What a duplicate acknowledgment does to lr2008's send-out window if a packet below all that is
-    /// missing caused it.
-    pub old_duplicates: OldDuplicates,
-    /// lr2008 section 5.2, last sentence, read literally: after a retransmission the count of
-    /// later acknowledgments starts again only when one arrives for a packet sent more than a
-    /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
-    pub loss_monitor_guard: bool,
     /// Growth goes by what an acknowledgment acknowledges and not by its arrival (RFC 3465 with no
     /// limit in slow start, as Linux has it), so that delayed acknowledgments do not slow it.
     pub byte_counting: bool,
     /// How the receiver behaves.
     pub receiver: Conduct,
 }
-
-/// Duplicate acknowledgments that answer what had arrived before: see `recovery::send_out_window`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OldDuplicates {
-    /// They leave the send-out window alone. The echo of the packet that caused them tells.
-    #[default]
-    Ignore,
-    /// They inflate it and count towards `dupack_threshold` as any (lr2008 section 4, by the letter).
-    Count,
-}
-crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
 
 impl Default for EndpointConfig {
     fn default() -> Self {
@@ -112,15 +89,11 @@ impl Default for EndpointConfig {
             rto_ceiling: Duration::from_secs(60),
             timestamps: true,
             clock_granularity: Duration::from_millis(10),
-            retransmission_timeout_factor: 2.0,
             delayed_acks: None,
             quick_acks: 0,
             overhead: Duration::ZERO,
             ecn: false,
             pacing: false,
-            partial_deflation: true,
-            old_duplicates: OldDuplicates::Ignore,
-            loss_monitor_guard: false,
             byte_counting: false,
             receiver: Conduct::Honest,
         }
@@ -148,8 +121,6 @@ crate::parameters! {
     timestamps: Kind::Bool, "",
         "an RTT sample per ACK; else one packet at a time, by Karn's rule";
     clock_granularity: TIME, "", "tick of the RTT clock; 0 is ideal";
-    retransmission_timeout_factor: Kind::Number { least: 1.0, most: 1000.0 }, "",
-        "retransmission over recovery timeout";
     delayed_acks: Kind::Switch { on: Duration::from_millis(200), most: DAY }, "",
         "acknowledge every second packet, or after this", absent = "false";
     quick_acks: Kind::Integer { least: 0, most: 1_000_000 }, "packets",
@@ -158,10 +129,6 @@ crate::parameters! {
     ecn: Kind::Bool, "", "negotiate ECN";
     pacing: Kind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
-    partial_deflation: Kind::Bool, "", "deflate the send-out window on partial ACKs";
-    old_duplicates: Kind::Word(OldDuplicates::WORDS), "",
-        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind (count)";
-    loss_monitor_guard: Kind::Bool, "", "lr2008 section 5.2, last sentence, literally";
     byte_counting: Kind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
     @check(config) {
         config.receiver.validate()?;
@@ -198,11 +165,6 @@ impl EndpointConfig {
 
     /// The largest packet: an IPv6 jumbogram of 1 MiB.
     pub const MAX_PACKET_SIZE: u32 = 1 << 20;
-
-    /// Is it a key of these parameters?
-    pub fn has_key(key: &str) -> bool {
-        Self::KEYS.iter().any(|parameter| parameter.doc.key == key)
-    }
 }
 
 /// A count as a floating-point number. By way of a signed one, as that is a single instruction, and

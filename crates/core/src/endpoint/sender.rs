@@ -17,7 +17,7 @@ use super::recovery::{
 use super::seconds;
 use super::window::{self, Controller, PhaseCut, Window};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind, SackBlock};
-use crate::part::Ability;
+use crate::part::{Ability, AnyPart};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};

@@ -14,6 +14,7 @@ mod notifier;
 mod rate_trace;
 pub mod router;
 mod scheduler;
+mod trace_error;
 
 pub use aqm::{AqmConfig, RedConfig};
 pub use channel::{Channel, MakeChannel};
@@ -23,11 +24,12 @@ pub use impairment::{
 };
 pub use link::{ClassConfig, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
 pub use notifier::{ErrorMeter, Notifier, NotifierConfig};
-pub use rate_trace::{LinkRate, RateSteps, RateTrace, TraceError};
+pub use rate_trace::{LinkRate, RateSteps, RateTrace};
 pub use router::{
     CongestionWarningConfig, EcnThreshold, EstcpRouterConfig, Gamma, RouterConfig, RouterKind,
     XcpRouterConfig,
 };
+pub use trace_error::TraceError;
 
 /// The queue before a wire; by default DropTail with room for 50 packets.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::impairment::Steps;
+use super::trace_error::TraceError;
 use crate::units::{Duration, Rate, Time};
 
 /// Picoseconds in a millisecond.
@@ -122,33 +123,6 @@ pub struct RateTrace {
     at: Box<[u64]>,
     mean: Rate,
 }
-
-/// Why something is no trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TraceError {
-    /// Index of the opportunity that is wrong, from zero; its line is one more. `None` if the
-    /// trace as a whole is.
-    pub index: Option<usize>,
-    /// What is wrong.
-    pub reason: String,
-}
-
-impl TraceError {
-    fn at(index: usize, reason: impl Into<String>) -> Self {
-        TraceError { index: Some(index), reason: reason.into() }
-    }
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.index {
-            Some(index) => write!(f, "line {}: {}", index + 1, self.reason),
-            None => f.write_str(&self.reason),
-        }
-    }
-}
-
-impl std::error::Error for TraceError {}
 
 impl RateTrace {
     /// Bytes that one opportunity may deliver.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 use windward_core::network::{AqmConfig, NotifierConfig, QueueConfig, RouterConfig, RouterKind};
+use windward_core::part::AnyPart;
 use windward_core::units::{Probability, Rate, Time};
 use windward_sim::Simulation;
 use windward_sim::scenario::LinkKind;

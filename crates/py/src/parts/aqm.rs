@@ -11,7 +11,7 @@ use super::{Maker, Method, Packet};
 /// Where a queue is.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct QueueSetup {
     /// The link.
     name: String,
     /// The rate of the wire, or its mean, bits per second.
@@ -53,7 +53,7 @@ impl MakeAqm for Maker {
             QueueLimit::Packets(limit) => (Some(limit), None),
             QueueLimit::Bytes(limit) => (None, Some(limit)),
         };
-        let object = self.object(Place {
+        let object = self.object(QueueSetup {
             name: place.name.to_owned(),
             rate_bps: place.wire.as_bps(),
             share_bps: place.share.as_bps(),

@@ -10,7 +10,7 @@ use windward_core::units::Probability;
 /// What a congestion controller is made from.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup {
+pub(crate) struct ControllerSetup {
     /// The window to begin with, packets.
     pub(crate) initial_window: f64,
     /// The receiver's window, packets.

@@ -10,7 +10,7 @@ use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 use windward_core::units::Time;
-use windward_lab::expression::{Cursor, Expression, Leaf};
+use windward_experiments::expression::{Cursor, Expression, Leaf};
 
 use super::{Trouble, report};
 use crate::error;
@@ -305,9 +305,9 @@ impl Controller for State {
 /// A congestion controller of expressions, for ``Scenario.with_parts``: see ``windward.controller``.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
-pub(crate) struct Law(&'static Formula);
+pub(crate) struct ExpressionController(&'static Formula);
 
-impl Law {
+impl ExpressionController {
     pub(crate) fn maker(&self) -> &'static dyn MakeController {
         self.0
     }
@@ -318,7 +318,7 @@ impl Law {
 }
 
 #[pymethods]
-impl Law {
+impl ExpressionController {
     /// What results call it.
     #[getter(name)]
     fn py_name(&self) -> &'static str {
@@ -343,7 +343,7 @@ impl Law {
         slow_start: bool,
         name: String,
     ) -> PyResult<Self> {
-        law(on_ack, on_loss, slow_start, name)
+        controller(on_ack, on_loss, slow_start, name)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -358,7 +358,7 @@ impl Law {
         let Compiled { name, texts: [on_ack, on_loss], slow_start, .. } = &*self.0.0;
         let slow_start = if *slow_start { "True" } else { "False" };
         format!(
-            "windward.law(on_ack={on_ack:?}, on_loss={on_loss:?}, slow_start={slow_start}, \
+            "windward.controller(on_ack={on_ack:?}, on_loss={on_loss:?}, slow_start={slow_start}, \
              name={name:?})"
         )
     }
@@ -367,7 +367,7 @@ impl Law {
 /// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
 /// threads go side by side::
 ///
-///     reno = law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+///     reno = controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
 ///     scenario.with_parts(window={"lossy": reno})
 ///
 /// Expressions have numbers, ``+ - * /``, parentheses, ``abs``, ``min``, ``max``, ``mean``, ``sqrt``,
@@ -394,17 +394,17 @@ impl Law {
 ///     ValueError: If an expression is none. A value that is not a number ends the run with one.
 #[pyfunction]
 #[pyo3(
-    signature = (on_ack, on_loss, *, slow_start=true, name="law".to_owned()),
+    signature = (on_ack, on_loss, *, slow_start=true, name="controller".to_owned()),
     text_signature = "(on_ack, on_loss, *, slow_start=True, name='controller')",
 )]
-pub(crate) fn law(
+pub(crate) fn controller(
     on_ack: String,
     on_loss: String,
     slow_start: bool,
     name: String,
-) -> PyResult<Law> {
+) -> PyResult<ExpressionController> {
     if name.is_empty() {
         return Err(PyTypeError::new_err("a controller needs a name"));
     }
-    Ok(Law(Formula::of((name, [on_ack, on_loss], slow_start))?))
+    Ok(ExpressionController(Formula::of((name, [on_ack, on_loss], slow_start))?))
 }

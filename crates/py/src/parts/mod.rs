@@ -23,16 +23,16 @@ use windward_sim::scenario::{LinkKind, Traffic};
 use crate::error;
 
 mod aqm;
+mod controller;
+mod discriminator;
 mod events;
 pub(crate) mod formula;
-mod judge;
-mod law;
 mod loss;
 pub(crate) mod steered;
 
-pub(crate) use aqm::{Place, Queue};
-pub(crate) use events::{Ack, Congestion, Loss, Packet, Path, Reset, Setup};
-pub(crate) use formula::Law;
+pub(crate) use aqm::{Queue, QueueSetup};
+pub(crate) use events::{Ack, Congestion, ControllerSetup, Loss, Packet, Path, Reset};
+pub(crate) use formula::ExpressionController;
 pub(crate) use steered::Steered;
 
 /// What a part in Python does.
@@ -151,14 +151,14 @@ impl Attached {
                     link.queue.aqm = AqmConfig::Custom(Custom(maker));
                 }),
             }
-        } else if let Ok(law) = self.class.bind(py).cast::<Law>() {
-            let (name, maker) = (law.get().name(), law.get().maker());
+        } else if let Ok(controller) = self.class.bind(py).cast::<ExpressionController>() {
+            let (name, maker) = (controller.get().name(), controller.get().maker());
             self.put_on_flows(scenario, name, |protocol| {
                 protocol.window = ControllerConfig::Custom(Custom(maker));
             })
         } else {
-            self.put_on_flows(scenario, steered::Law::NAME, |protocol| {
-                protocol.window = ControllerConfig::Custom(Custom(&steered::LAW));
+            self.put_on_flows(scenario, steered::SteeredController::NAME, |protocol| {
+                protocol.window = ControllerConfig::Custom(Custom(&steered::STEERED));
             })
         };
         match found {
@@ -220,7 +220,7 @@ impl Attached {
 
 /// Is it a class that is asked, and not a controller of this package?
 fn calls_python(class: &Bound<'_, PyAny>) -> bool {
-    !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<Law>()
+    !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<ExpressionController>()
 }
 
 /// A class in Python, as what makes states of a part.
@@ -286,18 +286,19 @@ impl CustomPart for Maker {
 pub(crate) fn protocol(
     py: Python<'_>,
     name: String,
-    law: &Bound<'_, PyAny>,
+    controller: &Bound<'_, PyAny>,
     source: String,
 ) -> PyResult<Protocol> {
-    let window: &'static dyn MakeController = if let Ok(law) = law.cast::<Law>() {
-        law.get().maker()
-    } else if law.is_callable() && law.hasattr(Axis::Window.method())? {
-        Maker::of(py, Axis::Window, &law.clone().unbind())?
-    } else {
-        let method = Axis::Window.method();
-        let message = format!("{} is no class with a method {method}", law.repr()?);
-        return Err(PyTypeError::new_err(message));
-    };
+    let window: &'static dyn MakeController =
+        if let Ok(controller) = controller.cast::<ExpressionController>() {
+            controller.get().maker()
+        } else if controller.is_callable() && controller.hasattr(Axis::Window.method())? {
+            Maker::of(py, Axis::Window, &controller.clone().unbind())?
+        } else {
+            let method = Axis::Window.method();
+            let message = format!("{} is no class with a method {method}", controller.repr()?);
+            return Err(PyTypeError::new_err(message));
+        };
     let others = protocols::find("cubic").ok_or_else(|| error::failed("there is no cubic"))?;
     Ok(Protocol {
         name: Box::leak(name.into_boxed_str()),

@@ -77,21 +77,25 @@ pub(crate) fn helms<T>(make: impl FnOnce() -> T) -> (T, Vec<Helm>) {
 
 /// The maker of all steered windows.
 #[derive(Debug)]
-pub(crate) struct Law;
+pub(crate) struct SteeredController;
 
-pub(crate) static LAW: Law = Law;
+pub(crate) static STEERED: SteeredController = SteeredController;
 
-impl Law {
+impl SteeredController {
     pub(crate) const NAME: &'static str = "steered";
 }
 
-impl CustomPart for Law {
+impl CustomPart for SteeredController {
     fn words(&self) -> Words {
-        Words { name: Law::NAME, what: "the window is set from outside", source: "Python" }
+        Words {
+            name: SteeredController::NAME,
+            what: "the window is set from outside",
+            source: "Python",
+        }
     }
 }
 
-impl MakeController for Law {
+impl MakeController for SteeredController {
     fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let cwnd = setup.endpoint.initial_window;
         let helm = Helm(Arc::new(Mutex::new(State { cwnd, heard: Heard::default() })));

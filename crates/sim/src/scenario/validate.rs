@@ -5,7 +5,7 @@ use std::fmt;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::network::{ChannelConfig, QueueConfig, QueueLimit};
-use windward_core::part::Parameters;
+use windward_core::part::{AnyPart, Parameters};
 use windward_core::units::{Duration, Time};
 
 use super::{

@@ -91,8 +91,8 @@ pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
 }
 
 /// One with a congestion controller of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
-    let facts = family::with_law(name, "noq", "noq-proto 1.4.0", &law, Pacer::Obeys);
+pub(crate) fn with_controller(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
+    let facts = family::with_controller(name, "noq", "noq-proto 1.4.0", &law, Pacer::Obeys);
     Arc::new(Noq { facts, controller: Factory::Ours(law) })
 }
 

@@ -68,8 +68,8 @@ pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
 }
 
 /// One with a congestion controller of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
-    let facts = family::with_law(name, "quinn", "quinn-proto 0.11.19", &law, Pacer::Own);
+pub(crate) fn with_controller(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
+    let facts = family::with_controller(name, "quinn", "quinn-proto 0.11.19", &law, Pacer::Own);
     Arc::new(Quinn { facts, controller: Factory::Ours(law) })
 }
 

@@ -1,8 +1,8 @@
 //! Explicit transport error notification at the two ends (eten2004 section 3.3); its words are in
 //! `notification`.
 
-use super::FeedbackPart;
 use super::notification::{Direction, Granularity, Notification, Record};
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameter;
@@ -101,6 +101,9 @@ impl FeedbackPart for Corruption {
     fn new(config: &Notification, _: &EndpointConfig) -> Self {
         Corruption { notification: *config, record: Record::new() }
     }
+}
+
+impl Feedback for Corruption {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.record.on_data(packet);

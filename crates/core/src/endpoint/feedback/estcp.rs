@@ -1,7 +1,7 @@
 //! ESTCP's phase and g: in a field of their own (estcp2010, "Implementation of ESTCP"), or in the
 //! two ECN bits (Fig. 4). The receiver echoes what the latest packet brought.
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -84,6 +84,9 @@ impl FeedbackPart for Field {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Field { latest: CongestionHeader::None }
     }
+}
+
+impl Feedback for Field {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.latest = packet.header;
@@ -105,6 +108,9 @@ impl FeedbackPart for Bits {
     fn new(_: &EstcpConfig, _: &EndpointConfig) -> Self {
         Bits { latest: CongestionHeader::None }
     }
+}
+
+impl Feedback for Bits {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.latest = packet.header;

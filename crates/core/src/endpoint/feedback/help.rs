@@ -14,12 +14,12 @@
 //! XCP's routers divide what they grant among the packets that ask, so that a quarter of them is
 //! granted all of it.
 //!
-//! [`Controller::announce`]: crate::endpoint::window::CongestionControl::announce
+//! [`Controller::announce`]: crate::endpoint::window::Controller::announce
 
-use super::FeedbackPart;
 use super::estcp;
 use super::flag::Flag;
 use super::xcp::{self, Xcp};
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
@@ -71,6 +71,9 @@ impl FeedbackPart for Help {
             turn: 0,
         }
     }
+}
+
+impl Feedback for Help {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.flag.on_data(now, packet);

@@ -21,79 +21,55 @@ pub use notification::{Direction, Granularity, News, Notice, Notification, REPOR
 pub(crate) use xcp::stamp as stamp_xcp;
 pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
 
+use std::fmt::Debug;
+
 use super::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Flags, Packet};
-use crate::part::{Part, axis};
+use crate::part::{Part, axis, behaviour};
 use crate::units::{Duration, Time};
 
-/// What one kind of feedback does at the two ends. The state is that of the receiver; the sender
-/// needs none.
-pub trait FeedbackPart: Part + Sized {
+behaviour! {
+    /// The receiver's half of a kind of feedback at work; the sender's has no state.
+    pub trait Feedback: Debug {
+        /// A data packet arrived.
+        @forward(inline)
+        fn on_data(&mut self, now: Time, packet: &Packet) = ();
+        /// Must delayed acknowledgments be sent before `packet` is taken in, because its mark
+        /// differs (RFC 8257 section 3.2)?
+        @forward(inline)
+        fn turns(&self, packet: &Packet) -> bool = false;
+        /// A data packet arrived of which only the header is intact.
+        fn on_corrupted(&mut self, packet: &Packet) = ();
+        /// Writes the echo into an acknowledgment, which has no congestion header before.
+        fn write(&mut self, ack: &mut Packet) = ();
+    }
+    impl for FeedbackState, by each;
+}
+
+/// A kind of feedback of this crate: the sender's half, and what must be known of it before there
+/// is a connection.
+pub trait FeedbackPart: Part + Feedback + Sized {
     /// Does it deal with ECN marks itself? If not, the receiver echoes each until the sender says
     /// that it has reduced its window (RFC 3168 section 6.1.3).
     const ECHOES_MARKS: bool = false;
     /// Do data packets carry something of it ([`FeedbackPart::stamp`])?
     const STAMPS: bool = true;
 
-    /// What it asks of the routers on its path.
+    /// The feedback that it asks of the routers on its path.
     fn router(_config: &Self::Config) -> RouterKind {
         RouterKind::Any
     }
-    /// What notifiers tell of corruption, if they tell this protocol anything.
+    /// The news of corruption that it asks of notifiers, if any.
     fn notification(_config: &Self::Config) -> Option<Notification> {
         None
     }
-    /// Completes the header of a data packet sent with a window of `window` packets; the
-    /// congestion header is none before.
+    /// Completes the header of a data packet sent with a window of `window` packets, which has no
+    /// congestion header before.
     #[inline]
     fn stamp(_config: &Self::Config, _packet: &mut Packet, _srtt: Duration, _window: f64) {}
-
-    /// The receiver's half.
+    /// The receiver's half at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
-    /// A data packet arrived.
-    #[inline]
-    fn on_data(&mut self, _now: Time, _packet: &Packet) {}
-    /// Must what is held back be acknowledged before `packet` is taken in, because its mark
-    /// differs (RFC 8257 section 3.2)?
-    #[inline]
-    fn turns(&self, _packet: &Packet) -> bool {
-        false
-    }
-    /// A data packet arrived of which only the header is intact.
-    fn on_corrupted(&mut self, _packet: &Packet) {}
-    /// Writes the echo into an acknowledgment, whose congestion header is none before.
-    #[inline]
-    fn write(&mut self, _ack: &mut Packet) {}
-}
-
-impl<S: FeedbackPart> FeedbackPart for Box<S> {
-    const ECHOES_MARKS: bool = S::ECHOES_MARKS;
-    const STAMPS: bool = S::STAMPS;
-    fn router(config: &S::Config) -> RouterKind {
-        S::router(config)
-    }
-    fn notification(config: &S::Config) -> Option<Notification> {
-        S::notification(config)
-    }
-    fn stamp(config: &S::Config, packet: &mut Packet, srtt: Duration, window: f64) {
-        S::stamp(config, packet, srtt, window);
-    }
-    fn new(config: &S::Config, endpoint: &EndpointConfig) -> Self {
-        Box::new(S::new(config, endpoint))
-    }
-    fn on_data(&mut self, now: Time, packet: &Packet) {
-        (**self).on_data(now, packet);
-    }
-    fn turns(&self, packet: &Packet) -> bool {
-        (**self).turns(packet)
-    }
-    fn on_corrupted(&mut self, packet: &Packet) {
-        (**self).on_corrupted(packet);
-    }
-    fn write(&mut self, ack: &mut Packet) {
-        (**self).write(ack);
-    }
 }
 
 axis! {
@@ -105,16 +81,16 @@ axis! {
     @make FeedbackPart(&EndpointConfig);
     None: none::NoFeedback,
     Xcp: xcp::Xcp,
-    XcpR: Box<xcp_r::ReceiverWindow>,
+    XcpR: xcp_r::ReceiverWindow => Box,
     CongestionFlag: flag::Flag,
     ExactEcn: exact_ecn::ExactEcn,
     L4s: l4s::L4s,
-    Estcp: Box<estcp::Field>,
-    EstcpBits: Box<estcp::Bits>,
+    Estcp: estcp::Field => Box,
+    EstcpBits: estcp::Bits => Box,
     Timestamps: timestamps::Timestamps,
-    CongestionWarning: Box<timestamps::CongestionWarning>,
-    Corruption: Box<corruption::Corruption>,
-    Help: Box<help::Help>,
+    CongestionWarning: timestamps::CongestionWarning => Box,
+    Corruption: corruption::Corruption => Box,
+    Help: help::Help => Box,
 }
 
 impl FeedbackConfig {
@@ -160,7 +136,7 @@ impl Echo {
 
     /// A data packet arrived.
     pub fn on_data(&mut self, now: Time, packet: &Packet) {
-        each!(&mut self.half, half => half.on_data(now, packet));
+        self.half.on_data(now, packet);
         self.note_mark(packet.flags);
     }
 
@@ -194,18 +170,18 @@ impl Echo {
     /// Must what is held back be acknowledged before `packet` is taken in?
     #[inline]
     pub fn turns(&self, packet: &Packet) -> bool {
-        each!(&self.half, half => half.turns(packet))
+        self.half.turns(packet)
     }
 
     /// A data packet arrived of which only the header is intact.
     pub fn on_corrupted(&mut self, packet: &Packet) {
-        each!(&mut self.half, half => half.on_corrupted(packet));
+        self.half.on_corrupted(packet);
     }
 
     /// Writes the echo into an acknowledgment.
     pub fn write(&mut self, ack: &mut Packet) {
         ack.header = CongestionHeader::None;
-        each!(&mut self.half, half => half.write(ack));
+        self.half.write(ack);
         if self.marked {
             ack.flags.insert(Flags::ECN_ECHO);
         }

@@ -31,7 +31,7 @@
 //!   it is a timeout that set it.
 //! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
 
-use super::{FeedbackPart, xcp};
+use super::{Feedback, FeedbackPart, xcp};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -171,6 +171,9 @@ impl FeedbackPart for ReceiverWindow {
     fn new(config: &XcpRConfig, endpoint: &EndpointConfig) -> Self {
         ReceiverWindow::of(*config, endpoint)
     }
+}
+
+impl Feedback for ReceiverWindow {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.take_in(packet);

@@ -42,7 +42,7 @@
 //! transmit and the rule for duplicates of an old window are as in `fast_recovery`. The sliding
 //! window that section III A mentions is not described there and is not built.
 
-use super::fast_recovery::FastRecovery;
+use super::fast_recovery::{FastRecovery, NewRenoConfig, PARTIAL_DEFLATION};
 use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
@@ -64,6 +64,8 @@ pub struct BulkRepeatConfig {
     pub fixed_timeout: Option<Duration>,
     /// The congestion window after a timeout that an error caused.
     pub timeout_window: TimeoutWindow,
+    /// See [`NewRenoConfig`].
+    pub partial_deflation: bool,
 }
 
 impl BulkRepeatConfig {
@@ -73,12 +75,13 @@ impl BulkRepeatConfig {
         repeat: Repeat::Round,
         fixed_timeout: None,
         timeout_window: TimeoutWindow::Repeated,
+        partial_deflation: NewRenoConfig::DEFAULT.partial_deflation,
     };
 }
 crate::words!(Repeat { Round = "round", Ack = "ack" });
 crate::words!(TimeoutWindow { Repeated = "repeated", Kept = "kept", One = "one" });
 crate::parameters! {
-    BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery";
+    BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
     maximum: Kind::Integer { least: 1, most: 1_000_000 }, "",
         "bulk retransmissions of one window", absent = "no limit";
     repeat: Kind::Word(Repeat::WORDS), "",
@@ -86,6 +89,7 @@ crate::parameters! {
     fixed_timeout: Kind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) }, "",
         "timeout while losses are errors", absent = "the RTO without back-off";
     timeout_window: Kind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
+    partial_deflation in "": Kind::Bool, "", PARTIAL_DEFLATION;
 }
 
 /// What brings the next bulk retransmission of a window.
@@ -137,7 +141,7 @@ impl Part for BulkRepeat {
         },
         config: BulkRepeatConfig::DEFAULT,
     }];
-    const READS: &'static [&'static str] = &["rto_floor", "partial_deflation"];
+    const READS: &'static [&'static str] = &["rto_floor"];
 }
 
 impl BulkRepeat {
@@ -191,9 +195,10 @@ impl BulkRepeat {
 impl Scheme for BulkRepeat {
     const ASKS_FOR_CAUSE: bool = true;
     fn new(config: &BulkRepeatConfig, endpoint: &EndpointConfig) -> Self {
+        let newreno = NewRenoConfig { partial_deflation: config.partial_deflation };
         BulkRepeat {
             config: *config,
-            newreno: FastRecovery::new(true, endpoint),
+            newreno: FastRecovery::new(Some(newreno), endpoint),
             after_timeout: false,
             bulk: None,
             bulks: 0,

@@ -19,9 +19,11 @@ mod send_out_window;
 mod timed;
 
 pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
+pub use fast_recovery::NewRenoConfig;
+pub use loss_monitor::LossMonitorConfig;
 pub use packet_number::PacketNumber;
 pub use rack::Rack;
-pub use send_out_window::SendOutWindowConfig;
+pub use send_out_window::{OldDuplicates, SendOutWindowConfig};
 pub use timed::Timed;
 
 use std::fmt::Debug;
@@ -30,7 +32,7 @@ use super::EndpointConfig;
 use super::estimator::RttEstimator;
 use super::event::AckEvent;
 use crate::packet::{Packet, SackBlock};
-use crate::part::{Part, axis};
+use crate::part::{Part, axis, behaviour};
 use crate::units::Time;
 
 /// Where the sender stands in the sequence space, in packets.
@@ -262,115 +264,72 @@ impl Numbers {
     }
 }
 
-/// Loss recovery of one connection.
-pub trait Recovery: Debug + Send + Sync {
-    /// An acknowledgment arrived. The report is clear before.
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
-    /// A timer is due. The report is clear before. May move `next` back.
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
-    /// When [`Recovery::on_timer`] must be called next.
-    fn next_timer(&self, rtt: &RttEstimator) -> Time;
-    /// Does the timer that is due at `now` mean that nothing has been heard for a timeout?
-    fn means_silence(&self, _now: Time) -> bool {
-        false
-    }
+behaviour! {
+    /// Loss recovery of one connection.
+    pub trait Recovery: Debug + Send + Sync {
+        /// An acknowledgment arrived. The report is clear before.
+        @forward(inline) @boxed(inline(never))
+        fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
+        /// A timer is due. The report is clear before. May move `next` back.
+        fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
+        /// When [`Recovery::on_timer`] must be called next.
+        @forward(inline)
+        fn next_timer(&self, rtt: &RttEstimator) -> Time;
+        /// Does the timer that is due at `now` mean that nothing has been heard for a timeout?
+        fn means_silence(&self, now: Time) -> bool = false;
 
-    /// The packet to send now with a window of `cwnd` packets, if any may be sent.
-    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// What [`Recovery::next_to_send`] named leaves.
-    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
+        /// The packet to send now with a window of `cwnd` packets, if any may be sent.
+        @forward(inline) @boxed(inline(never))
+        fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
+        /// The packet that [`Recovery::next_to_send`] named leaves.
+        @forward(inline) @boxed(inline(never))
+        fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
 
-    /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
-    fn in_flight(&self, seqs: &Sequences) -> u64;
-    /// Is a window being repaired for which [`Finding::Loss`] was reported?
-    fn in_recovery(&self) -> bool {
-        false
+        /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
+        @forward(inline)
+        fn in_flight(&self, seqs: &Sequences) -> u64;
+        /// Is a window being repaired for which [`Finding::Loss`] was reported?
+        @forward(inline)
+        fn in_recovery(&self) -> bool = false;
+        /// Is nothing missing, and are the timers set? Then the next packet is
+        /// [`Sequences::next_within`] the window, recovery need not be asked, nor told that it
+        /// leaves.
+        fn is_at_rest(&self) -> bool = false;
+        /// Is `seq`, which is being sent again, deemed lost? SACK also sends again what it merely
+        /// has not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
+        fn deems_lost(&self, seq: u64) -> bool = true;
+        /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known? Asked where
+        /// [`RecoveryPart::ASKS_FOR_CAUSE`].
+        @forward(inline)
+        fn asks_for_cause(&self, newly: u64) -> bool = false;
+        /// Must [`Expired::error`] be known? Asked where [`RecoveryPart::ASKS_FOR_CAUSE`].
+        fn asks_for_cause_of_timeout(&self) -> bool = false;
+        /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
+        @forward(inline) @boxed(inline(never))
+        fn samples_rtt(&self, packet_seq: u64) -> bool = false;
+        /// Are probes to be sent, whatever window and pacing say?
+        @forward(inline)
+        fn is_probing(&self) -> bool = false;
+        /// Has everything that is known to be lost been sent again?
+        fn has_repaired_all(&self) -> bool = true;
     }
-    /// Is nothing missing, and are the timers set? Then the next packet is
-    /// [`Sequences::next_within`] the window, recovery need not be asked, nor told that it leaves.
-    fn is_at_rest(&self) -> bool {
-        false
-    }
-    /// Is `seq`, which is being sent again, deemed lost? SACK also sends again what it merely has
-    /// not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
-    fn deems_lost(&self, _seq: u64) -> bool {
-        true
-    }
-    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known? Asked where
-    /// [`RecoveryPart::ASKS_FOR_CAUSE`].
-    fn asks_for_cause(&self, _newly: u64) -> bool {
-        false
-    }
-    /// Must [`Expired::error`] be known? Asked where [`RecoveryPart::ASKS_FOR_CAUSE`].
-    fn asks_for_cause_of_timeout(&self) -> bool {
-        false
-    }
-    /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
-    fn samples_rtt(&self, _packet_seq: u64) -> bool {
-        false
-    }
-    /// Are probes to be sent, whatever window and pacing say?
-    fn is_probing(&self) -> bool {
-        false
-    }
-    /// Is nothing known to be lost left to be sent again?
-    fn has_repaired_all(&self) -> bool {
-        true
-    }
+    impl for RecoveryState, by reported;
 }
 
-/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
-impl<T: Recovery> Recovery for Box<T> {
-    #[inline(never)]
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        (**self).on_ack(seqs, acked, report);
-    }
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
-        (**self).on_timer(seqs, expired, report);
-    }
-    fn next_timer(&self, rtt: &RttEstimator) -> Time {
-        (**self).next_timer(rtt)
-    }
-    fn means_silence(&self, now: Time) -> bool {
-        (**self).means_silence(now)
-    }
-    #[inline(never)]
-    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        (**self).next_to_send(seqs, cwnd)
-    }
-    #[inline(never)]
-    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
-        (**self).on_sent(seqs, sent);
-    }
-    fn in_flight(&self, seqs: &Sequences) -> u64 {
-        (**self).in_flight(seqs)
-    }
-    fn in_recovery(&self) -> bool {
-        (**self).in_recovery()
-    }
-    fn is_at_rest(&self) -> bool {
-        (**self).is_at_rest()
-    }
-    fn deems_lost(&self, seq: u64) -> bool {
-        (**self).deems_lost(seq)
-    }
-    fn asks_for_cause(&self, newly: u64) -> bool {
-        (**self).asks_for_cause(newly)
-    }
-    fn asks_for_cause_of_timeout(&self) -> bool {
-        (**self).asks_for_cause_of_timeout()
-    }
-    #[inline(never)]
-    fn samples_rtt(&self, packet_seq: u64) -> bool {
-        (**self).samples_rtt(packet_seq)
-    }
-    fn is_probing(&self) -> bool {
-        (**self).is_probing()
-    }
-    fn has_repaired_all(&self) -> bool {
-        (**self).has_repaired_all()
-    }
+/// Forwards a call to the scheme, and completes the report that it has written.
+macro_rules! reported {
+    (&mut $self:ident.$method:ident($seqs:ident, $event:ident, $report:ident)) => {
+        each!($self, scheme => {
+            scheme.$method($seqs, $event, $report);
+            $report.in_recovery = scheme.in_recovery();
+            $report.at_rest = scheme.is_at_rest();
+        })
+    };
+    ($($call:tt)+) => {
+        each!($($call)+)
+    };
 }
+use reported;
 
 /// A recovery scheme of this crate.
 pub trait RecoveryPart: Part + Recovery + Sized {
@@ -391,87 +350,15 @@ axis! {
     NewReno: Timed<fast_recovery::NewReno>,
     Sack: Timed<sack::Sack>,
     SendOutWindow: Timed<send_out_window::SendOutWindow>,
-    LossMonitor: Box<Timed<loss_monitor::LossMonitor>>,
-    PacketNumber: Box<packet_number::PacketNumber>,
-    BulkRepeat: Box<Timed<bulk_repeat::BulkRepeat>>,
-    Rack: Box<rack::Rack>,
+    LossMonitor: Timed<loss_monitor::LossMonitor> => Box,
+    PacketNumber: packet_number::PacketNumber => Box,
+    BulkRepeat: Timed<bulk_repeat::BulkRepeat> => Box,
+    Rack: rack::Rack => Box,
 }
 
 impl RecoveryConfig {
     /// Does it ever ask whether losses are errors?
     pub fn asks_for_cause(&self) -> bool {
         each_kind!(self, R(_) => <R as RecoveryPart>::ASKS_FOR_CAUSE)
-    }
-}
-
-impl<R: RecoveryPart> RecoveryPart for Box<R> {
-    const ASKS_FOR_CAUSE: bool = R::ASKS_FOR_CAUSE;
-    fn new(config: &R::Config, endpoint: &EndpointConfig) -> Self {
-        Box::new(R::new(config, endpoint))
-    }
-}
-
-impl Recovery for RecoveryState {
-    #[inline]
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        each!(self, scheme => {
-            scheme.on_ack(seqs, acked, report);
-            report.in_recovery = scheme.in_recovery();
-            report.at_rest = scheme.is_at_rest();
-        });
-    }
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
-        each!(self, scheme => {
-            scheme.on_timer(seqs, expired, report);
-            report.in_recovery = scheme.in_recovery();
-            report.at_rest = scheme.is_at_rest();
-        });
-    }
-    #[inline]
-    fn next_timer(&self, rtt: &RttEstimator) -> Time {
-        each!(self, scheme => scheme.next_timer(rtt))
-    }
-    fn means_silence(&self, now: Time) -> bool {
-        each!(self, scheme => scheme.means_silence(now))
-    }
-    #[inline]
-    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        each!(self, scheme => scheme.next_to_send(seqs, cwnd))
-    }
-    #[inline]
-    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
-        each!(self, scheme => scheme.on_sent(seqs, sent));
-    }
-    #[inline]
-    fn in_flight(&self, seqs: &Sequences) -> u64 {
-        each!(self, scheme => scheme.in_flight(seqs))
-    }
-    #[inline]
-    fn in_recovery(&self) -> bool {
-        each!(self, scheme => scheme.in_recovery())
-    }
-    fn is_at_rest(&self) -> bool {
-        each!(self, scheme => scheme.is_at_rest())
-    }
-    fn deems_lost(&self, seq: u64) -> bool {
-        each!(self, scheme => scheme.deems_lost(seq))
-    }
-    #[inline]
-    fn asks_for_cause(&self, newly: u64) -> bool {
-        each!(self, scheme => scheme.asks_for_cause(newly))
-    }
-    fn asks_for_cause_of_timeout(&self) -> bool {
-        each!(self, scheme => scheme.asks_for_cause_of_timeout())
-    }
-    #[inline]
-    fn samples_rtt(&self, packet_seq: u64) -> bool {
-        each!(self, scheme => scheme.samples_rtt(packet_seq))
-    }
-    #[inline]
-    fn is_probing(&self) -> bool {
-        each!(self, scheme => scheme.is_probing())
-    }
-    fn has_repaired_all(&self) -> bool {
-        each!(self, scheme => scheme.has_repaired_all())
     }
 }

@@ -14,7 +14,7 @@ use crate::endpoint::discrimination::DiscriminatorConfig;
 use crate::endpoint::feedback::{Direction, FeedbackConfig, Granularity, News, Notice};
 use crate::endpoint::recovery::RecoveryConfig;
 use crate::endpoint::window::ControllerConfig;
-use crate::part::{Ability, Kind, Setting, Value, Words};
+use crate::part::{Ability, AnyPart, Kind, Setting, Value, Words};
 use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;
 use crate::units::Probability;
@@ -46,34 +46,28 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![2 => 1u64..8, 3 => 8u64..80],
         1u32..5,
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
-        1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 8]>(),
+        any::<[bool; 5]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
     );
-    let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
-            let [ecn, deflation, guard, pacing, timestamps, byte_counting, quick, blind] = flags;
-            EndpointConfig {
-                initial_window: f64::from(iw),
-                rwnd,
-                dupack_threshold,
-                clock_granularity: tick,
-                rto_floor: floor,
-                rto_ceiling: RTO_CEILING,
-                retransmission_timeout_factor: factor,
-                delayed_acks: delay.map(Duration::from_millis),
-                ecn,
-                pacing,
-                partial_deflation: deflation,
-                old_duplicates: if blind { OldDuplicates::Count } else { OldDuplicates::Ignore },
-                loss_monitor_guard: guard,
-                timestamps,
-                byte_counting,
-                quick_acks: if quick { 16 } else { 0 },
-                ..EndpointConfig::default()
-            }
-        });
+    let config = config.prop_map(|(iw, rwnd, dupack_threshold, tick, delay, flags, floor)| {
+        let [ecn, pacing, timestamps, byte_counting, quick] = flags;
+        EndpointConfig {
+            initial_window: f64::from(iw),
+            rwnd,
+            dupack_threshold,
+            clock_granularity: tick,
+            rto_floor: floor,
+            rto_ceiling: RTO_CEILING,
+            delayed_acks: delay.map(Duration::from_millis),
+            ecn,
+            pacing,
+            timestamps,
+            byte_counting,
+            quick_acks: if quick { 16 } else { 0 },
+            ..EndpointConfig::default()
+        }
+    });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
     let rates = (rate(), rate(), rate(), rate(), rate(), 0.0..1e6f64);
     (any::<u64>(), 1u64..300, config, rates).prop_map(|(seed, packets, config, r)| Chaos {

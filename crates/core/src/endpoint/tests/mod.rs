@@ -24,7 +24,7 @@ mod rack;
 mod tcp;
 mod xcp;
 
-use super::{EndpointConfig, OldDuplicates, Receiver, Sender};
+use super::{EndpointConfig, Receiver, Sender};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind};
 use crate::protocols::{self, Protocol};
 use crate::units::{Duration, Time};

@@ -213,8 +213,8 @@ impl Aqm for Codel {
 }
 
 impl AqmPart for Codel {
-    fn new(config: CodelConfig, _: &QueueSetup<'_>) -> Self {
-        Codel::with(config)
+    fn new(config: &CodelConfig, _: &QueueSetup<'_>) -> Self {
+        Codel::with(*config)
     }
     fn marks(config: &CodelConfig) -> bool {
         config.ecn

@@ -302,8 +302,8 @@ impl Aqm for DualPi2 {
 }
 
 impl AqmPart for DualPi2 {
-    fn new(config: DualPi2Config, _: &QueueSetup<'_>) -> Self {
-        DualPi2::with(config)
+    fn new(config: &DualPi2Config, _: &QueueSetup<'_>) -> Self {
+        DualPi2::with(*config)
     }
     fn marks(_: &DualPi2Config) -> bool {
         true

@@ -200,10 +200,10 @@ impl Aqm for FqCodel {
 }
 
 impl AqmPart for FqCodel {
-    fn new(config: FqCodelConfig, place: &QueueSetup<'_>) -> Self {
+    fn new(config: &FqCodelConfig, place: &QueueSetup<'_>) -> Self {
         let salt = (place.stream("fq-codel").uniform() * (1_u64 << 53) as f64) as u64;
         let (lane_of, codels) = (BTreeMap::new(), Vec::new());
-        FqCodel { config, salt, lane_of, codels, turns: RoundRobin::lists() }
+        FqCodel { config: *config, salt, lane_of, codels, turns: RoundRobin::lists() }
     }
     fn marks(config: &FqCodelConfig) -> bool {
         config.codel.ecn

@@ -22,11 +22,11 @@ pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedConfig};
 
-use std::fmt;
+use std::fmt::Debug;
 
 use super::QueueLimit;
 use crate::packet::{Label, Packet};
-use crate::part::{CustomPart, Part, Plain, axis};
+use crate::part::{CustomPart, Part, Plain, axis, behaviour};
 use crate::rng::Stream;
 use crate::units::{Rate, Time};
 
@@ -36,15 +36,15 @@ axis! {
     config AqmConfig;
     /// The state of a queue's management.
     state AqmState;
-    @make Placed(&QueueSetup<'_>);
+    @make AqmPart(&QueueSetup<'_>);
     @custom dyn MakeAqm => Box<dyn Aqm + Send + Sync> =
         |maker: &dyn MakeAqm, place: &QueueSetup<'_>| maker.make(place);
     DropTail: DropTail,
-    Red: Box<Red>,
-    Codel: Box<Codel>,
-    FqCodel: Box<FqCodel>,
-    Pie: Box<Pie>,
-    DualPi2: Box<DualPi2>,
+    Red: Red => Box,
+    Codel: Codel => Box,
+    FqCodel: FqCodel => Box,
+    Pie: Pie => Box,
+    DualPi2: DualPi2 => Box,
 }
 
 impl AqmConfig {
@@ -59,17 +59,6 @@ impl AqmConfig {
             P(_) => <P as AqmPart>::ACTS_ON_DEPARTURE,
             custom(aqm) => aqm.acts_on_departure()
         )
-    }
-}
-
-/// A part that is made at a place.
-trait Placed: Part {
-    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
-}
-
-impl<P: AqmPart> Placed for P {
-    fn new(config: &P::Config, place: &QueueSetup<'_>) -> Self {
-        <P as AqmPart>::new(*config, place)
     }
 }
 
@@ -149,79 +138,50 @@ pub struct Leaving {
     pub lane: usize,
 }
 
-/// The state machine of an AQM. By default it does nothing: DropTail.
-pub trait Aqm: fmt::Debug {
-    /// A packet arrives and finds `queue`. What passes here is still dropped if it does not fit.
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        let _ = (now, queue, packet);
-        Verdict::Pass
+behaviour! {
+    /// An AQM at work. By default it does nothing: DropTail.
+    pub trait Aqm: Debug {
+        /// A packet arrives and finds `queue`. What passes here is still dropped if it does not
+        /// fit.
+        fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict =
+            Verdict::Pass;
+        /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
+        /// asked about at once.
+        fn on_dequeue(
+            &mut self,
+            now: Time,
+            leaving: Leaving,
+            queue: &Backlog<'_>,
+            packet: &Packet,
+        ) -> Verdict = Verdict::Pass;
+        /// When [`Aqm::on_timer`] must be called next.
+        fn next_timer(&self) -> Time = Time::NEVER;
+        /// An interval ends.
+        fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
+        /// The wire has another rate from now on, and the queue may count on `share` of it; all that
+        /// was due by `now` has been done.
+        fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) = ();
+        /// The lane that an arriving packet joins if it is let in, from 0; at most one more than
+        /// there are.
+        fn lane(&mut self, label: Label, packet: &Packet) -> usize = 0;
+        /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
+        /// that packet is dropped.
+        fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize = 0;
+        /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked
+        /// only of AQMs that [make room](Aqm::makes_room).
+        fn evict(&mut self, queue: &Backlog<'_>) -> Eviction = Eviction { lane: 0, packets: 1 };
+        /// Is an arrival that does not fit let in at the cost of others?
+        fn makes_room(&self) -> bool = false;
+        /// The most bytes that may wait, beside the limit of the queue.
+        fn memory_limit(&self) -> u64 = u64::MAX;
     }
-
-    /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
-    /// asked about at once.
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        let _ = (now, leaving, queue, packet);
-        Verdict::Pass
-    }
-
-    /// When [`Aqm::on_timer`] must be called next.
-    fn next_timer(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// An interval ends.
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        let _ = (now, queue);
-    }
-
-    /// The wire has another rate from now on, and the queue may count on `share` of it; all that was
-    /// due by `now` has been done.
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        let _ = (now, wire, share);
-    }
-
-    /// The lane that an arriving packet joins if it is let in, from 0; at most one more than there
-    /// are.
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        let _ = (label, packet);
-        0
-    }
-
-    /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
-    /// that packet is dropped.
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        let _ = (now, queue);
-        0
-    }
-
-    /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked only
-    /// of AQMs that [make room](Aqm::makes_room).
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        let _ = queue;
-        Eviction { lane: 0, packets: 1 }
-    }
-
-    /// Is an arrival that does not fit let in at the cost of others?
-    fn makes_room(&self) -> bool {
-        false
-    }
-
-    /// The most bytes that may wait, beside the limit of the queue.
-    fn memory_limit(&self) -> u64 {
-        u64::MAX
-    }
+    impl for AqmState, by each;
 }
 
 /// An AQM as a part: how it is made, and what must be known of it before.
-pub trait AqmPart: Part + Aqm {
+pub trait AqmPart: Part + Aqm + Sized {
     /// The AQM of an empty queue.
-    fn new(config: Self::Config, place: &QueueSetup<'_>) -> Self;
+    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
 
     /// Does it mark packets, with these parameters?
     fn marks(_config: &Self::Config) -> bool {
@@ -231,55 +191,6 @@ pub trait AqmPart: Part + Aqm {
     /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
     /// [`super::FifoLink`] may ask it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
-}
-
-impl<P: AqmPart> AqmPart for Box<P> {
-    fn new(config: P::Config, place: &QueueSetup<'_>) -> Self {
-        Box::new(P::new(config, place))
-    }
-    fn marks(config: &P::Config) -> bool {
-        P::marks(config)
-    }
-    const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
-}
-
-impl<M: Aqm + ?Sized> Aqm for Box<M> {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        (**self).on_enqueue(now, queue, packet)
-    }
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        (**self).on_dequeue(now, leaving, queue, packet)
-    }
-    fn next_timer(&self) -> Time {
-        (**self).next_timer()
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        (**self).on_timer(now, queue);
-    }
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        (**self).on_rate(now, wire, share);
-    }
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        (**self).lane(label, packet)
-    }
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        (**self).next_lane(now, queue)
-    }
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        (**self).evict(queue)
-    }
-    fn makes_room(&self) -> bool {
-        (**self).makes_room()
-    }
-    fn memory_limit(&self) -> u64 {
-        (**self).memory_limit()
-    }
 }
 
 /// What makes an AQM from another crate: [`AqmConfig::Custom`].
@@ -315,45 +226,5 @@ impl QueueSetup<'_> {
     /// The random numbers of what is called `kind` here.
     pub fn stream(&self, kind: &str) -> Stream {
         Stream::new(self.seed, kind, self.name)
-    }
-}
-
-/// Asks whichever AQM it is.
-impl Aqm for AqmState {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        each!(self, aqm => aqm.on_enqueue(now, queue, packet))
-    }
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        each!(self, aqm => aqm.on_dequeue(now, leaving, queue, packet))
-    }
-    fn next_timer(&self) -> Time {
-        each!(self, aqm => aqm.next_timer())
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each!(self, aqm => aqm.on_timer(now, queue));
-    }
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        each!(self, aqm => aqm.on_rate(now, wire, share));
-    }
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        each!(self, aqm => aqm.lane(label, packet))
-    }
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        each!(self, aqm => aqm.next_lane(now, queue))
-    }
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        each!(self, aqm => aqm.evict(queue))
-    }
-    fn makes_room(&self) -> bool {
-        each!(self, aqm => aqm.makes_room())
-    }
-    fn memory_limit(&self) -> u64 {
-        each!(self, aqm => aqm.memory_limit())
     }
 }

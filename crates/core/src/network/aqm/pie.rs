@@ -219,8 +219,8 @@ impl Aqm for Pie {
 }
 
 impl AqmPart for Pie {
-    fn new(config: PieConfig, place: &QueueSetup<'_>) -> Self {
-        Pie::with(config, place.stream("pie"))
+    fn new(config: &PieConfig, place: &QueueSetup<'_>) -> Self {
+        Pie::with(*config, place.stream("pie"))
     }
     fn marks(config: &PieConfig) -> bool {
         config.ecn

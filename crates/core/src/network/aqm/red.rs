@@ -170,9 +170,9 @@ impl Aqm for Red {
 }
 
 impl AqmPart for Red {
-    fn new(config: RedConfig, place: &QueueSetup<'_>) -> Self {
+    fn new(config: &RedConfig, place: &QueueSetup<'_>) -> Self {
         let typical = place.wire.transmission_time(config.mean_packet_size);
-        Red::with_stream(config, place.stream("red"), typical)
+        Red::with_stream(*config, place.stream("red"), typical)
     }
     fn marks(config: &RedConfig) -> bool {
         config.ecn

@@ -20,14 +20,14 @@
 //! its last bit reaches the far end. That instant lies ahead; to wait for it is the caller's part.
 //!
 //! ```
-//! use windward_core::network::{ChannelSpec, Fate, Link, QueueSpec};
+//! use windward_core::network::{ChannelConfig, Fate, Link, QueueConfig};
 //! use windward_core::packet::{Label, Packet};
 //! use windward_core::units::{Duration, Rate, Time};
 //!
 //! // 8 Mbit/s, a byte a microsecond; 20 ms; the packets in a list, their places as handles.
 //! let rate = Rate::from_bps(8_000_000).unwrap();
-//! let (delay, queue) = (Duration::from_millis(20), QueueSpec::default());
-//! let mut link = Link::new(&rate.into(), delay, &queue, &ChannelSpec::Clean, 1, "out");
+//! let (delay, queue) = (Duration::from_millis(20), QueueConfig::default());
+//! let mut link = Link::new(&rate.into(), delay, &queue, &ChannelConfig::Clean, 1, "out");
 //! let mut packets = vec![Packet { size: 1000, ..Packet::default() }; 2];
 //! let mut fates = Vec::new();
 //! for handle in 0..2 {

@@ -133,8 +133,8 @@ impl<T> Queue<T> {
         Some(first)
     }
 
-    /// The size of the packet that leaves next, as far as it is known without asking the queue
-    /// management: with several lanes, of the largest that may.
+    /// The size of the packet that leaves next, as far as it is known without asking the
+    /// AQM: with several lanes, of the largest that may.
     fn head(&self) -> Option<u32> {
         self.lanes.iter().filter_map(|lane| lane.head).map(|(_, size)| size).max()
     }

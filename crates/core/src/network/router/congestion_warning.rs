@@ -69,8 +69,8 @@ impl Router for CongestionWarning {
 }
 
 impl RouterPart for CongestionWarning {
-    fn new(config: CongestionWarningConfig, _: &QueueSetup<'_>) -> Self {
-        CongestionWarning::with(config)
+    fn new(config: &CongestionWarningConfig, _: &QueueSetup<'_>) -> Self {
+        CongestionWarning::with(*config)
     }
     /// Its average is kept by a [`crate::network::QueuedLink`] although the marks are made on
     /// arrival.

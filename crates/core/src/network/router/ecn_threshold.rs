@@ -52,8 +52,8 @@ impl Router for EcnThreshold {
 }
 
 impl RouterPart for EcnThreshold {
-    fn new(config: EcnThreshold, _: &QueueSetup<'_>) -> Self {
-        config
+    fn new(config: &EcnThreshold, _: &QueueSetup<'_>) -> Self {
+        *config
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = false;

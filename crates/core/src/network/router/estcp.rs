@@ -174,8 +174,8 @@ impl Router for TrafficController {
 }
 
 impl RouterPart for TrafficController {
-    fn new(config: EstcpRouterConfig, place: &QueueSetup<'_>) -> Self {
-        TrafficController::with_marks(config, place.limit, place.stream("estcp"))
+    fn new(config: &EstcpRouterConfig, place: &QueueSetup<'_>) -> Self {
+        TrafficController::with_marks(*config, place.limit, place.stream("estcp"))
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {

@@ -87,8 +87,8 @@ impl Router for ForgingRouter {
 }
 
 impl RouterPart for ForgingRouter {
-    fn new(config: ForgedMarksConfig, _: &QueueSetup<'_>) -> Self {
-        ForgingRouter(config)
+    fn new(config: &ForgedMarksConfig, _: &QueueSetup<'_>) -> Self {
+        ForgingRouter(*config)
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = true;

@@ -158,8 +158,8 @@ impl Router for XcpRouter {
 }
 
 impl RouterPart for XcpRouter {
-    fn new(config: XcpRouterConfig, place: &QueueSetup<'_>) -> Self {
-        XcpRouter::with_rate(config, place.share)
+    fn new(config: &XcpRouterConfig, place: &QueueSetup<'_>) -> Self {
+        XcpRouter::with_rate(*config, place.share)
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {

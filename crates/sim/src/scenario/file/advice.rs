@@ -6,7 +6,7 @@ use windward_core::network::{
     AqmConfig, ChannelConfig, EcnThreshold, EstcpRouterConfig, NotifierConfig, QueueConfig,
     RouterConfig, RouterKind,
 };
-use windward_core::part::{Setting, Value};
+use windward_core::part::{AnyPart, Setting, Value};
 use windward_core::units::Duration;
 
 use super::group::Group;

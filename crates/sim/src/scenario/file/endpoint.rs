@@ -94,10 +94,6 @@ pub(super) fn keys() -> &'static [Key] {
         keys.extend(own.iter().map(|s| parameter::key(s, "")));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
         for table in protocols::tables() {
-            if table.name.is_empty() {
-                keys.extend(table.settings.iter().map(|s| parameter::key(s, "")));
-                continue;
-            }
             match tables.iter_mut().find(|(name, ..)| *name == table.name) {
                 Some((_, _, known)) => {
                     let new = |s: &Setting| !known.iter().any(|k| k.doc.key == s.doc.key);
@@ -109,10 +105,13 @@ pub(super) fn keys() -> &'static [Key] {
         }
         let quic = part::settings(&StackConfig::default());
         tables.push((quic[0].table, StackConfig::TABLES[0].1, quic));
-        keys.extend(tables.into_iter().map(|(name, about, settings)| {
-            let inner = settings.iter().map(|s| parameter::key(s, "")).collect();
-            schema::made_table(name, about, inner)
-        }));
+        for (name, about, settings) in tables {
+            let inner = settings.iter().map(|s| parameter::key(s, ""));
+            match name {
+                "" => keys.extend(inner),
+                name => keys.push(schema::made_table(name, about, inner.collect())),
+            }
+        }
         keys
     })
 }

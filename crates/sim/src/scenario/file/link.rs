@@ -12,7 +12,7 @@ use windward_core::network::{
     LinkRate, NotifierConfig, OutageConfig, QueueLimit, RateTrace, ReorderConfig, RouterConfig,
     RouterKind, TraceError,
 };
-use windward_core::part::{self, Setting, Value};
+use windward_core::part::{self, AnyPart, Setting, Value};
 use windward_core::units::{Duration, Probability};
 
 use super::error::{Place, ScenarioError};

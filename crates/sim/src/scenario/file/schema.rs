@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use KeyList::{Fixed, Made};
 
 use windward_core::network::{AqmConfig, RouterConfig};
-use windward_core::part;
+use windward_core::part::{self, AnyPart};
 use windward_core::protocols::PROTOCOLS;
 
 use super::error::{ScenarioError, suggest};

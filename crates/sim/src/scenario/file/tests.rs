@@ -9,7 +9,7 @@ use windward_core::network::{
     AqmConfig, ChainClock, ChannelConfig, Distribution, During, Gamma, Impairments, LinkRate,
     NotifierConfig, QueueLimit, RouterConfig, RouterKind, XcpRouterConfig,
 };
-use windward_core::part::Words;
+use windward_core::part::{AnyPart, Words};
 use windward_core::units::{Duration, Probability, Rate, Time};
 
 use super::{ScenarioError, ScenarioFile};

@@ -1,0 +1,411 @@
+//! Tables of results as CSV and Parquet: the same columns in both.
+//!
+//! Axes and metrics have columns of their own names, without dots, and `repetition`, `seed`, `time_s`
+//! and `bin_start_s` are reserved. What was measured has a dot in its name: that of the group, link
+//! or flow before it, or `run`. So no table has two columns of one name.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use windward_core::units::{Duration, Time};
+use windward_sim::output::{OutputDir, StagedFile};
+use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
+use windward_sim::{Samples, TransferOutcome};
+
+use crate::LabError;
+use crate::campaign::Record;
+use crate::experiment::{PlotKind, Traced};
+use crate::rows::RunColumns;
+use crate::sweep::{Plan, Results, Run};
+
+/// Columns of equal length.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    /// From left to right.
+    pub columns: Vec<Column>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Its header.
+    pub name: String,
+    /// Its cells.
+    pub values: Values,
+}
+
+/// The cells of a column. `None` is an empty field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Words.
+    Text(Vec<String>),
+    /// Whole numbers.
+    Count(Vec<Option<u64>>),
+    /// Real numbers; those without a value (0/0) are empty.
+    Real(Vec<Option<f64>>),
+}
+
+impl Column {
+    fn described(&self) -> table::Column<'_> {
+        match self.values {
+            Values::Text(_) => table::Column::new(&self.name, Kind::Text),
+            Values::Count(_) => table::Column::optional(&self.name, Kind::Unsigned),
+            Values::Real(_) => table::Column::optional(&self.name, Kind::Real),
+        }
+    }
+}
+
+impl Table {
+    fn push(&mut self, name: impl Into<String>, values: Values) {
+        self.columns.push(Column { name: name.into(), values });
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |c| match &c.values {
+            Values::Text(v) => v.len(),
+            Values::Count(v) => v.len(),
+            Values::Real(v) => v.len(),
+        })
+    }
+
+    /// Writes it with a header, one line per row.
+    ///
+    /// # Errors
+    /// If `out` does not take it.
+    pub fn write_csv(&self, out: impl Write + Send) -> io::Result<()> {
+        self.write(out, Format::Csv)
+    }
+
+    /// Writes it as Parquet, the numbers as optional columns.
+    ///
+    /// # Errors
+    /// If `out` does not take it.
+    pub fn write_parquet(&self, out: impl Write + Send) -> io::Result<()> {
+        self.write(out, Format::Parquet)
+    }
+
+    fn write(&self, out: impl Write + Send, format: Format) -> io::Result<()> {
+        let columns: Vec<_> = self.columns.iter().map(Column::described).collect();
+        let mut writer = TableWriter::new(out, format, "results", &columns)?;
+        let mut cells = Vec::with_capacity(columns.len());
+        for row in 0..self.rows() {
+            cells.clear();
+            cells.extend(self.columns.iter().map(|c| match &c.values {
+                Values::Text(v) => Cell::Text(&v[row]),
+                Values::Count(v) => Cell::count(v[row]),
+                Values::Real(v) => v[row].map_or(Cell::Empty, Cell::Real),
+            }));
+            writer.row(&cells)?;
+        }
+        writer.finish()?.flush()
+    }
+}
+
+fn real(x: f64) -> Option<f64> {
+    x.is_finite().then_some(x)
+}
+
+impl Results {
+    /// One row per run: labels, seed, metrics, then the sums of each group and of each link on a
+    /// route.
+    pub fn run_table(&self) -> Table {
+        let columns = RunColumns::of(&self.plan.scenarios);
+        let experiment = &self.plan.experiment;
+        let rows = self.runs.iter().map(|run| columns.cells(experiment, run));
+        Table::of_rows(&columns.names(experiment), rows)
+    }
+
+    /// One row per flow of each run.
+    pub fn flow_table(&self) -> Table {
+        let rows = self.runs.iter().flat_map(|r| r.outcome.flows.iter().map(move |f| (r, f)));
+        let rows: Vec<_> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let group = |(r, f): &(&Run, &windward_sim::FlowOutcome)| {
+            let group = r.outcome.groups.get(f.group);
+            group.map_or_else(String::new, |g| g.name.clone())
+        };
+        let text = |read: &dyn Fn(&windward_sim::FlowOutcome) -> String| {
+            Values::Text(rows.iter().map(|(_, f)| read(f)).collect())
+        };
+        let count = |read: &dyn Fn(&windward_sim::FlowOutcome) -> u64| {
+            Values::Count(rows.iter().map(|(_, f)| Some(read(f))).collect())
+        };
+        let reals = |read: &dyn Fn(&windward_sim::FlowOutcome) -> Option<f64>| {
+            Values::Real(rows.iter().map(|(_, f)| read(f).and_then(real)).collect())
+        };
+        table.push("flow.name", text(&|f| f.name.to_string()));
+        table.push("flow.group", Values::Text(rows.iter().map(group).collect()));
+        table.push("flow.protocol", text(&|f| f.protocol.clone().into_owned()));
+        table.push("flow.goodput_bps", reals(&|f| Some(f.goodput_bps)));
+        table.push("flow.throughput_bps", reals(&|f| Some(f.throughput_bps)));
+        table.push("flow.packets_sent", count(&|f| f.packets_sent));
+        table.push("flow.retransmissions", count(&|f| f.retransmissions));
+        table.push("flow.timeouts", count(&|f| f.timeouts));
+        table.push("flow.mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
+        table.push("flow.mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
+        table.push("flow.start_s", reals(&|f| Some(f.start.as_secs_f64())));
+        table.push("flow.completed_s", reals(&|f| f.completed.map(Time::as_secs_f64)));
+        table
+    }
+
+    /// One row per transfer that came by itself, of each run.
+    pub fn transfer_table(&self) -> Table {
+        let rows = self.runs.iter();
+        let rows = rows.flat_map(|r| r.outcome.transfers.iter().map(move |t| (r, t)));
+        let rows: Vec<(&Run, &TransferOutcome)> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let name = rows.iter().map(|(r, t)| {
+            let flow = r.outcome.flows.get(t.flow);
+            flow.map_or_else(String::new, |f| f.name.to_string())
+        });
+        table.push("transfer.flow", Values::Text(name.collect()));
+        let group = rows.iter().map(|(r, t)| {
+            let group = r.outcome.flows.get(t.flow).and_then(|f| r.outcome.groups.get(f.group));
+            group.map_or_else(String::new, |g| g.name.clone())
+        });
+        table.push("transfer.group", Values::Text(group.collect()));
+        let count = |read: fn(&TransferOutcome) -> u64| {
+            Values::Count(rows.iter().map(|(_, t)| Some(read(t))).collect())
+        };
+        let reals = |read: fn(&TransferOutcome) -> Option<f64>| {
+            Values::Real(rows.iter().map(|(_, t)| read(t)).collect())
+        };
+        table.push("transfer.start_s", reals(|t| Some(t.start.as_secs_f64())));
+        table.push("transfer.bytes", count(|t| t.bytes));
+        table.push("transfer.packets", count(|t| t.packets));
+        table.push("transfer.handshake_s", reals(|t| Some(t.handshake.as_secs_f64())));
+        let time = |t: &TransferOutcome| t.completion_time().map(Duration::as_secs_f64);
+        table.push("transfer.completion_time_s", reals(time));
+        table.push("transfer.packets_sent", count(|t| t.packets_sent));
+        table.push("transfer.retransmissions", count(|t| t.retransmissions));
+        table.push("transfer.timeouts", count(|t| t.timeouts));
+        table
+    }
+
+    /// One row per bin of time of each run: the throughput of every group, and of every flow
+    /// where the scenario keeps it.
+    pub fn series_table(&self) -> Table {
+        let bins = |r: &Run| r.outcome.groups.iter().map(|g| g.throughput_bins.len()).max();
+        let rows = self.runs.iter();
+        let rows = rows.flat_map(|r| (0..bins(r).unwrap_or(0)).map(move |bin| (r, bin)));
+        let rows: Vec<(&Run, usize)> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let start = |(r, bin): &(&Run, usize)| {
+            let width = self.plan.scenarios[r.cell].bin.as_secs_f64();
+            Some(width * *bin as f64)
+        };
+        table.push("bin_start_s", Values::Real(rows.iter().map(start).collect()));
+        let mut names: Vec<&str> = Vec::new();
+        for group in self.runs.iter().flat_map(|r| &r.outcome.groups) {
+            if !names.contains(&group.name.as_str()) {
+                names.push(&group.name);
+            }
+        }
+        for name in names {
+            let value = |(r, bin): &(&Run, usize)| {
+                let group = r.outcome.groups.iter().find(|g| g.name == name)?;
+                group.throughput_bins.get(*bin).copied().and_then(real)
+            };
+            let values = rows.iter().map(value).collect();
+            table.push(format!("{name}.throughput_bps"), Values::Real(values));
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for flow in self.runs.iter().flat_map(|r| &r.outcome.flows) {
+            if !flow.throughput_bins.is_empty() && !names.contains(&flow.name.as_str()) {
+                names.push(&flow.name);
+            }
+        }
+        for name in names {
+            let value = |(r, bin): &(&Run, usize)| {
+                let flow = r.outcome.flows.iter().find(|f| f.name == name)?;
+                flow.throughput_bins.get(*bin).copied().and_then(real)
+            };
+            let values = rows.iter().map(value).collect();
+            // A group may be called as a flow of another is.
+            table.push(format!("flow.{name}.throughput_bps"), Values::Real(values));
+        }
+        table
+    }
+
+    /// One row per sample of each run that kept its samples: what charts draw of them.
+    pub fn sample_table(&self) -> Table {
+        let times = |r: &Run| r.outcome.samples.as_ref().map_or(0, |s| s.times.len());
+        let rows = self.runs.iter().flat_map(|r| (0..times(r)).map(move |i| (r, i)));
+        let rows: Vec<(&Run, usize)> = rows.collect();
+        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
+        let mut push = |name: String, read: &dyn Fn(&Run, &Samples, usize) -> Option<f64>| {
+            let value = |(r, i): &(&Run, usize)| {
+                let samples = r.outcome.samples.as_ref()?;
+                read(r, samples, *i).and_then(real)
+            };
+            table.push(name, Values::Real(rows.iter().map(value).collect()));
+        };
+        push("time_s".to_owned(), &|_, samples, i| Some(samples.times[i].as_secs_f64()));
+        let mut done: Vec<(Traced, &str)> = Vec::new();
+        for plot in &self.plan.experiment.plots {
+            let PlotKind::Time { what, names, .. } = &plot.kind else { continue };
+            for name in names.iter().filter(|_| what.is_sampled()) {
+                if done.contains(&(*what, name)) {
+                    continue;
+                }
+                done.push((*what, name));
+                let link = |r: &Run| r.outcome.links.iter().position(|l| l.name == *name);
+                match what {
+                    Traced::Queue => push(format!("{name}.queue_packets"), &|r, samples, i| {
+                        Some(f64::from(*samples.links[link(r)?].queue.get(i)?))
+                    }),
+                    Traced::Signal => push(format!("{name}.signal"), &|r, samples, i| {
+                        *samples.links[link(r)?].signal.get(i)?
+                    }),
+                    Traced::Cwnd => {
+                        let mut flows: Vec<&str> = Vec::new();
+                        for r in &self.runs {
+                            let group = r.outcome.groups.iter().position(|g| g.name == *name);
+                            let own = r.outcome.flows.iter().filter(|f| Some(f.group) == group);
+                            for flow in own {
+                                if !flows.contains(&flow.name.as_str()) {
+                                    flows.push(&flow.name);
+                                }
+                            }
+                        }
+                        for flow in flows {
+                            push(format!("{flow}.cwnd_packets"), &|r, samples, i| {
+                                let index = r.outcome.flows.iter().position(|f| f.name == flow)?;
+                                samples.cwnd[index].get(i).copied()
+                            });
+                        }
+                    }
+                    Traced::Throughput | Traced::FlowThroughput => {}
+                }
+            }
+        }
+        table
+    }
+
+    /// The columns that say which run a row belongs to.
+    fn keys(&self, rows: &[&Run]) -> Table {
+        let mut table = Table::default();
+        let experiment = &self.plan.experiment;
+        for (a, axis) in experiment.axes.iter().enumerate() {
+            let label = |r: &&Run| experiment.points(r.cell)[a].label.clone();
+            table.push(&axis.name, Values::Text(rows.iter().map(label).collect()));
+        }
+        let repetition = rows.iter().map(|r| Some(u64::from(r.repetition)));
+        table.push("repetition", Values::Count(repetition.collect()));
+        let seed = rows.iter().map(|r| Some(r.outcome.seed)).collect();
+        table.push("seed", Values::Count(seed));
+        table
+    }
+
+    /// Stages `<id>.csv` (a row per run), `<id>-series.csv` if a chart shows throughput over time,
+    /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row per
+    /// flow, `<id>-flows.csv` and `.parquet`. Returns their names.
+    pub fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<Vec<String>, LabError> {
+        let experiment = &self.plan.experiment;
+        let mut names = Vec::new();
+        let mut stage = |end: &str, write: &dyn Fn(&mut StagedFile) -> io::Result<()>| {
+            names.push(format!("{}{end}", experiment.id));
+            dir.write(names.last().map_or("", String::as_str), |out| write(out))
+        };
+        let runs = self.run_table();
+        stage(".csv", &|out| runs.write_csv(out))?;
+        if every {
+            let flows = self.flow_table();
+            stage(".parquet", &|out| runs.write_parquet(out))?;
+            stage("-flows.csv", &|out| flows.write_csv(out))?;
+            stage("-flows.parquet", &|out| flows.write_parquet(out))?;
+            let transfers = self.transfer_table();
+            if transfers.rows() > 0 {
+                stage("-transfers.csv", &|out| transfers.write_csv(out))?;
+                stage("-transfers.parquet", &|out| transfers.write_parquet(out))?;
+            }
+        }
+        let traced = experiment.plots.iter().filter_map(|p| match p.kind {
+            PlotKind::Time { what, .. } => Some(what.is_sampled()),
+            _ => None,
+        });
+        let traced: Vec<bool> = traced.collect();
+        if traced.contains(&false) {
+            let series = self.series_table();
+            stage("-series.csv", &|out| series.write_csv(out))?;
+        }
+        if traced.contains(&true) {
+            let samples = self.sample_table();
+            stage("-samples.csv", &|out| samples.write_csv(out))?;
+        }
+        Ok(names)
+    }
+}
+
+/// Every file of its own that an experiment may have in a report.
+pub fn tables_of(id: &str) -> Vec<String> {
+    let ends = [
+        ".csv",
+        ".svg",
+        ".parquet",
+        "-flows.csv",
+        "-flows.parquet",
+        "-transfers.csv",
+        "-transfers.parquet",
+        "-series.csv",
+        "-samples.csv",
+        "-readings.csv",
+    ];
+    ends.iter().map(|end| format!("{id}{end}")).collect()
+}
+
+/// One row per run that only verdicts needed: more repetitions, and other readings.
+pub fn readings_table(plan: &Plan, runs: &[Record]) -> Table {
+    let experiment = &plan.experiment;
+    let mut table = Table::default();
+    for (a, axis) in experiment.axes.iter().enumerate() {
+        let labels = runs.iter().map(|r| experiment.points(r.cell)[a].label.clone());
+        table.push(&axis.name, Values::Text(labels.collect()));
+    }
+    let reading = runs.iter().map(|r| r.reading.to_string());
+    table.push("run.reading", Values::Text(reading.collect()));
+    let repetition = runs.iter().map(|r| Some(u64::from(r.repetition)));
+    table.push("repetition", Values::Count(repetition.collect()));
+    let seed = |r: &Record| plan.scenarios[r.cell].seed.wrapping_add(u64::from(r.repetition));
+    table.push("seed", Values::Count(runs.iter().map(|r| Some(seed(r))).collect()));
+    for (m, metric) in experiment.metrics.iter().enumerate() {
+        let values = runs.iter().map(|r| real(r.metrics[m]));
+        table.push(&metric.name, Values::Real(values.collect()));
+    }
+    table
+}
+
+/// What is needed to get the same results of an experiment again.
+pub fn manifest_entry(results: &Results) -> serde_json::Value {
+    let plan = &results.plan;
+    let seed = results.runs.first().map(|run| run.outcome.seed);
+    let set = plan.experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+    let set: Vec<String> = set.collect();
+    json!({
+        "id": plan.experiment.id,
+        "file": plan.experiment.file,
+        "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
+        "set": set,
+        "seed": seed,
+        "repetitions": plan.length.repetitions,
+        "at_most": plan.length.at_most,
+        "duration": plan.length.duration,
+        "warmup": plan.length.warmup,
+        "cells": plan.scenarios.len(),
+        "runs": results.runs.len(),
+        "command": plan.experiment.command(&plan.effort),
+    })
+}
+
+/// Writes a JSON document with line breaks, as the files beside pages have it.
+///
+/// # Errors
+/// If `out` does not take it.
+pub fn write_json(out: &mut impl Write, value: &serde_json::Value) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests;

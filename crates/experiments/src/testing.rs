@@ -1,0 +1,173 @@
+//! What the tests of several modules share: a small experiment and a simulator of fixed
+//! numbers.
+
+use std::sync::atomic::AtomicBool;
+
+use windward_core::units::{Duration, Rate, Time};
+use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
+
+use crate::LabError;
+use crate::campaign;
+use crate::experiment::{Effort, Experiment};
+use crate::sweep::{Results, RunOptions};
+
+/// An experiment of six cells with three claims, one of which holds.
+pub const TEXT: &str = r#"
+duration = "10s"
+seed = 7
+[dumbbell]
+bottleneck = { rate = "5Mbit", delay = "20ms", queue = "50p" }
+access = { rate = "5Mbit", delay = "20ms" }
+[[flows]]
+group = "clean"
+protocol = "newreno"
+[[flows]]
+group = "lossy"
+protocol = "newreno"
+[experiment]
+id = "mine"
+title = "Mine & yours"
+setting = "Two flows."
+choices = ["A choice."]
+quick = { repetitions = 3 }
+[[experiment.axes]]
+name = "protocol"
+key = "flows.*.protocol"
+values = ["newreno", "sack"]
+[[experiment.axes]]
+name = "rate"
+title = "Rate"
+key = "dumbbell.bottleneck.rate"
+values = ["1 Mbit", "2 Mbit", "4 Mbit"]
+[experiment.metrics]
+clean = "throughput(clean)"
+ratio = "goodput(lossy) / throughput(clean)"
+[[experiment.plots]]
+kind = "lines"
+metrics = "clean"
+x = "rate"
+log = true
+unit = "Mbit/s"
+references = [{ y = 3, label = "three" }]
+[[experiment.plots]]
+kind = "dots"
+metrics = "ratio"
+x = "protocol"
+[[experiment.plots]]
+kind = "time"
+groups = ["clean", "lossy"]
+only = { rate = "1 Mbit" }
+[[experiment.claims]]
+id = "C1"
+claim = "more rate, more throughput"
+expected = "as said"
+checks = ["clean[newreno, 2 Mbit] > clean[newreno, 1 Mbit]"]
+[[experiment.claims]]
+id = "C2"
+claim = "the opposite"
+expected = "as said"
+checks = ["clean[sack, 2 Mbit] < clean[sack, 1 Mbit]"]
+explanation = "It is the other way round."
+[[experiment.claims]]
+id = "C3"
+claim = "nothing divided by nothing"
+expected = "as said"
+checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
+"#;
+
+/// The clean group gets the bottleneck's rate and the seed in bits per second, the lossy one
+/// half of it.
+pub fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabError> {
+    let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
+    let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
+    let group = |(g, name): (usize, &String)| {
+        let bps = if g == 0 { clean } else { clean / 2.0 };
+        GroupOutcome {
+            name: name.clone(),
+            flows: 1,
+            goodput_bps: bps,
+            throughput_bps: bps,
+            packets_sent: 10,
+            retransmissions: 1,
+            timeouts: 0,
+            mean_cwnd: 4.0,
+            delays: None,
+            datagrams_lost: 0,
+            throughput_bins: vec![bps; 10],
+            first_bin: 0,
+        }
+    };
+    let groups: Vec<GroupOutcome> = scenario.groups.iter().enumerate().map(group).collect();
+    let flow = |spec: &windward_sim::scenario::FlowConfig| FlowOutcome {
+        name: spec.name.clone(),
+        group: spec.group,
+        protocol: "newreno".into(),
+        goodput_bps: groups[spec.group].goodput_bps,
+        throughput_bps: groups[spec.group].throughput_bps,
+        packets_sent: 10,
+        retransmissions: 1,
+        loss_estimate: 0.1,
+        true_loss: 0.1,
+        timeouts: 0,
+        refused_windows: 0,
+        mean_rtt: Duration::from_millis(120),
+        datagrams: None,
+        mean_cwnd: 4.0,
+        start: Time::ZERO,
+        handshake: Duration::ZERO,
+        completed: None,
+        idle: Duration::from_millis(500),
+        longest_idle: Duration::from_millis(300),
+        idle_periods: 2,
+        throughput_bins: Vec::new(),
+        failure: None,
+    };
+    let flows = scenario.flows.iter().map(flow).collect();
+    let link = |spec: &windward_sim::scenario::LinkConfig| LinkOutcome {
+        name: spec.name.clone(),
+        utilization: 0.5,
+        arrived: u64::from(spec.name == "bottleneck"),
+        dropped: 0,
+        corrupted: 0,
+        delivered: 1,
+        in_flight: 0,
+        reordered: 0,
+        marked: 0,
+        mean_queue_packets: 2.0,
+        max_queue_packets: 3,
+        phases: None,
+    };
+    Ok(Outcome {
+        seed: scenario.seed,
+        duration: scenario.duration,
+        warmup: scenario.warmup,
+        links: scenario.links.iter().map(link).collect(),
+        flows,
+        transfers: Vec::new(),
+        groups,
+        jain: 1.0,
+        samples: None,
+        packet_hops: 1,
+        events: 1,
+        fingerprint: scenario.seed,
+    })
+}
+
+/// How to run with that many threads, without a word.
+pub fn options<'a>(threads: usize, cancel: &'a AtomicBool) -> RunOptions<'a> {
+    RunOptions { threads, cancel, readings_budget: None, progress: &|_| {} }
+}
+
+/// The experiment of [`TEXT`].
+pub fn experiment() -> Experiment {
+    Experiment::parse("mine.toml", TEXT).expect("the text above is right")
+}
+
+/// The results of the experiment by the fake simulator.
+pub fn results(threads: usize) -> Results {
+    let plan = experiment().plan(&Effort::Quick).expect("it can be planned");
+    let cancel = AtomicBool::new(false);
+    let all =
+        campaign::measure(vec![plan], &options(threads, &cancel), &fake).expect("nothing fails");
+    all.into_iter().next().expect("one plan in, one result out")
+}
