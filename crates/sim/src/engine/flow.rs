@@ -40,6 +40,7 @@ pub(super) struct Flow {
     clippy::large_enum_variant,
     reason = "most flows are transports, and each packet asks them"
 )]
+#[repr(u8)]
 pub(super) enum Ends {
     /// A sender and a receiver of a protocol of this project.
     Transport(Transport),
