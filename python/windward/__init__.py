@@ -20,6 +20,7 @@ into pandas by ``pandas.DataFrame.from_arrow``.
 
 from ._batch import Batch, BatchController, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
+from ._emulate import Command, Comparison, Emulation, compare, emulate
 from ._errors import ScenarioError
 from ._evaluate import Evaluation, evaluate
 from ._parts import Aqm, Controller, Discriminator, LossModel
@@ -56,10 +57,13 @@ __all__ = [
     "Batch",
     "BatchController",
     "BatchSetup",
+    "Command",
+    "Comparison",
     "Congestion",
     "Controller",
     "ControllerSetup",
     "Discriminator",
+    "Emulation",
     "Evaluation",
     "Experiment",
     "ExpressionController",
@@ -93,7 +97,9 @@ __all__ = [
     "WorkerError",
     "__version__",
     "bit",
+    "compare",
     "controller",
+    "emulate",
     "evaluate",
     "kB",
     "kbit",

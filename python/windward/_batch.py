@@ -23,7 +23,7 @@ _MOST = 2.0**32 - 1
 
 @dataclass(frozen=True)
 class BatchSetup:
-    """What a batch controller is made for.
+    """Group that a batch controller is made for.
 
     Attributes:
         names: The connections, in the order of all arrays.
@@ -38,7 +38,7 @@ class BatchSetup:
 
 @dataclass(frozen=True)
 class Batch:
-    """What all connections of a group heard in an interval: arrays of one number each.
+    """Events of all connections of a group in an interval: arrays with one number for each.
 
     Attributes:
         now: The instant, seconds.
@@ -69,7 +69,7 @@ class Batch:
 
 @runtime_checkable
 class BatchController(Protocol):
-    """How the windows of all connections of a group move: one object a group.
+    """Law for the windows of all connections of a group: one object for each group.
 
     The class is called with a ``BatchSetup``.
 
@@ -84,7 +84,7 @@ class BatchController(Protocol):
     """
 
     def on_interval(self, batch: Batch) -> NDArray[Any]:
-        """An interval is over: the windows from now on, packets; below one counts as one."""
+        """Returns the windows for the next interval, packets; less than one counts as one."""
         ...
 
 
@@ -112,7 +112,7 @@ class _Group:
         return heard.reshape(8, len(self.indices))
 
     def step(self, now: float, every: float | None) -> None:
-        """Asks the controller, and says when it is to be asked next."""
+        """Calls the controller, and returns the time of the next call."""
         import numpy as np
 
         columns = self._look()

@@ -1,4 +1,4 @@
-"""What RFC 9743 asks of a congestion controller, answered by controllers in Python and all others."""
+"""Evaluations by the criteria of RFC 9743, of controllers in Python and all others."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from . import _windward
 from ._windward import ExpressionController
 
 Subject = str | ExpressionController | type
-"""A name as for ``windward evaluate``, what ``windward.controller`` gives, or a class with ``on_ack``."""
+"""A name as for ``windward evaluate``, a result of ``windward.controller``, or a class with
+``on_ack``."""
 
 
 class Evaluation:
-    """What came out of an evaluation. A notebook shows it as a table.
+    """Results of an evaluation. A notebook shows them as a table.
 
     Attributes:
         folder: Where the report is; ``index.html`` is the page to look at.
@@ -57,8 +58,7 @@ class Evaluation:
         self.general_use = dict(zip(self.subjects, found["general_use"]))
 
     def verdicts(self, subject: str | None = None) -> dict[str, str]:
-        """How a subject, the first if none is named, answers each criterion that something was asked for:
-        meets, does not, undecided or not applicable.
+        """Answer of a subject, by default the first, for each criterion that was checked: meets, does not, undecided or not applicable.
 
         Raises:
             KeyError: If there is no such subject.
@@ -98,7 +98,7 @@ def evaluate(
     progress: Callable[[float], object] | bool | None = None,
     **named: Subject,
 ) -> Evaluation:
-    """Judges congestion controllers by what RFC 9743 asks: ``evaluate("cubic", Aimd)``.
+    """Evaluates congestion controllers by the criteria of RFC 9743: ``evaluate("cubic", Aimd)``.
 
     A controller in Python takes some ten times as long as one in Rust, and controllers are asked by one thread at
     a time; ``windward.controller`` makes controllers that are not.

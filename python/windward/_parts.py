@@ -1,4 +1,4 @@
-"""What parts written in Python look like. A class needs the methods, not the base."""
+"""Interfaces of parts written in Python. A class needs the methods, not the base class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Verdict = Literal["pass", "mark", "drop"] | None
 
 @runtime_checkable
 class Controller(Protocol):
-    """How a congestion window grows and shrinks: one object a connection.
+    """Congestion controller: one object for each connection.
 
     The class is called with a ``ControllerSetup``. Each method gets an event and returns the window after it,
     in packets; below one packet counts as one.
@@ -40,13 +40,13 @@ class Controller(Protocol):
     """
 
     def on_ack(self, ack: Ack) -> float:
-        """An acknowledgment arrived: the window, packets."""
+        """Returns the window after an ACK, packets."""
         ...
 
 
 @runtime_checkable
 class Discriminator(Protocol):
-    """Is a loss congestion or corruption? One object a connection, made with a ``ControllerSetup``.
+    """Discriminator of losses: one object for each connection, made with a ``ControllerSetup``.
 
     Besides ``judge`` there may be ``on_ack(Ack)``, heard before the losses that it tells of are
     judged, and ``opinion(Loss)``, for recovery that asks before there is a loss; it must remember
@@ -60,20 +60,20 @@ class Discriminator(Protocol):
 
 @runtime_checkable
 class LossModel(Protocol):
-    """What a wire does to packets: one object a link, made without arguments.
+    """Loss model of a wire: one object for each link, made without arguments.
 
     An attribute ``loss_rate`` of the class, 0 by default, is the share of packets that it destroys in
     the long run, which a notifier that is configured tells of.
     """
 
     def destroys(self, now: float, packet: Packet, coin: float) -> bool:
-        """Is the packet destroyed? ``coin`` is uniform from 0 to 1, and of the run's own seed."""
+        """True if the packet is destroyed. ``coin`` is uniform from 0 to 1, from the seed of the run."""
         ...
 
 
 @runtime_checkable
 class Aqm(Protocol):
-    """What is dropped or marked before a queue is full: one object a link, made with a ``QueueSetup``.
+    """AQM of a link: one object for each link, made with a ``QueueSetup``.
 
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
     leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
@@ -82,6 +82,6 @@ class Aqm(Protocol):
     """
 
     def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:
-        """A packet arrives and finds the queue. What passes is still dropped if it does not fit."""
+        """Decides on a packet that arrives. A packet that passes is dropped if it does not fit."""
         ...
 

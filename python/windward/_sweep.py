@@ -185,7 +185,7 @@ class _Driver:
         self._blocks = range(0, grid.runs, _BLOCK)
 
     def conduct(self) -> list[bytes]:
-        """Everything, to the end; the rows if there is no dataset."""
+        """Runs everything to the end; returns the rows if there is no dataset."""
         self._payload = self._workers.payload(self._grid)
         try:
             while True:
@@ -294,7 +294,7 @@ class _Driver:
 
 
 class _Task:
-    """Some runs, and who does them."""
+    """Some runs, and the worker that does them."""
 
     __slots__ = ("cost", "future", "runs", "tries")
 
@@ -309,14 +309,14 @@ class _Task:
 
 
 def _run(payload: Any, runs: list[int]) -> tuple[bytes, float]:
-    """Does some runs of a grid, in whatever process: their rows, and the seconds that they took."""
+    """Runs some runs of a grid; returns their rows, and the seconds that they took."""
     grid = _grid(payload)
     since = time.perf_counter()
     return grid.run(runs), time.perf_counter() - since
 
 
 def _stop(payload: Any) -> None:
-    """Stops what this process does of a grid."""
+    """Stops the runs of a grid in this process."""
     _grid(payload).stop()
     _unpickled.cache_clear()
 
@@ -345,11 +345,11 @@ def _unpickled(payload: bytes) -> Grid:
 
 
 class _Lost(Exception):
-    """Whoever did a task is gone, and may have done it or not."""
+    """The worker of a task is gone; the task may have been done or not."""
 
 
 class _Workers:
-    """An executor and what this module has to know of it. Closes only what it opened."""
+    """An executor with the facts that a sweep needs. Closes only what it opened."""
 
     def __enter__(self) -> _Workers:
         return self
@@ -358,7 +358,7 @@ class _Workers:
         pass
 
     def count(self) -> int:
-        """How many there are now, at least one."""
+        """Current number of workers, at least one."""
         raise NotImplementedError
 
     def payload(self, grid: Grid) -> Any:
@@ -369,7 +369,7 @@ class _Workers:
         raise NotImplementedError
 
     def result(self, future: Any) -> Any:
-        """What a task that ended gave: rows, and the seconds that they took.
+        """Result of a task that ended: rows, and the seconds that they took.
 
         Raises:
             _Lost: It has to be done again.
@@ -387,7 +387,7 @@ class _Workers:
 
 
 class _Pool(_Workers):
-    """A ``concurrent.futures.Executor``, or what looks like one."""
+    """A ``concurrent.futures.Executor``, or an object with its interface."""
 
     def __init__(self, executor: Any, *, own: bool = False) -> None:
         self._executor = executor

@@ -341,6 +341,27 @@ def evaluate(
     progress: Callable[[float], object] | bool | None,
     about: tuple[str, str, str],
 ) -> int: ...
+def child(arguments: Sequence[str]) -> None: ...
+def emulate(
+    scenario: Scenario,
+    commands: Sequence[tuple[str, str]],
+    *,
+    duration: _Span | None,
+    mtu: int | None,
+    record: str | PathLike[str] | None,
+    progress: Callable[[float], object] | bool | None,
+    python: str,
+) -> tuple[Run, str, list[tuple[str, int, str, str]]]: ...
+def compare(
+    network: Scenario | dict[str, Any],
+    asked: dict[str, Any],
+    *,
+    folder: str | PathLike[str] | None,
+    resume: bool,
+    progress: Callable[[float], object] | bool | None,
+    about: tuple[str, str, str],
+    python: str,
+) -> str: ...
 def look(label: str, number: int, of: int) -> tuple[str, str, str]: ...
 def estimate(
     samples: Sequence[float], confidence: float

@@ -17,7 +17,7 @@ const LONG: WallTime = WallTime::from_millis(20);
 /// ... and one that is shorter than this is doubled.
 const SHORT: WallTime = WallTime::from_millis(5);
 
-/// Drives one simulation.
+/// Moves one simulation on.
 #[derive(Debug)]
 pub(crate) struct Driver {
     now: Time,

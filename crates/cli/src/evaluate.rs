@@ -10,34 +10,36 @@ use windward_report::ReportOptions;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::python::{Python, PythonController};
 use crate::signals;
 
-/// Judge congestion controllers by what RFC 9743 asks of them
+/// Evaluate congestion controllers against the criteria of RFC 9743
 ///
-/// Runs every experiment of the suite with each subject, and writes one page: criteria down, subjects
-/// across, DIR/index.html, and the same as evaluation.md and evaluation.json. Where the RFC gives no
-/// number, the bound is what the controllers of standards do in the same place.
+/// Runs every experiment of the suite with each subject, and writes one page, DIR/index.html, with
+/// a row for each criterion and a column for each subject, and the same as evaluation.md and
+/// evaluation.json. Where the RFC gives no number, the bound is the result of standard controllers
+/// in the same scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition, or
     /// FILE.py:CLASS for a congestion controller in Python
     ///
-    /// Controllers in Python need the Python package: `pip install .` in a clone of the repository. Say
-    /// NAME=FILE.py:CLASS if the report is to call it otherwise.
+    /// Controllers in Python need the Python package: `pip install .` in a clone of the repository.
+    /// NAME=FILE.py:CLASS gives the controller another name in the report.
     #[arg(value_name = "SUBJECT", required_unless_present = "list")]
     subjects: Vec<String>,
 
-    /// Who shares paths with each subject, instead of those that the suite names
+    /// Protocols that share paths with each subject, in place of those that the suite names
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     against: Vec<String>,
 
-    /// What is asked: a suite that comes with the program, or a file
+    /// Suite of criteria: one of the built-in suites, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "rfc9743")]
     suite: String,
 
-    /// Ask only this: criteria, claims or experiments of the suite, see --list; may be given again
+    /// Check only these criteria, claims or experiments of the suite, see --list; may be given more
+    /// than once
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
 
@@ -45,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "evaluation")]
     out: PathBuf,
 
-    /// Say what the suite asks, and do nothing
+    /// List the criteria of the suite, and do nothing else
     #[arg(long)]
     list: bool,
 
@@ -114,7 +116,7 @@ fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failu
     texts.iter().map(parse).collect()
 }
 
-/// A row for each thing that is asked, of those that `only` names if it names any.
+/// A row for each claim of the suite, or of those that `only` names.
 fn list(
     suite: &Suite,
     only: &[String],
@@ -124,7 +126,7 @@ fn list(
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };
     let inquiry = question.inquire(effort)?;
-    let mut table = Table::new(["section", "criterion", "claim", "experiment", "asks"]);
+    let mut table = TextTable::new(["section", "criterion", "claim", "experiment", "asks"]);
     for criterion in &suite.criteria {
         let mut any = false;
         for asked in inquiry.asked_of(&criterion.id) {
@@ -142,10 +144,10 @@ fn list(
     Ok(table.text_within(output::width()))
 }
 
-/// Criteria down, subjects across.
-fn table(evaluation: &Evaluation) -> Table {
+/// Table with a row for each criterion and a column for each subject.
+fn table(evaluation: &Evaluation) -> TextTable {
     let columns = ["section", "criterion"].into_iter().map(String::from);
-    let mut table = Table::new(columns.chain(evaluation.subjects.iter().cloned()));
+    let mut table = TextTable::new(columns.chain(evaluation.subjects.iter().cloned()));
     for row in &evaluation.criteria {
         if row.answers.iter().all(Option::is_none) {
             continue;

@@ -1,5 +1,5 @@
-//! `windward completions`, `windward man` and `windward schema`: what shells, manuals and editors know
-//! of the command line and of the files, made from what reads them.
+//! `windward completions`, `windward man` and `windward schema`: what shells, manuals and editors
+//! know of the command line and of the files, made from what reads them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -38,8 +38,8 @@ pub(crate) struct ManArgs {
 /// Print a JSON Schema of scenario and experiment files, for editors
 ///
 /// An editor that knows it completes keys, explains them and marks what is none. For one that reads
-/// TOML with Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as the
-/// first line of a file.
+/// TOML with Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as
+/// the first line of a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// That of files of readings, which experiments share

@@ -13,11 +13,11 @@ use crate::failure::Failure;
 /// Reads a congestion controller in Python and gives a protocol with it, or says in words why there is none.
 pub type LoadLaw<'a> = &'a dyn Fn(&PythonController) -> Result<Protocol, String>;
 
-/// How Python can be had.
+/// Access to Python.
 pub(crate) struct Python<'a> {
     /// The interpreter, for another process.
     pub(crate) interpreter: &'a Path,
-    /// What reads controllers, if this program runs inside Python.
+    /// Reader of controllers, if this program runs inside Python.
     pub(crate) load: Option<LoadLaw<'a>>,
     /// The arguments of this program without its name, to hand them on.
     pub(crate) arguments: Vec<OsString>,
@@ -26,11 +26,11 @@ pub(crate) struct Python<'a> {
 /// A congestion controller in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonController {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// The file.
     pub file: String,
-    /// What is in the file: a class, or what `windward.controller` gave.
+    /// Name in the file: a class, or a result of `windward.controller`.
     pub object: String,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)
 }
 
-/// Does what that process does.
+/// Runs the work of that process.
 #[cfg(not(unix))]
 pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     match command.status() {

@@ -1,9 +1,10 @@
-//! What came out of all scripts, as a document.
+//! Results of all scripts, as a document.
 
-use super::{Script, ScriptReport, Verdict, label};
+use super::{Compliance, Script, ScriptReport, label};
 
-/// A document with a row per script, and all departures from the texts below: `docs/conformance.md`.
-/// `reports` are those of each script, in order; `foreign` the stacks that have columns of their own.
+/// A document with a row per script, and all departures from the texts below:
+/// `docs/conformance.md`. `reports` are those of each script, in order; `foreign` the stacks that
+/// have columns of their own.
 pub fn conformance(reports: &[(&Script, Vec<ScriptReport>)], foreign: &[&str]) -> String {
     let mut text = String::from(
         "# Conformance\n\n\
@@ -42,7 +43,7 @@ pub fn conformance(reports: &[(&Script, Vec<ScriptReport>)], foreign: &[&str]) -
     let mut any = false;
     for report in reports.iter().flat_map(|(_, reports)| reports) {
         for finding in &report.findings {
-            if matches!(finding.verdict, Verdict::Met | Verdict::NotTold) {
+            if matches!(finding.verdict, Compliance::Met | Compliance::NotTold) {
                 continue;
             }
             any = true;
@@ -67,6 +68,6 @@ pub fn conformance(reports: &[(&Script, Vec<ScriptReport>)], foreign: &[&str]) -
 }
 
 fn count(report: &ScriptReport) -> String {
-    let told = report.findings.len() - report.count(Verdict::NotTold);
-    format!("{}/{told}", report.count(Verdict::Met))
+    let told = report.findings.len() - report.count(Compliance::NotTold);
+    format!("{}/{told}", report.count(Compliance::Met))
 }

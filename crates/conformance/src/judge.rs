@@ -5,13 +5,13 @@ use std::fmt;
 use serde::Serialize;
 use windward_core::units::{Duration, Time};
 
-use super::path::{Record, State};
+use super::path::{PathRecord, State};
 use super::{Anchor, Compared, Expectation, Moment, Quantity, Script, Want, label};
 
-/// What became of an expectation.
+/// Result of an expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Compliance {
     /// As the text has it.
     Met,
     /// Not as the text has it.
@@ -25,25 +25,25 @@ pub enum Verdict {
     NotTold,
 }
 
-impl Verdict {
+impl Compliance {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Verdict::Met => "met",
-            Verdict::NotMet => "not met",
-            Verdict::Departs => "departs, as noted",
-            Verdict::DepartsNoMore => "met, against the note",
-            Verdict::NotTold => "not told",
+            Compliance::Met => "met",
+            Compliance::NotMet => "not met",
+            Compliance::Departs => "departs, as noted",
+            Compliance::DepartsNoMore => "met, against the note",
+            Compliance::NotTold => "not told",
         }
     }
 
-    /// Does it fail the script?
+    /// True if it fails the script.
     pub fn is_failure(self) -> bool {
-        matches!(self, Verdict::NotMet | Verdict::DepartsNoMore)
+        matches!(self, Compliance::NotMet | Compliance::DepartsNoMore)
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Compliance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.words())
     }
@@ -56,25 +56,25 @@ pub struct Finding {
     pub line: usize,
     /// The section that asks for it.
     pub source: String,
-    /// What it says.
+    /// Sentence of the text.
     pub says: String,
     /// The moment, as the script has it.
     pub at: String,
-    /// What was looked at, as the script has it.
+    /// Quantity, as the script has it.
     pub quantity: &'static str,
-    /// What it should be, in words.
+    /// Expected value, in words.
     pub expected: String,
-    /// What it was, in words.
+    /// Observed value, in words.
     pub seen: String,
     /// When that was, seconds; `None` if the moment never came.
     pub seen_at_s: Option<f64>,
     /// Whether that is as expected.
-    pub verdict: Verdict,
+    pub verdict: Compliance,
     /// Why the protocol departs, where the script knows.
     pub reason: Option<String>,
 }
 
-/// What a script found of one protocol.
+/// Results of a script for one protocol.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScriptReport {
     /// The script.
@@ -88,18 +88,18 @@ pub struct ScriptReport {
 }
 
 impl ScriptReport {
-    /// Is there nothing that fails it?
+    /// True if no expectation fails the script.
     pub fn holds(&self) -> bool {
         !self.findings.iter().any(|finding| finding.verdict.is_failure())
     }
 
     /// How many findings are so.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: Compliance) -> usize {
         self.findings.iter().filter(|finding| finding.verdict == verdict).count()
     }
 }
 
-pub(super) fn judge(script: &Script, protocol: &str, record: &Record) -> ScriptReport {
+pub(super) fn judge(script: &Script, protocol: &str, record: &PathRecord) -> ScriptReport {
     let mut findings = Vec::new();
     for expectation in &script.expectations {
         for (quantity, want) in &expectation.wants {
@@ -117,7 +117,7 @@ pub(super) fn judge(script: &Script, protocol: &str, record: &Record) -> ScriptR
 fn finding(
     script: &Script,
     protocol: &str,
-    record: &Record,
+    record: &PathRecord,
     expectation: &Expectation,
     quantity: Quantity,
     want: &Want,
@@ -137,11 +137,11 @@ fn finding(
         Err(why) => (Some(false), why),
     };
     let verdict = match (met, &reason) {
-        (None, _) => Verdict::NotTold,
-        (Some(true), None) => Verdict::Met,
-        (Some(true), Some(_)) => Verdict::DepartsNoMore,
-        (Some(false), None) => Verdict::NotMet,
-        (Some(false), Some(_)) => Verdict::Departs,
+        (None, _) => Compliance::NotTold,
+        (Some(true), None) => Compliance::Met,
+        (Some(true), Some(_)) => Compliance::DepartsNoMore,
+        (Some(false), None) => Compliance::NotMet,
+        (Some(false), Some(_)) => Compliance::Departs,
     };
     Finding {
         line: expectation.line,
@@ -165,7 +165,7 @@ struct Found<'a> {
 }
 
 /// The state at a moment, or what to say if it never came.
-fn at<'a>(record: &'a Record, moment: &Moment, end: Duration) -> Result<Found<'a>, String> {
+fn at<'a>(record: &'a PathRecord, moment: &Moment, end: Duration) -> Result<Found<'a>, String> {
     let (instant, index, data) = match moment.anchor {
         Anchor::Instant(at) => (at + moment.plus, None, 0),
         Anchor::Event(event, number) => {
@@ -199,9 +199,9 @@ fn at<'a>(record: &'a Record, moment: &Moment, end: Duration) -> Result<Found<'a
     Ok(Found { when: instant, state, data })
 }
 
-/// What is compared with the bounds; `None` where the endpoint has no such thing.
+/// Value that is compared with the bounds; `None` where the endpoint has no such quantity.
 fn look(
-    record: &Record,
+    record: &PathRecord,
     quantity: Quantity,
     want: &Want,
     found: &Found<'_>,

@@ -1,13 +1,14 @@
-//! Scripts of one path, in the spirit of packetdrill: what becomes of which packet, and what the sender
-//! must do then, by the text of an RFC.
+//! Scripts of one path, in the spirit of packetdrill: what becomes of which packet, and what the
+//! sender must do then, by the text of an RFC.
 //!
-//! A [`Script`] is a TOML file (docs/scripts.md): a path, what is lost, marked or delayed on it, what the
-//! application offers, and expectations, each with the section that asks for it. [`Script::run`] lets
-//! one connection cross the path in virtual time, writes down its state after everything that
-//! happens (`path`), and then holds every expectation against that record (`judge`).
+//! A [`Script`] is a TOML file (docs/scripts.md): a path, what is lost, marked or delayed on it,
+//! what the application offers, and expectations, each with the section that asks for it.
+//! [`Script::run`] lets one connection cross the path in virtual time, writes down its state after
+//! everything that happens (`path`), and then holds every expectation against that record
+//! (`judge`).
 //!
-//! Nothing here is random, and no link of the simulator is in between: what is expected follows from
-//! the text by arithmetic that fits into a comment.
+//! Nothing here is random, and no link of the simulator is in between: what is expected follows
+//! from the text by arithmetic that fits into a comment.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ mod reader;
 
 pub use builtin::{all, select};
 pub use conformance::conformance;
-pub use judge::{Finding, ScriptReport, Verdict};
+pub use judge::{Compliance, Finding, ScriptReport};
 
 /// A script: a path, what happens on it, and what is expected.
 #[derive(Debug, Clone)]
@@ -33,11 +34,11 @@ pub struct Script {
     /// The file, as the user named it; of one that comes with the program its path below
     /// `experiments/scripts/`, without the ending.
     pub name: String,
-    /// What it shows, in one line.
+    /// Title, one line.
     pub title: String,
     /// The text that it holds senders to: `RFC 5681`.
     pub source: String,
-    /// More about it; empty if there is no more to say.
+    /// Further explanation; may be empty.
     pub about: String,
     /// The protocols of which it is expected, as scenario files name them; never empty.
     pub protocols: Vec<String>,
@@ -58,7 +59,7 @@ pub struct Script {
 struct Route {
     /// From sender to receiver and back, without queues; half of it each way.
     rtt: Duration,
-    /// Of data packets; `None` sends any number of them at once.
+    /// Rate of data packets; `None` sends any number of them at once.
     rate: Option<Rate>,
     /// How many packets may wait behind the one in transmission.
     queue: Option<u64>,
@@ -72,7 +73,7 @@ struct Offer {
     packets: u64,
 }
 
-/// What becomes of some packets.
+/// Fate of some packets.
 #[derive(Debug, Clone)]
 struct Rule {
     which: Which,
@@ -121,7 +122,7 @@ struct Expectation {
     source: String,
     says: String,
     at: Moment,
-    /// What the text asks of the state at that moment, by quantity; never empty.
+    /// Requirements of the text for the state at that moment, by quantity; never empty.
     wants: Vec<(Quantity, Want)>,
     /// Protocols that are known to depart from the text, each with the reason.
     departs: Vec<(String, String)>,
@@ -144,7 +145,7 @@ enum Anchor {
     Event(Event, u64),
 }
 
-/// What can happen, as moments name it.
+/// Event that a moment can refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     /// A data packet leaves.
@@ -179,7 +180,7 @@ impl Event {
     }
 }
 
-/// What can be expected of a moment.
+/// Quantity that can be expected at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quantity {
     /// Packets.
@@ -228,12 +229,12 @@ impl Quantity {
     }
 }
 
-/// What a quantity should be: within bounds, of itself or of how it compares with another moment.
+/// Requirement for a quantity: bounds of itself, or of how it compares with another moment.
 #[derive(Debug, Clone)]
 struct Want {
     least: f64,
     most: f64,
-    /// What the bounds are about.
+    /// Subject of the bounds.
     of: Compared,
 }
 
@@ -268,11 +269,12 @@ impl Script {
     }
 
     /// Runs it with a protocol, as the `protocol` of scenario files names one (a row, one of
-    /// `stacks`, or a table of parts written as TOML), and says of each expectation whether it is met.
+    /// `stacks`, or a table of parts written as TOML), and says of each expectation whether it is
+    /// met.
     ///
     /// # Errors
-    /// If there is no such protocol, if it needs routers, if the script asks for what a stack does not
-    /// take, or if the run sends more than a script can be about.
+    /// If there is no such protocol, if it needs routers, if the script asks for what a stack does
+    /// not take, or if the run sends more than a script can be about.
     pub fn run(&self, protocol: &str, stacks: &Stacks) -> Result<ScriptReport, LabError> {
         let ends = path::Ends::new(self, protocol, stacks)?;
         let record = path::walk(self, ends)?;
@@ -284,7 +286,7 @@ impl Script {
     }
 }
 
-/// What a protocol is called in short: of a table of parts its `name`.
+/// Short name of a protocol: of a table of parts its `name`.
 fn label(protocol: &str) -> &str {
     let name = protocol.split_once("name = \"").and_then(|(_, rest)| rest.split_once('"'));
     name.map_or(protocol, |(name, _)| name)

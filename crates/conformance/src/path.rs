@@ -3,8 +3,8 @@
 //! At one instant packets and acknowledgments arrive first, in the order in which they left; then
 //! the application offers, then timers expire.
 //!
-//! A connection of a stack shakes hands first. Its script begins when its first full packet leaves, and is
-//! about full packets alone: smaller ones, which carry no data to speak of, meet no rule.
+//! A connection of a stack shakes hands first. Its script begins when its first full packet leaves,
+//! and is about full packets alone: smaller ones, which carry no data to speak of, meet no rule.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) ours: Option<Ours>,
 }
 
-/// What senders of our own tell beside.
+/// Further state that our own senders show.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ours {
     pub(super) retransmissions: u64,
@@ -53,7 +53,7 @@ pub(super) struct Ours {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Happened {
     pub(super) at: Time,
-    /// The place of the state after it in [`Record::states`]; the one before it is that before.
+    /// The place of the state after it in [`PathRecord::states`]; the one before it is that before.
     pub(super) state: usize,
     /// The data of a packet, from one.
     pub(super) data: u64,
@@ -61,12 +61,12 @@ pub(super) struct Happened {
 
 /// All that a run was.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct PathRecord {
     pub(super) states: Vec<State>,
     pub(super) events: [Vec<Happened>; Event::ALL.len()],
 }
 
-impl Record {
+impl PathRecord {
     fn note(&mut self, event: Event, at: Time, data: u64) {
         let state = self.states.len();
         self.events[event as usize].push(Happened { at, state, data });
@@ -120,7 +120,7 @@ impl Ends {
     }
 }
 
-/// What travels.
+/// Packet or acknowledgment on its way.
 enum Travelling {
     Ours(Packet),
     Theirs { to: End, payload: Vec<u8>, ecn: Codepoint },
@@ -156,7 +156,7 @@ fn resolve(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Traffic, 
 }
 
 /// Lets the connection cross the path until the script ends.
-pub(super) fn walk(script: &Script, ends: Ends) -> Result<Record, LabError> {
+pub(super) fn walk(script: &Script, ends: Ends) -> Result<PathRecord, LabError> {
     let is_own = matches!(ends, Ends::Own { .. });
     let mut walk = Walk {
         script,
@@ -173,7 +173,7 @@ pub(super) fn walk(script: &Script, ends: Ends) -> Result<Record, LabError> {
         transmissions: HashMap::new(),
         met: [Vec::new(), Vec::new()],
         reductions: 0,
-        record: Record::default(),
+        record: PathRecord::default(),
     };
     walk.run()?;
     Ok(walk.record)
@@ -213,7 +213,7 @@ struct Walk<'a> {
     now: Time,
     /// When the script began; `None` before that.
     origin: Option<Time>,
-    /// What is on its way, by arrival and the order in which it left.
+    /// Packets on their way, by arrival and the order in which they left.
     due: BTreeMap<(Time, u64), Travelling>,
     entered: u64,
     offered: usize,
@@ -227,7 +227,7 @@ struct Walk<'a> {
     /// How many packets met the conditions of each rule, of data and of acknowledgments.
     met: [Vec<u64>; 2],
     reductions: u64,
-    record: Record,
+    record: PathRecord,
 }
 
 impl Walk<'_> {
@@ -532,7 +532,7 @@ impl Walk<'_> {
     }
 }
 
-/// What becomes of one packet by all rules that concern it.
+/// Fate of one packet by all rules that concern it.
 #[derive(Default)]
 struct Fates {
     lost: bool,

@@ -52,7 +52,7 @@ fn an_expectation_can_fail_and_says_what_was_seen() {
     assert!(!report.holds());
     let Finding { expected, seen, verdict, at, .. } = &report.findings[0];
     assert_eq!((expected.as_str(), seen.as_str(), at.as_str()), ("13", "12", "200ms"));
-    assert_eq!((*verdict, report.findings[0].seen_at_s), (Verdict::NotMet, Some(0.2)));
+    assert_eq!((*verdict, report.findings[0].seen_at_s), (Compliance::NotMet, Some(0.2)));
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn a_note_of_a_departure_is_held_to_be_true() {
     let wrong = "at = \"200ms\"\npackets = 13\ndeparts = { newreno = \"counts otherwise\" }";
     let report_of_wrong = report("", wrong);
     assert!(report_of_wrong.holds());
-    assert_eq!(report_of_wrong.findings[0].verdict, Verdict::Departs);
+    assert_eq!(report_of_wrong.findings[0].verdict, Compliance::Departs);
     assert_eq!(report_of_wrong.findings[0].reason.as_deref(), Some("counts otherwise"));
     let right = report("", &wrong.replace("13", "12"));
-    assert_eq!(right.findings[0].verdict, Verdict::DepartsNoMore);
+    assert_eq!(right.findings[0].verdict, Compliance::DepartsNoMore);
     assert!(!right.holds());
 }
 
@@ -111,7 +111,7 @@ fn quantities_compare_with_other_moments() {
     }
     // Not paced: nothing to tell.
     let report = report("", "at = \"200ms\"\npacing_rate = 12");
-    assert_eq!(report.findings[0].verdict, Verdict::NotTold);
+    assert_eq!(report.findings[0].verdict, Compliance::NotTold);
     assert!(report.holds());
 }
 
@@ -144,7 +144,8 @@ fn packets_are_lost_marked_and_delayed_as_rules_say() {
         ("[[offer]]\npackets = 1\nevery = \"50ms\"\ntimes = 3", "at = \"60ms\"\npackets = 2"),
         ("[[offer]]\npackets = 1\nevery = \"50ms\"\ntimes = 3", "at = \"1s\"\npackets = 3"),
     ];
-    // With `every`: the fourth, and the eighth. Three ACKs at 100 ms let out the fifth to the seventh.
+    // With `every`: the fourth, and the eighth. Three ACKs at 100 ms let out the fifth to the
+    // seventh.
     for (rule, expect) in rules {
         let report = report(rule, expect);
         assert!(report.holds(), "{rule}: {:?}", report.findings);

@@ -1,46 +1,46 @@
-//! How a part describes itself: its names, what it does, where it is described, its parameters.
+//! The description that a part gives of itself: names, effect, source and parameters.
 //!
-//! A part (a congestion controller, a recovery scheme, an AQM, ...) tells all this once, in its
-//! own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
+//! A part (a congestion controller, a recovery scheme, an AQM, ...) has this description once, in
+//! its own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
 //! checks, warnings, `windward explain` and the documentation iterate over it.
 //!
-//! A parameter is described by a [`Parameter`]: its key, what values it takes and how to read
-//! and write it in the part's typed configuration. The macro [`parameters!`](crate::parameters)
+//! A [`Parameter`] describes a parameter: its key, its values and how to read and write it in the
+//! part's typed configuration. The macro [`parameters!`](crate::parameters)
 //! writes the list.
 
 use std::fmt;
 
 use crate::units::Duration;
 
-/// A part: something that a protocol or a queue is composed of.
+/// A part of a protocol or of a queue.
 pub trait Part {
     /// Its parameters, [`Plain`] if it has none.
     type Config: Parameters;
-    /// The names under which it is composed, each with the parameters that make it what the name
-    /// says. The first is the usual one; never empty.
+    /// The names of the part, each with the parameters that it stands for. The first is the usual
+    /// one; never empty.
     const FORMS: &'static [Form<Self::Config>];
-    /// Keys shared by all endpoints ([`crate::endpoint::EndpointConfig`]) that mean something to
-    /// this part and not to every other.
+    /// Keys of [`crate::endpoint::EndpointConfig`] that have an effect on this part and not on
+    /// every other.
     const READS: &'static [&'static str] = &[];
 
-    /// What it cannot work without, and some other part must give.
+    /// The abilities that it cannot work without and another part must give.
     const NEEDS: &'static [Need] = &[];
 
-    /// What it gives to the parts beside it.
+    /// The abilities that it gives to the parts beside it.
     fn gives(_config: &Self::Config) -> &'static [Ability] {
         &[]
     }
 
-    /// The form that a configuration is of.
+    /// The form that a configuration belongs to.
     fn form(_config: &Self::Config) -> &'static Form<Self::Config> {
         &Self::FORMS[0]
     }
 }
 
-/// What one part of a protocol gives and another may need.
+/// An ability that one part of a protocol gives and another may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
-    /// Losses and deliveries are told transmission by transmission, by number.
+    /// Recovery reports losses and deliveries transmission by transmission, by number.
     TransmissionNumbers,
     /// Acknowledgments carry the feedback that XCP routers granted.
     XcpFeedback,
@@ -48,7 +48,7 @@ pub enum Ability {
     XcpWindow,
     /// Acknowledgments carry XTCP's congestion flag.
     CongestionFlag,
-    /// Each ECN mark is echoed as it came.
+    /// The receiver echoes each ECN mark.
     EachMark,
     /// Acknowledgments carry ESTCP's phase and g.
     Phase,
@@ -58,14 +58,14 @@ pub enum Ability {
     Warning,
     /// Notices name corrupted packets.
     CorruptedPackets,
-    /// The probability that a packet survives its path is told.
+    /// The sender learns the probability that a packet survives its path.
     Survival,
     /// The sender estimates its bandwidth.
     Bandwidth,
 }
 
 impl Ability {
-    /// In words, as what is needed.
+    /// The ability in words, as the object of "needs".
     pub const fn words(self) -> &'static str {
         match self {
             Ability::TransmissionNumbers => "news of each transmission by number",
@@ -83,21 +83,21 @@ impl Ability {
     }
 }
 
-/// A need: one of these, and why.
+/// A need of a part: one of several abilities, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// Any of these will do.
     pub any_of: &'static [Ability],
-    /// What happens without it, as the end of a sentence.
+    /// The consequence without it, as the end of a sentence.
     pub why: &'static str,
 }
 
-/// A name of a part with what it stands for.
+/// A name of a part with the parameters that it stands for.
 #[derive(Debug, Clone, Copy)]
 pub struct Form<C: 'static> {
-    /// Words for people.
+    /// The part in words under this name.
     pub words: Words,
-    /// The parameters of the form, before anybody changes one.
+    /// The default parameters of the form.
     pub config: C,
 }
 
@@ -106,24 +106,24 @@ pub struct Form<C: 'static> {
 pub struct Words {
     /// Short, as scenario files and tables have it.
     pub name: &'static str,
-    /// What it does, in one sentence without a capital or a full stop.
+    /// Its effect, in one sentence without a capital or a full stop.
     pub what: &'static str,
-    /// Where it is described: paper, section; RFC, section.
+    /// Its source: paper, section; RFC, section.
     pub source: &'static str,
 }
 
 /// The parameters of a part.
 pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
-    /// The tables of scenario files in which the keys stand, each with what it is about. The empty
-    /// name is that of the place where the part is named (`aqm = { kind = "red", .. }`).
+    /// The tables of scenario files in which the keys stand, each with its subject. The empty name
+    /// is that of the table that names the part (`aqm = { kind = "red", .. }`).
     const TABLES: &'static [(&'static str, &'static str)];
     /// The parameters, in the order of the documentation.
     const KEYS: &'static [Parameter<Self>];
 
-    /// Do the values go together? Each of them is in its own range.
+    /// Checks whether the values go together; each of them is in its own range.
     ///
     /// # Errors
-    /// What does not, as a sentence without a capital or a full stop.
+    /// The contradiction, as a sentence without a capital or a full stop.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -131,7 +131,7 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
     /// Checks every value against its range, and then [`Parameters::check`].
     ///
     /// # Errors
-    /// The first value that is not in its range, or what does not go together.
+    /// The first value out of its range, or the contradiction.
     fn validate(&self) -> Result<(), String> {
         for parameter in Self::KEYS {
             let value = (parameter.get)(self);
@@ -158,31 +158,31 @@ impl Parameters for Plain {
 pub struct Parameter<C: 'static> {
     /// The table its key stands in: one of [`Parameters::TABLES`].
     pub table: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: ParameterDoc,
-    /// Does it mean anything beside the other values?
+    /// Whether it has an effect beside the other values.
     pub applies: fn(&C) -> bool,
     /// Its value.
     pub get: fn(&C) -> Value,
-    /// Sets it; false if the value is of another kind than [`ParameterDoc::kind`] says. Ranges
-    /// are the business of [`Kind::check`].
+    /// Sets it; returns false if the value is not of [`ParameterDoc::kind`]. [`ValueKind::check`]
+    /// checks ranges.
     pub set: fn(&mut C, Value) -> bool,
 }
 
-/// What a parameter is.
+/// The description of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParameterDoc {
     /// Its key in the table.
     pub key: &'static str,
-    /// What values it takes.
-    pub kind: Kind,
-    /// What it is measured in; empty for pure numbers, words and times.
+    /// The values that it takes.
+    pub kind: ValueKind,
+    /// Its unit; empty for pure numbers, words and times.
     pub unit: &'static str,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub meaning: &'static str,
-    /// What it is where no value is given, if that is no value: `no limit`.
+    /// The meaning of an absent value: `no limit`.
     pub absent: &'static str,
-    /// Values that are allowed and hardly meant.
+    /// The range outside of which a value is allowed but hardly intended.
     pub advice: Option<Advice>,
 }
 
@@ -193,13 +193,13 @@ pub struct Advice {
     pub least: f64,
     /// The largest.
     pub most: f64,
-    /// Why, and what to do, as a sentence without a capital or a full stop.
+    /// The reason and the remedy, as a sentence without a capital or a full stop.
     pub why: &'static str,
 }
 
-/// What values a parameter takes.
+/// The values that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Yes or no.
     Bool,
     /// A number from `least` to `most`, both included.
@@ -230,7 +230,7 @@ pub enum Kind {
     },
     /// A length of time up to `most`, or `true` for `on` and `false` for none.
     Switch {
-        /// What `true` stands for.
+        /// The value of `true`.
         on: Duration,
         /// The longest.
         most: Duration,
@@ -284,23 +284,24 @@ impl fmt::Display for Value {
     }
 }
 
-impl Kind {
-    /// Is the value of this kind and in its range?
+impl ValueKind {
+    /// Checks that the value is of this kind and in its range.
     ///
     /// # Errors
-    /// What it should be, as a sentence without a capital or a full stop.
+    /// The values that are allowed, as a sentence without a capital or a full stop.
     pub fn check(&self, value: Value) -> Result<(), String> {
         let ok = match (*self, value) {
-            (_, Value::Absent) | (Kind::Bool, Value::Bool(_)) => true,
-            (Kind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
-            (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
-                x > 0.0 && x <= most
-            }
-            (Kind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
-            (Kind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
-            (Kind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
-            (Kind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
-            (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, Value::Word(x)) => {
+            (_, Value::Absent) | (ValueKind::Bool, Value::Bool(_)) => true,
+            (ValueKind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
+            (
+                ValueKind::Positive { most } | ValueKind::PositiveOrWord { most, .. },
+                Value::Number(x),
+            ) => x > 0.0 && x <= most,
+            (ValueKind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
+            (ValueKind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
+            (ValueKind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
+            (ValueKind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
+            (ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. }, Value::Word(x)) => {
                 words.contains(&x)
             }
             _ => false,
@@ -309,34 +310,34 @@ impl Kind {
     }
 }
 
-/// What values are good, as an error or a table says it.
-impl fmt::Display for Kind {
+/// The allowed values, as errors and tables show them.
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Kind::Bool => write!(f, "true or false"),
-            Kind::Number { least, most } => {
+            ValueKind::Bool => write!(f, "true or false"),
+            ValueKind::Number { least, most } => {
                 write!(f, "{} to {}", Value::Number(least), Value::Number(most))
             }
-            Kind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
-            Kind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
-            Kind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
-            Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
-            Kind::Time { least, most } if least == Duration::from_ps(1) => {
+            ValueKind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
+            ValueKind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
+            ValueKind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
+            ValueKind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
+            ValueKind::Time { least, most } if least == Duration::from_ps(1) => {
                 write!(f, "longer than 0, up to {}", span(most))
             }
-            Kind::Time { least, most } => write!(f, "{least} to {}", span(most)),
-            Kind::Switch { on, most } => {
+            ValueKind::Time { least, most } => write!(f, "{least} to {}", span(most)),
+            ValueKind::Switch { on, most } => {
                 write!(f, "true ({on}), false, or a time up to {}", span(most))
             }
-            Kind::Word(words) => write!(f, "{}", alternatives(words)),
-            Kind::PositiveOrWord { most, words } => {
+            ValueKind::Word(words) => write!(f, "{}", alternatives(words)),
+            ValueKind::PositiveOrWord { most, words } => {
                 write!(f, "above 0, up to {}, or {}", Value::Number(most), alternatives(words))
             }
         }
     }
 }
 
-/// A long time in hours, where that is a whole number of them.
+/// A time in hours if that is a whole number, else in its usual unit.
 fn span(time: Duration) -> String {
     const HOUR: u64 = Duration::from_secs(3600).as_ps();
     let hours = time.as_ps() / HOUR;
@@ -358,9 +359,9 @@ pub fn alternatives(words: &[&str]) -> String {
 
 /// A type that a parameter can have.
 pub trait ParameterValue: Sized {
-    /// As a value.
+    /// Converts to a value.
     fn into_value(self) -> Value;
-    /// From a value of the right kind.
+    /// Converts from a value; `None` if it is of another kind.
     fn from_value(value: Value) -> Option<Self>;
 }
 
@@ -401,7 +402,7 @@ impl<T: ParameterValue> ParameterValue for Option<T> {
     }
 }
 
-/// Gives an enum its words as a [`ParameterValue`], and the list of them as `WORDS`.
+/// Implements [`ParameterValue`] for an enum by its words, and lists them as `WORDS`.
 #[macro_export]
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -431,15 +432,15 @@ macro_rules! words {
 ///
 /// ```
 /// use windward_core::parameters;
-/// use windward_core::part::{Kind, Parameters};
+/// use windward_core::part::{ValueKind, Parameters};
 ///
 /// #[derive(Debug, Clone, Copy, PartialEq)]
 /// struct VegasConfig { alpha: f64, beta: f64 }
 ///
 /// parameters! {
 ///     VegasConfig in "vegas", "parameters of vegas";
-///     alpha: Kind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
-///     beta: Kind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
+///     alpha: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
+///     beta: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
 ///     @check(config) {
 ///         if config.alpha > config.beta {
 ///             return Err(format!("alpha ({}) is above beta ({})", config.alpha, config.beta));
@@ -452,14 +453,15 @@ macro_rules! words {
 /// assert!(VegasConfig { alpha: f64::NAN, beta: 4.0 }.validate().is_err());
 /// ```
 ///
-/// After the meaning may follow `absent = "..."`, what no value means; `when = ...`, a function of
-/// the configuration that says whether the parameter means anything; and `advice = ...`, an
-/// [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the first
-/// line lists that table as well (`and "table", "its subject"`).
+/// After the meaning may follow `absent = "..."`, the meaning of an absent value; `when = ...`, a
+/// function of the configuration that returns whether the parameter has an effect; and `advice =
+/// ...`, an [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the
+/// first line lists that table as well (`and "table", "its subject"`).
 #[macro_export]
 macro_rules! parameters {
     (
-        $config:ident in $table:literal, $about:literal $(and $other:literal, $other_about:literal)*;
+        $config:ident in $table:literal, $about:literal
+        $(and $other:literal, $other_about:literal)*;
         $($key:ident $(in $own:literal)? : $kind:expr, $unit:literal, $meaning:expr
             $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)? ;)*
         $(@check($it:ident) $check:block)?
@@ -522,16 +524,16 @@ macro_rules! parameter {
 pub struct Setting {
     /// The table its key stands in; empty where that is the part's own.
     pub table: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: ParameterDoc,
-    /// The value it has.
+    /// Its value.
     pub value: Value,
-    /// Does it mean anything beside the other values of the part?
+    /// Whether it has an effect beside the other values of the part.
     pub applies: bool,
 }
 
 impl Setting {
-    /// Its value as documentation has it.
+    /// Its value as the documentation shows it.
     pub fn default_text(&self) -> String {
         match self.value {
             Value::Absent => self.doc.absent.to_owned(),
@@ -539,11 +541,11 @@ impl Setting {
         }
     }
 
-    /// What it means, in which unit and range, in one line.
+    /// Its meaning, unit and range, in one line.
     pub fn description(&self) -> String {
         let ParameterDoc { kind, unit, meaning, .. } = self.doc;
         let range = match kind {
-            Kind::Bool => String::new(),
+            ValueKind::Bool => String::new(),
             kind => kind.to_string(),
         };
         let details = [unit, &range].into_iter().filter(|text| !text.is_empty());
@@ -564,8 +566,8 @@ pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
     C::KEYS.iter().map(setting).collect()
 }
 
-/// Sets the parameter `key` of `table`, if the configuration has it. The value must have passed
-/// [`Kind::check`]; returns whether it was taken.
+/// Sets the parameter `key` of `table`, if the configuration has it, and returns whether it has.
+/// The value must have passed [`ValueKind::check`].
 pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
     let of_key = |p: &&Parameter<C>| p.table == table && p.doc.key == key;
     C::KEYS.iter().find(of_key).is_some_and(|p| (p.set)(config, value))
@@ -573,54 +575,54 @@ pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) 
 
 /// A table of scenario files with the parameters that stand in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct ParameterTable {
     /// Its name; empty where the keys stand with the part's name.
     pub name: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub about: &'static str,
     /// The parameters with the values of the part's first form.
     pub settings: Vec<Setting>,
 }
 
 /// The tables of a part's parameters.
-pub fn tables<P: Part>() -> Vec<Table> {
+pub fn tables<P: Part>() -> Vec<ParameterTable> {
     let settings = settings(&P::FORMS[0].config);
     let of = |name: &str| settings.iter().filter(|s| s.table == name).copied().collect();
-    let table = |&(name, about): &(&'static str, _)| Table { name, about, settings: of(name) };
+    let table =
+        |&(name, about): &(&'static str, _)| ParameterTable { name, about, settings: of(name) };
     P::Config::TABLES.iter().map(table).collect()
 }
 
-/// A part that a crate outside this one gives. What makes its states lives as long as the
-/// program: a `static` will do, and `Box::leak` makes one while the program runs.
+/// A maker of a part from another crate. It lives as long as the program: a `static` will do, and
+/// `Box::leak` makes one while the program runs.
 pub trait CustomPart: Send + Sync {
-    /// Its name and what it does.
+    /// The part in words.
     fn words(&self) -> Words;
-    /// What it cannot work without: see [`Part::NEEDS`].
+    /// The abilities that it cannot work without: see [`Part::NEEDS`].
     fn needs(&self) -> &'static [Need] {
         &[]
     }
-    /// What went wrong in it, in words, in the runs of this thread since it was asked last: a run
-    /// whose part has failed is void. Nothing for parts that cannot fail.
+    /// The error that the part met in the runs of this thread since the last call: a run whose part
+    /// has failed is void. `None` for parts that cannot fail.
     fn failure(&self) -> Option<String> {
         None
     }
 }
 
-/// A part with its parameters, of whichever axis: the configuration enum of each axis is one.
+/// A configured part of any axis. The configuration enum of each axis implements it.
 pub trait AnyPart {
     /// The part in words.
     fn words(&self) -> Words;
     /// Its parameters with their values.
     fn settings(&self) -> Vec<Setting>;
-    /// Sets a parameter that the part has; the value must have passed its check. Returns whether it
-    /// was taken.
+    /// Sets a parameter and returns whether the part has it. The value must have passed its check.
     fn set(&mut self, table: &str, key: &str, value: Value) -> bool;
     /// Checks every parameter.
     ///
     /// # Errors
-    /// The first that is out of its range, or what does not go together.
+    /// The first that is out of its range, or the contradiction between several.
     fn validate(&self) -> Result<(), String>;
-    /// The keys of endpoints that it reads and not every part does: [`Part::READS`].
+    /// The keys of endpoints that have an effect on it: [`Part::READS`].
     fn reads(&self) -> &'static [&'static str];
     /// The abilities that it cannot work without.
     fn needs(&self) -> &'static [Need];
@@ -630,7 +632,7 @@ pub trait AnyPart {
     fn failure(&self) -> Option<String>;
 }
 
-/// A reference to the maker of a part from outside.
+/// A reference to the maker of a part from another crate.
 pub struct Custom<M: ?Sized + 'static>(pub &'static M);
 
 impl<M: ?Sized> Clone for Custom<M> {
@@ -640,7 +642,7 @@ impl<M: ?Sized> Clone for Custom<M> {
 }
 impl<M: ?Sized> Copy for Custom<M> {}
 impl<M: ?Sized> PartialEq for Custom<M> {
-    /// Is it the very same maker?
+    /// True if both refer to the same maker.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self.0, other.0)
     }
@@ -651,10 +653,10 @@ impl<M: ?Sized + CustomPart> fmt::Debug for Custom<M> {
     }
 }
 
-/// Makes an axis of a list of parts: the enum of configurations (which part, with which
-/// parameters), the enum of states, and a macro that calls one method on whichever it is.
+/// Makes an axis from a list of parts: the enum of configurations (which part, with which
+/// parameters), the enum of states, and a macro that calls a method of the part that a state holds.
 ///
-/// A part's line is all it takes to be in both enums, found by name, listed, explained and
+/// The line of a part puts it into both enums, where it is found by name, listed, explained and
 /// configured. `=> Box` behind its type keeps a large state in a box: a copy of it in every
 /// dispatch would slow down all the others. The first token is a `$`, for the macros that this one
 /// writes.
@@ -685,7 +687,7 @@ macro_rules! axis {
         #[repr(u8)] // A tag in its own place: a dispatch is a load and a jump.
         pub enum $state {
             $(
-                #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]
+                #[doc = concat!("State of [`", stringify!($config), "::", stringify!($name), "`].")]
                 $name($crate::part::axis!(@held $part $(, $holder)?)),
             )+
             $(
@@ -698,7 +700,9 @@ macro_rules! axis {
             fn words(&self) -> $crate::part::Words {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::form(config).words,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::words(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::words(custom.0)
+                    })?
                 }
             }
             fn settings(&self) -> Vec<$crate::part::Setting> {
@@ -728,7 +732,9 @@ macro_rules! axis {
             fn needs(&self) -> &'static [$crate::part::Need] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::NEEDS,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::needs(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::needs(custom.0)
+                    })?
                 }
             }
             fn gives(&self) -> &'static [$crate::part::Ability] {
@@ -740,7 +746,9 @@ macro_rules! axis {
             fn failure(&self) -> Option<String> {
                 match self {
                     $($config::$name(_) => None,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::failure(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::failure(custom.0)
+                    })?
                 }
             }
         }
@@ -771,7 +779,7 @@ macro_rules! axis {
                 Self::forms().into_iter().find(|(words, _)| words.name == name).map(|form| form.1)
             }
             /// The tables of parameters of all parts.
-            pub fn tables() -> Vec<$crate::part::Table> {
+            pub fn tables() -> Vec<$crate::part::ParameterTable> {
                 [$($crate::part::tables::<$part>()),+].concat()
             }
         }
@@ -812,7 +820,9 @@ macro_rules! axis {
                         type $d kind = $part;
                         $d call
                     })+
-                    $($d ($config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,)?)?
+                    $($d (
+                        $config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,
+                    )?)?
                 }
             };
         }
@@ -948,11 +958,12 @@ mod tests {
     }
     parameters! {
         Config in "test", "parameters of a test";
-        gain: Kind::Positive { most: 2.0 }, "", "a factor",
+        gain: ValueKind::Positive { most: 2.0 }, "", "a factor",
             advice = Advice { least: 0.1, most: 1.0, why: "it oscillates" };
-        limit: Kind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
-        mode: Kind::Word(Mode::WORDS), "", "a choice";
-        pause: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "", "a wait";
+        limit: ValueKind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
+        mode: ValueKind::Word(Mode::WORDS), "", "a choice";
+        pause: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "",
+            "a wait";
         @check(config) {
             if config.mode == Mode::Slow && config.limit.is_some() {
                 return Err("slow knows no limit".to_owned());
@@ -1119,8 +1130,8 @@ mod tests {
 
     #[test]
     fn kinds_say_what_they_take() {
-        assert_eq!(Kind::Word(Mode::WORDS).to_string(), "fast or slow");
-        assert_eq!(Kind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
+        assert_eq!(ValueKind::Word(Mode::WORDS).to_string(), "fast or slow");
+        assert_eq!(ValueKind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
         assert_eq!(alternatives(&["a", "b", "c"]), "a, b or c");
     }
 }

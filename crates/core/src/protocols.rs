@@ -1,9 +1,9 @@
-//! THE TABLE: one row per named protocol. Everything that lists, explains, plots or tests
-//! protocols iterates over it.
+//! The table of protocols: one row per named protocol. Everything that lists, explains, plots or
+//! tests protocols iterates over it.
 //!
-//! A row composes parts of four axes, each with its own folder under [`crate::endpoint`],
-//! and says what the routers on its path must do. A new protocol is a new row and, where a
-//! part is new, one file.
+//! A row composes parts of four axes, each with its own folder under [`crate::endpoint`], and names
+//! the routers that it needs on its path. A new protocol is a new row and, if a part is new, one
+//! file.
 
 use crate::endpoint::discrimination::{
     DiscriminatorConfig, ErrorShareConfig, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
@@ -23,14 +23,14 @@ use crate::endpoint::window::{
 };
 use crate::endpoint::{EndpointConfig, discrimination::JitterRatioConfig};
 use crate::network::RouterKind;
-use crate::part::{Ability, AnyPart, Parameters, Plain, Setting, Table, Value, Words};
+use crate::part::{Ability, AnyPart, ParameterTable, Parameters, Plain, Setting, Value, Words};
 
 /// One row of the table: a named composition of parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
     /// The name used in scenario files, on the command line and in reports.
     pub name: &'static str,
-    /// Where the composition is described: a paper's key (`lr2008`) or an RFC.
+    /// The source of the composition: the key of a paper (`lr2008`) or an RFC.
     pub source: &'static str,
     /// One sentence.
     pub summary: &'static str,
@@ -40,9 +40,9 @@ pub struct Protocol {
     pub recovery: RecoveryConfig,
     /// Axis 3: does a loss mean congestion?
     pub discrimination: DiscriminatorConfig,
-    /// Axis 4: what packets carry and acknowledgments echo.
+    /// Axis 4: the feedback that packets carry and acknowledgments echo.
     pub feedback: FeedbackConfig,
-    /// What the routers on the path must do.
+    /// The routers that it needs on its path.
     pub router: RouterKind,
 }
 
@@ -200,7 +200,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "sack-oracle",
         source: "eten2004 section 2.1",
-        summary: "sack that is told at once which packets were corrupted and does not reduce for them.",
+        summary: "sack that is told at once which packets were corrupted and does not reduce for \
+            them.",
         discrimination: DiscriminatorConfig::Oracle(Plain),
         feedback: FeedbackConfig::Corruption(Notification {
             granularity: Granularity::PerPacket,
@@ -236,7 +237,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
-        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
+        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample \
+            per RTT.",
         window: westwood(BandwidthKind::PerRtt),
         recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
@@ -244,7 +246,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "estcp",
         source: "estcp2010, ESTCP algorithm",
-        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at once.",
+        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at \
+            once.",
         ..ESTCP
     },
     Protocol {
@@ -257,7 +260,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "veno",
         source: "estcp2010 reference 4",
-        summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
+        summary: "Reno that takes losses with a short queue for random, and grows less with a long \
+            one.",
         window: ControllerConfig::Veno(BacklogConfig::DEFAULT),
         recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::Backlog(BacklogConfig::DEFAULT),
@@ -266,7 +270,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "jtcp",
         source: "estcp2010 reference 5",
-        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
+        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were \
+            sent.",
         recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::JitterRatio(JitterRatioConfig::DEFAULT),
         feedback: FeedbackConfig::Timestamps(Plain),
@@ -351,7 +356,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "abba",
         source: "draft-kazuho-ccwg-abba",
-        summary: "CUBIC that grows faster while the path carries its window with less queue than before.",
+        summary: "CUBIC that grows faster while the path carries its window with less queue than \
+            before.",
         window: ControllerConfig::Abba(AbbaConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -359,7 +365,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-hystart",
         source: "RFC 9406",
-        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue overflows.",
+        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue \
+            overflows.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -367,7 +374,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-rapid-start",
         source: "draft-kazuho-ccwg-rapid-start",
-        summary: "CUBIC that opens by three times a round trip and then lands on what the path holds.",
+        summary: "CUBIC that opens by three times a round trip and then lands on what the path \
+            holds.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -375,7 +383,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-full-queue",
         source: "h2o/quicly#687",
-        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full queue.",
+        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full \
+            queue.",
         window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         discrimination: DiscriminatorConfig::FullQueue(FullQueueConfig::DEFAULT),
@@ -393,7 +402,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "upwind",
         source: "Windward",
-        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no congestion.",
+        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no \
+            congestion.",
         window: ControllerConfig::Upwind(UpwindConfig::DEFAULT),
         recovery: RecoveryConfig::PacketNumber(Plain),
         discrimination: DiscriminatorConfig::QueueLevel(QueueLevelConfig::DEFAULT),
@@ -402,7 +412,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     },
 ];
 
-/// What the plain TCPs share.
+/// The common values of the plain TCPs.
 const TCP: Protocol = Protocol {
     name: "",
     source: "",
@@ -414,7 +424,7 @@ const TCP: Protocol = Protocol {
     router: RouterKind::Any,
 };
 
-/// What the XCP variants share.
+/// The common values of the XCP variants.
 const XCP: Protocol = Protocol {
     window: ControllerConfig::Xcp(XcpConfig { heeds_duplicates: true }),
     discrimination: DiscriminatorConfig::Never(Plain),
@@ -423,7 +433,7 @@ const XCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What the XTCP variants share.
+/// The common values of the XTCP variants.
 const XTCP: Protocol = Protocol {
     window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: false }),
     discrimination: DiscriminatorConfig::Never(Plain),
@@ -432,8 +442,8 @@ const XTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
-/// the many losses of an overflow, and of a lossy link, in one round trip.
+/// The common values of both forms of ESTCP. The paper names no recovery; selective acknowledgments
+/// repair the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
     window: ControllerConfig::Estcp(Plain),
     recovery: RecoveryConfig::Sack(Plain),
@@ -442,7 +452,7 @@ const ESTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What the variants of explicit transport error notification share.
+/// The common values of the variants of explicit transport error notification.
 const ETEN: Protocol = Protocol {
     recovery: RecoveryConfig::Sack(Plain),
     feedback: FeedbackConfig::Corruption(Notification {
@@ -465,20 +475,20 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.name == name)
 }
 
-/// What a composition begins with that names no row: plain TCP with selective acknowledgments.
+/// The base of a composition that names no row: plain TCP with selective acknowledgments.
 pub fn plain() -> &'static Protocol {
     const PLAIN: Protocol = Protocol { recovery: RecoveryConfig::Sack(Plain), ..TCP };
     &PLAIN
 }
 
-/// Why a composition cannot work.
+/// The reason why a composition cannot work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatible {
     /// The axis and the name of the part that lacks something.
     pub part: (&'static str, &'static str),
-    /// What it lacks and what follows, as a sentence without a capital or a full stop.
+    /// The missing ability and its consequence, as a sentence without a capital or a full stop.
     pub why: String,
-    /// What would do, as a sentence without a capital or a full stop.
+    /// The remedy, as a sentence without a capital or a full stop.
     pub remedy: String,
 }
 
@@ -499,7 +509,7 @@ struct Axis {
     part: fn(&Protocol) -> &dyn AnyPart,
     part_mut: fn(&mut Protocol) -> &mut dyn AnyPart,
     forms: fn() -> Forms,
-    tables: fn() -> Vec<Table>,
+    tables: fn() -> Vec<ParameterTable>,
 }
 
 macro_rules! axis {
@@ -536,9 +546,9 @@ impl Protocol {
         self.axes().map(|(axis, part)| (axis, part.words()))
     }
 
-    /// The protocol as Linux, version 6, has it: for Reno, CUBIC and DCTCP that recover as TCP does,
-    /// RACK-TLP in place of that recovery, and CUBIC without alpha = 1 beyond cwnd_prior. All
-    /// others stay as they are. See also [`EndpointConfig::linux`].
+    /// The protocol as in Linux, version 6: Reno, CUBIC and DCTCP with TCP's recovery get RACK-TLP
+    /// instead, and CUBIC goes without alpha = 1 beyond cwnd_prior. All others stay as they are.
+    /// See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
         let feedback =
@@ -560,8 +570,8 @@ impl Protocol {
         self
     }
 
-    /// The consequence where no router on the path gives the feedback that it asks for; `None` if it
-    /// asks for none, or for marks, without which it is a plain TCP.
+    /// The consequence if no router on the path gives the feedback that it asks for; `None` if it
+    /// asks for no feedback, or for marks, without which it is a plain TCP.
     pub fn without_router(&self) -> Option<&'static str> {
         match (self.router, &self.discrimination) {
             (RouterKind::Any | RouterKind::EcnThreshold, _) => None,
@@ -574,7 +584,8 @@ impl Protocol {
         }
     }
 
-    /// The parameters of all its parts with their values. One that two parts share is there once.
+    /// The parameters of all its parts with their values. A parameter that two parts share appears
+    /// once.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();
         for setting in self.axes().into_iter().flat_map(|(_, part)| part.settings()) {
@@ -586,28 +597,28 @@ impl Protocol {
         all
     }
 
-    /// Sets a parameter in every part that has it; the value must have passed its check. Returns
-    /// whether one had.
+    /// Sets a parameter in every part that has it, and returns whether any has. The value must have
+    /// passed its check.
     pub fn set(&mut self, table: &str, key: &str, value: Value) -> bool {
         let taken = AXES.each_ref().map(|axis| (axis.part_mut)(self).set(table, key, value));
         taken.contains(&true)
     }
 
-    /// Are the parameters of its parts in their ranges, and do they go together?
+    /// Checks that the parameters of each part are in their ranges and go together.
     ///
     /// # Errors
-    /// The part, as axis and name, with the first thing that is wrong.
+    /// The first part with an error, as axis and name, and the error.
     pub fn validate(&self) -> Result<(), ((&'static str, &'static str), String)> {
         self.axes().into_iter().try_for_each(|(axis, part)| {
             part.validate().map_err(|wrong| ((axis, part.words().name), wrong))
         })
     }
 
-    /// Is it a composition that can work, with parameters in their ranges? Every row of the table
-    /// is.
+    /// Checks that the composition can work, with parameters in their ranges. Every row of the
+    /// table can.
     ///
     /// # Errors
-    /// The first part that lacks what no other gives, or whose parameters are wrong.
+    /// The first part that lacks an ability which no other part gives, or has wrong parameters.
     pub fn check(&self) -> Result<(), Incompatible> {
         if let Err((part, wrong)) = self.validate() {
             let why = format!("cannot be configured so: {wrong}");
@@ -638,8 +649,8 @@ impl Protocol {
         Ok(())
     }
 
-    /// Does the key of endpoints mean anything to it? `None` for what is no such key. Keys of tables
-    /// are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
+    /// Whether the key of endpoints has an effect on it; `None` if there is no such key. Keys of
+    /// tables are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
     pub fn applies(&self, key: &str) -> Option<bool> {
         let (table, name) = key.split_once('.').unwrap_or(("", key));
         let of = |s: &Setting| s.table == table && s.doc.key == name;
@@ -669,7 +680,7 @@ impl Protocol {
         })
     }
 
-    /// The keys of endpoints that one of its parts reads and not every protocol's do.
+    /// The keys of endpoints that have an effect on its parts and not on those of every protocol.
     fn reads(&self) -> Vec<&'static str> {
         self.axes().map(|(_, part)| part.reads()).concat()
     }
@@ -681,7 +692,7 @@ fn all_forms() -> impl Iterator<Item = (&'static str, Words, Box<dyn AnyPart>)> 
         .flat_map(|axis| (axis.forms)().into_iter().map(|(words, part)| (axis.name, words, part)))
 }
 
-/// Is it a key of endpoints that only some parts read?
+/// True if the key of endpoints has an effect on some parts only.
 fn is_selective(key: &str) -> bool {
     all_forms().any(|(_, _, part)| part.reads().contains(&key))
 }
@@ -692,8 +703,8 @@ pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
 }
 
 /// The tables of the parameters of all parts of endpoints, each once.
-pub fn tables() -> Vec<Table> {
-    let mut all: Vec<Table> = Vec::new();
+pub fn tables() -> Vec<ParameterTable> {
+    let mut all: Vec<ParameterTable> = Vec::new();
     for table in AXES.iter().flat_map(|axis| (axis.tables)()) {
         if !all.iter().any(|known| known.name == table.name && known.settings == table.settings) {
             all.push(table);
@@ -702,7 +713,7 @@ pub fn tables() -> Vec<Table> {
     all
 }
 
-/// The parts that give one of these, as `axis name`.
+/// The parts that give one of these abilities, as `axis name`.
 fn givers(any_of: &[Ability]) -> Vec<String> {
     all_forms()
         .filter(|(_, _, part)| part.gives().iter().any(|ability| any_of.contains(ability)))

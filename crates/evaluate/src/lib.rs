@@ -27,23 +27,27 @@
 //! evaluate(|| Halving { window: 15_000, threshold: u64::MAX }).only(["high-loss"]).assert();
 //! ```
 //!
-//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They stand as data
-//! in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`. Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
-//! harm in the sense of Ware et al. (HotNets 2019). The runs are a packet simulator's, in virtual time: the same
-//! controller gives the same numbers, to the bit, on any machine. They are small, some ten seconds of
-//! slow links, and say whether something is badly wrong. `windward evaluate` asks the whole RFC, and so
-//! does [`Builder::report`], in minutes, with a page to attach to a draft.
+//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They
+//! stand as data in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`.
+//! Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that
+//! nothing is arbitrary: harm in the sense of Ware et al. (HotNets 2019). The runs are a packet
+//! simulator's, in virtual time: the same controller gives the same numbers, to the bit, on any
+//! machine. They are small, some ten seconds of slow links, and say whether something is badly
+//! wrong. `windward evaluate` asks the whole RFC, and so does [`Builder::report`], in minutes, with
+//! a page to attach to a draft.
 //!
-//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where panics
-//! unwind) and told with its message, windows of zero or beyond a million packets are refused
-//! and told, a controller that floods the path is cut short, and one that keeps state from one connection to
-//! another, or asks a clock, is found out by running the same again. What cannot be bounded from here
-//! is what it does between two calls: memory without end, and a call that never returns.
+//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where
+//! panics unwind) and told with its message, windows of zero or beyond a million packets are
+//! refused and told, a controller that floods the path is cut short, and one that keeps state from
+//! one connection to another, or asks a clock, is found out by running the same again. What cannot
+//! be bounded from here is what it does between two calls: memory without end, and a call that
+//! never returns.
 
 mod controller;
 mod guard;
 mod smoke;
 mod suite;
+mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,6 +63,7 @@ use windward_experiments::experiment::{Experiment, Subject};
 pub use controller::{Ack, Cause, Congestion, Controller, Sent};
 pub use guard::Trouble;
 pub use suite::{Answer, Report};
+pub use verdict::{Criterion, CriterionResult, Error, Evaluation};
 
 use guard::{Maker, Watch};
 use smoke::Smoke;
@@ -80,7 +85,7 @@ pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 's
     }
 }
 
-/// What is to be evaluated, and how.
+/// An evaluation to run: the controller and the options.
 #[must_use = "it runs by `run` or `assert`"]
 pub struct Builder {
     name: String,
@@ -113,12 +118,12 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Who bounds are taken from if nothing is said.
+    /// Default standards for bounds.
     fn standards() -> Vec<String> {
         ["newreno", "cubic"].map(String::from).to_vec()
     }
 
-    /// What reports call the controller; `controller` if nothing is said.
+    /// Sets the name of the controller in reports; the default is `controller`.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
@@ -130,8 +135,8 @@ impl Builder {
         self
     }
 
-    /// Every scenario once: the default, for tests that run at each change. Well below five seconds in a
-    /// debug build.
+    /// Every scenario once: the default, for tests that run at each change. Well below five seconds
+    /// in a debug build.
     pub fn smoke(mut self) -> Self {
         self.effort = Effort::Smoke;
         self
@@ -201,8 +206,8 @@ impl Builder {
         Ok(Evaluation { name, troubles, verdicts })
     }
 
-    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing else is
-    /// wrong.
+    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing
+    /// else is wrong.
     ///
     /// # Panics
     /// Then, and where [`Builder::run`] gives an error.
@@ -230,46 +235,6 @@ fn failed(error: LabError) -> Error {
     Error(error.to_string())
 }
 
-/// Why nothing could be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error(String);
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// What came out.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Evaluation {
-    /// What the controller is called.
-    pub name: String,
-    /// What it did that no controller may do, once of each kind.
-    pub troubles: Vec<Trouble>,
-    /// One per criterion, in the order of the RFC.
-    pub verdicts: Vec<Verdict>,
-}
-
-/// One thing that RFC 9743 asks, as a test can measure it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Criterion {
-    /// Its name for [`Builder::only`].
-    pub id: String,
-    /// The section of RFC 9743.
-    pub section: String,
-    /// What a controller does that meets it, a sentence.
-    pub asks: String,
-    /// What is measured, and the bound in words.
-    pub expected: String,
-    /// Must the value be at least the bound, and not at most?
-    pub at_least: bool,
-}
-
 impl Criterion {
     /// All of them, in the order of the RFC.
     pub fn all() -> Vec<Criterion> {
@@ -277,58 +242,6 @@ impl Criterion {
         let suite = Suite::find(SUITE).ok();
         let smoke = suite.as_ref().and_then(|suite| Smoke::new(suite, &standard, &watch).ok());
         smoke.map(|smoke| smoke.criteria()).unwrap_or_default()
-    }
-}
-
-/// How a controller answers a criterion.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Verdict {
-    /// The criterion.
-    pub criterion: Criterion,
-    /// Is it met?
-    pub met: bool,
-    /// What was measured of the controller, in the unit of the criterion.
-    pub value: f64,
-    /// What it may be: at most, or at least, as the criterion says.
-    pub bound: f64,
-    /// What each standard did in the same place.
-    pub standards: Vec<(String, f64)>,
-}
-
-impl Evaluation {
-    /// Is every criterion met, and nothing else wrong?
-    pub fn passes(&self) -> bool {
-        self.troubles.is_empty() && self.verdicts.iter().all(|verdict| verdict.met)
-    }
-
-    /// The verdict on a criterion, by [`Criterion::id`].
-    pub fn verdict(&self, criterion: &str) -> Option<&Verdict> {
-        self.verdicts.iter().find(|verdict| verdict.criterion.id == criterion)
-    }
-}
-
-/// The table that [`Builder::assert`] panics with.
-impl fmt::Display for Evaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let met = self.verdicts.iter().filter(|verdict| verdict.met).count();
-        writeln!(f, "{}: {met} of {} criteria met", self.name, self.verdicts.len())?;
-        for trouble in &self.troubles {
-            writeln!(f, "  WRONG     it {trouble}")?;
-        }
-        for Verdict { criterion, met, value, bound, standards } in &self.verdicts {
-            let answer = if *met { "meets" } else { "DOES NOT" };
-            let sign = if criterion.at_least { ">=" } else { "<=" };
-            write!(
-                f,
-                "  {answer:<9} {:<12} {} {value:.3}, wanted {sign} {bound:.3}",
-                criterion.id, criterion.asks
-            )?;
-            let standards: Vec<String> =
-                standards.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
-            writeln!(f, " ({}; RFC 9743 section {})", standards.join(", "), criterion.section)?;
-        }
-        Ok(())
     }
 }
 

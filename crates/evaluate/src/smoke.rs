@@ -1,7 +1,8 @@
-//! The criteria that a test has time for: the experiments that the suite of RFC 9743 names as `smoke`,
-//! judged by the means of few runs.
+//! The criteria that a test has time for: the experiments that the suite of RFC 9743 names as
+//! `smoke`, judged by the means of few runs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -16,10 +17,10 @@ use windward_sim::scenario::{FlowKind, Traffic};
 use windward_sim::{Outcome, Scenario};
 
 use crate::guard::{Trouble, Watch};
-use crate::{Criterion, Verdict};
+use crate::verdict::{Criterion, CriterionResult};
 
-/// What an honest sender may ask for, in calls per packet that the link carries: a few for each packet
-/// and each ACK, and again where most are lost.
+/// What an honest sender may ask for, in calls per packet that the link carries: a few for each
+/// packet and each ACK, and again where most are lost.
 const CALLS: f64 = 40.0;
 
 /// Claims of the smoke experiments about one subject.
@@ -56,7 +57,7 @@ impl<'a> Smoke<'a> {
         claims
     }
 
-    /// What is asked, in the order of the suite.
+    /// Criteria, in the order of the suite.
     pub(crate) fn criteria(&self) -> Vec<Criterion> {
         self.claims().into_iter().filter_map(|(_, claim)| self.criterion(claim)).collect()
     }
@@ -78,7 +79,7 @@ impl<'a> Smoke<'a> {
         &self,
         only: &[String],
         runs: impl Fn(&Experiment) -> u32,
-    ) -> Result<(Vec<Verdict>, Vec<Trouble>), LabError> {
+    ) -> Result<(Vec<CriterionResult>, Vec<Trouble>), LabError> {
         let mut verdicts = Vec::new();
         let mut troubles: Vec<Trouble> = Vec::new();
         let mut means = HashMap::new();
@@ -93,9 +94,8 @@ impl<'a> Smoke<'a> {
             let mut value = |expression: &Expression<Cell>| -> Result<f64, LabError> {
                 for cell in expression.leaves() {
                     let (_, index) = place(experiment, cell)?;
-                    if !means.contains_key(&(&experiment.id, index)) {
-                        let mean = self.means(experiment, index, runs(experiment))?;
-                        means.insert((&experiment.id, index), mean);
+                    if let Entry::Vacant(unknown) = means.entry((&experiment.id, index)) {
+                        unknown.insert(self.means(experiment, index, runs(experiment))?);
                     }
                 }
                 let mean = |cell: &Cell| {
@@ -123,7 +123,7 @@ impl<'a> Smoke<'a> {
             }
             // A value that is not a number meets nothing.
             let met = comparison.relation.holds(left, bound);
-            verdicts.push(Verdict { criterion, met, value: left, bound, standards });
+            verdicts.push(CriterionResult { criterion, met, value: left, bound, standards });
         }
         for trouble in self.watch.take() {
             if !troubles.iter().any(|known| known.is_like(&trouble)) {
@@ -146,8 +146,8 @@ impl<'a> Smoke<'a> {
         Ok(sums.into_iter().map(|sum| sum / f64::from(runs)).collect())
     }
 
-    /// Runs a scenario with the loss detection of QUIC, which controllers are judged with, for all of
-    /// its flows.
+    /// Runs a scenario with the loss detection of QUIC, which controllers are judged with, for all
+    /// of its flows.
     fn simulate(&self, scenario: &Scenario) -> Outcome {
         let mut scenario = scenario.clone();
         for flow in &mut scenario.flows {
@@ -163,7 +163,7 @@ impl<'a> Smoke<'a> {
         windward_sim::run(&scenario)
     }
 
-    /// Runs the same twice, and tells if it does not come out the same.
+    /// Runs the same twice and compares the fingerprints.
     fn repeat(
         &self,
         experiment: &Experiment,

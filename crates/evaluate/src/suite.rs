@@ -22,21 +22,21 @@ pub enum Answer {
     DoesNot,
     /// They do not say, with all runs that were allowed.
     Undecided,
-    /// There is no such scenario with it.
+    /// There is no such scenario with the controller.
     NotApplicable,
 }
 
-/// What came out of a suite.
+/// Result of a suite.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
     /// The page.
     pub index: PathBuf,
-    /// What the controller did that none may do, once of each kind.
+    /// Troubles of the controller, one of each kind.
     pub troubles: Vec<Trouble>,
     /// Each criterion that something was measured for, by its id, in the order of the suite.
     pub answers: Vec<(String, Answer)>,
-    /// Does it meet all criteria for general use? `None` while one is undecided.
+    /// True if it meets all criteria for general use; `None` while one is undecided.
     pub general_use: Option<bool>,
     /// The same in a few sentences.
     pub summary: String,
@@ -44,16 +44,16 @@ pub struct Report {
 
 impl Builder {
     /// Asks everything of a suite, `rfc9743` or a file, as `windward evaluate` does, and writes its
-    /// report into `folder`: minutes in an optimised build, and hours with [`Builder::full`]. Runs are
-    /// done on all cores; how many depends on what decides, and not on [`Builder::quick`].
+    /// report into `folder`: minutes in an optimised build, and hours with [`Builder::full`]. Runs
+    /// are done on all cores; how many depends on what decides, and not on [`Builder::quick`].
     ///
     /// [`Builder::only`] takes criteria, claims and experiments of the suite here, and
-    /// [`Builder::against`] names who shares paths with the controller; bounds come from the standards of
-    /// the suite.
+    /// [`Builder::against`] names who shares paths with the controller; bounds come from the
+    /// standards of the suite.
     ///
     /// # Errors
-    /// If there is no such suite or nothing of that name in it, the controller's name cannot stand in
-    /// reports, or the folder cannot be written.
+    /// If there is no such suite or nothing of that name in it, the controller's name cannot stand
+    /// in reports, or the folder cannot be written.
     pub fn report(self, suite: &str, folder: impl AsRef<Path>) -> Result<Report, Error> {
         let default = self.against == Self::standards();
         let Builder { name, make, paced, against, only, effort } = self;
@@ -136,7 +136,7 @@ mod tests {
         fn on_ack(&mut self, _: &Ack) {}
     }
 
-    /// Whether its queue before a deep buffer is none worse than that of standards.
+    /// Report on its queue before a deep buffer.
     fn queue<C: Controller + 'static>(
         make: impl Fn() -> C + Send + Sync + 'static,
         name: &str,

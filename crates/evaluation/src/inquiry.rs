@@ -1,4 +1,4 @@
-//! What is asked of whom, what is to be run for it, and the answers.
+//! Questions to subjects, the experiments that they need, and the answers.
 
 use windward_core::protocols::Protocol;
 use windward_experiments::LabError;
@@ -17,7 +17,7 @@ use crate::suite::{Criterion, Known, Suite};
 pub enum Answer {
     /// The numbers say that it meets it.
     Meets,
-    /// It cannot be asked of it: there is no such scenario.
+    /// There is no such scenario with the subject.
     NotApplicable,
     /// Nothing is measured yet.
     ToCome,
@@ -72,18 +72,18 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// What is asked, of whom, and in whose company: what an evaluation is made from.
+/// A suite, its subjects, and the flows beside them.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// What is asked.
+    /// The suite.
     pub suite: Suite,
-    /// Of whom.
+    /// Controllers that are evaluated.
     pub subjects: Vec<Subject>,
-    /// Beside whom, instead of those that the suite names.
+    /// Controllers beside them, instead of those that the suite names.
     pub against: Option<Vec<Subject>>,
-    /// Of which criteria, experiments or claims; all, if none is named.
+    /// Criteria, experiments or claims to restrict it to; empty for all.
     pub only: Vec<String>,
-    /// What subjects may name beside protocols.
+    /// Stacks that subjects may name beside protocols.
     pub stacks: Stacks,
 }
 
@@ -97,11 +97,11 @@ impl Question {
 /// A question with what is to be run for it.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
-    /// What is asked of whom.
+    /// The question.
     pub question: Question,
-    /// What is to be run.
+    /// Experiments to run.
     pub experiments: Vec<Experiment>,
-    /// What is asked, in the order of the experiments.
+    /// Claims, in the order of the experiments.
     pub(crate) asked: Vec<AskedOfAll>,
 }
 
@@ -113,20 +113,21 @@ pub(crate) struct AskedOfAll {
     claim: String,
     expected: String,
     experiment: String,
-    /// Subjects with which there is no such scenario, and why.
+    /// Subjects without such a scenario, with the reason.
     impossible: Vec<(String, String)>,
 }
 
-/// What came out, with nothing but words and numbers.
+/// Answers of all subjects, in words and numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// Names of the subjects, the columns.
     pub subjects: Vec<String>,
     /// The rows: a criterion each, with what is asked for it.
     pub criteria: Vec<CriterionAnswers>,
-    /// What was known before, of those subjects that were asked.
+    /// Known results that were measured again.
     pub known: Vec<KnownAnswer>,
-    /// Runs in which connections of [stacks](windward_sim::stack) gave up, experiment by experiment.
+    /// Runs in which connections of [stacks](windward_sim::stack) gave up, experiment by
+    /// experiment.
     pub gave_up: Vec<GaveUp>,
 }
 
@@ -137,7 +138,7 @@ pub struct CriterionAnswers {
     pub criterion: Criterion,
     /// By subject; `None` where nothing was measured for it.
     pub answers: Vec<Option<Answer>>,
-    /// What was asked for it, one by one.
+    /// Claims that belong to it.
     pub asked: Vec<ClaimAnswers>,
 }
 
@@ -146,7 +147,7 @@ pub struct CriterionAnswers {
 pub struct ClaimAnswers {
     /// The id of the claim in its file.
     pub id: String,
-    /// What a controller does that meets it.
+    /// Behaviour that meets it.
     pub claim: String,
     /// The bound in words.
     pub expected: String,
@@ -167,7 +168,7 @@ pub struct ClaimAnswer {
     pub value: String,
     /// Its bound or right side, as `>= 0.48`.
     pub bound: String,
-    /// Both sides with the interval of their difference, or why there are none.
+    /// Both sides with the interval of their difference, or the reason why there are no numbers.
     pub measured: String,
     /// Runs of each cell that it took.
     pub runs: usize,
@@ -176,16 +177,16 @@ pub struct ClaimAnswer {
 /// Something that was known before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownAnswer {
-    /// What was known.
+    /// The known result.
     pub known: Known,
-    /// What came out.
+    /// Answer.
     pub answer: Answer,
     /// The number.
     pub measured: String,
 }
 
 impl KnownAnswer {
-    /// Does it agree with what was known? `None` while it is open.
+    /// True if the answer agrees with the known result; `None` while it is open.
     pub fn agrees(&self) -> Option<bool> {
         match self.answer {
             Answer::Meets => Some(self.known.holds),
@@ -196,11 +197,11 @@ impl KnownAnswer {
 }
 
 impl Question {
-    /// What is to be run and what can be asked of whom.
+    /// Builds the experiments, and finds out what cannot be asked of which subject.
     ///
     /// # Errors
-    /// If a subject cannot be built at all, something named in `only` does not exist, or anything in
-    /// the suite is wrong.
+    /// If a subject cannot be built at all, something named in `only` does not exist, or anything
+    /// in the suite is wrong.
     pub fn inquire(self, effort: &Effort) -> Result<Inquiry, LabError> {
         // No file has said it.
         let fail = |message: String| LabError::Experiment {
@@ -354,13 +355,13 @@ impl Inquiry {
         Ok(())
     }
 
-    /// What is asked for a criterion: claim, experiment, and what a controller does that meets it.
+    /// Claims of a criterion: id, experiment, and the behaviour that meets it.
     pub fn asked_of(&self, criterion: &str) -> Vec<(String, String, String)> {
         let of_it = self.asked.iter().filter(|row| row.criterion == criterion);
         of_it.map(|row| (row.id.clone(), row.experiment.clone(), row.claim.clone())).collect()
     }
 
-    /// What claims say about it, and the connections that gave up.
+    /// Answers by the verdicts on claims.
     pub(crate) fn answers(&self, claims: &[&ClaimResult], gave_up: &[GaveUp]) -> Evaluation {
         let Question { suite, subjects, .. } = &self.question;
         let subjects: Vec<String> = subjects.iter().map(|s| s.name.clone()).collect();
@@ -453,7 +454,7 @@ fn bound(check: &CheckResult) -> String {
     }
 }
 
-/// Can flows of it be built at all?
+/// Checks that flows of the subject can be built.
 fn check(subject: &Subject, stacks: &Stacks) -> Result<(), LabError> {
     // All it needs of routers is there.
     let text = "duration = \"1s\"\n[dumbbell]\nbottleneck = { rate = \"1Mbit\", delay = \"1ms\" }\n\

@@ -2,9 +2,10 @@
 //!
 //! A [`Suite`] is data: criteria, and experiments whose claims say what would show that one is met.
 //! [`evaluate()`] puts the subjects into their parts, runs everything as
-//! [`reproduce()`](windward_report::reproduce()) does, and writes a page with the criteria down and the
-//! subjects across. Where a text gives no bound, it is what the controllers of standards do in the same
-//! place: harm in the sense of Ware et al. (HotNets 2019), and not a number that somebody chose.
+//! [`reproduce()`](windward_report::reproduce()) does, and writes a page with the criteria down and
+//! the subjects across. Where a text gives no bound, it is what the controllers of standards do in
+//! the same place: harm in the sense of Ware et al. (HotNets 2019), and not a number that somebody
+//! chose.
 //!
 //! The modules, in the order of reading; each uses those before it:
 //!

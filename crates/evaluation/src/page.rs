@@ -1,4 +1,4 @@
-//! What the report of an evaluation opens with: criteria down, subjects across.
+//! First page of an evaluation: criteria down, subjects across.
 
 use std::fmt::Write;
 

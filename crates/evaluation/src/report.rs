@@ -15,7 +15,7 @@ use crate::{page, suites};
 /// An evaluation, and how it was come by.
 #[derive(Debug, Clone)]
 pub struct EvaluationSummary {
-    /// What came out.
+    /// Answers.
     pub evaluation: Evaluation,
     /// Runs, pages, and every claim.
     pub summary: ReproductionSummary,
@@ -90,8 +90,8 @@ impl Lead for Inquiry {
     }
 }
 
-/// Runs it and writes into `out_dir` what [`reproduce`] writes, with a first page that has the criteria
-/// down and the subjects across, and the same as `evaluation.md` and `evaluation.json`.
+/// Runs it and writes into `out_dir` what [`reproduce`] writes, with a first page that has the
+/// criteria down and the subjects across, and the same as `evaluation.md` and `evaluation.json`.
 ///
 /// # Errors
 /// As [`reproduce`].

@@ -1,7 +1,7 @@
 //! A suite: what is asked of a congestion controller, as data.
 //!
-//! A suite file lists criteria, each with its section of the text that asks it, and experiment files
-//! beside it. Those say `subjects`, `standards` and `against` where a controller is named
+//! A suite file lists criteria, each with its section of the text that asks it, and experiment
+//! files beside it. Those say `subjects`, `standards` and `against` where a controller is named
 //! ([`Cast`]), and their claims name the criterion that they are about.
 
 use std::path::Path;
@@ -14,12 +14,12 @@ use windward_experiments::strict_toml::{Section, Source};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::stack::Stacks;
 
-/// What is asked of a congestion controller.
+/// Criteria for a congestion controller, and the experiments that decide them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
     /// Its name.
     pub id: String,
-    /// What it is.
+    /// Title.
     pub title: String,
     /// The text that it follows.
     pub source: String,
@@ -27,11 +27,11 @@ pub struct Suite {
     pub chapters: Vec<Chapter>,
     /// In the order of the report.
     pub criteria: Vec<Criterion>,
-    /// What others have found before: the report compares it with what comes out.
+    /// Published results, which reports compare with the measured ones.
     pub known: Vec<Known>,
     /// Controllers of standards. Bounds are relative to what they do in the same place.
     pub standards: Vec<Subject>,
-    /// Who shares paths with each subject, unless the user names others.
+    /// Controllers that share paths with each subject, unless the user names others.
     pub against: Vec<Subject>,
     /// The file as the user named it.
     pub file: String,
@@ -61,7 +61,7 @@ enum When {
 pub struct Chapter {
     /// Its name in the suite, and in the name of the page.
     pub key: String,
-    /// What people read.
+    /// Title.
     pub title: String,
     /// The section of the text.
     pub section: String,
@@ -72,32 +72,32 @@ pub struct Chapter {
 pub struct Criterion {
     /// Its name in claims.
     pub id: String,
-    /// Of the text that asks it.
+    /// Section of the text.
     pub section: String,
     /// A few words.
     pub title: String,
-    /// What it asks, a sentence.
+    /// Requirement, one sentence.
     pub asks: String,
     /// The key of its chapter.
     pub chapter: String,
-    /// Must it be met for general use?
+    /// True if general use requires it.
     pub general: bool,
     /// Where nothing can be measured: what its author has to say instead.
     pub discuss: Option<String>,
 }
 
-/// What is known of a controller.
+/// Published result about a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// Of which.
+    /// Name of the controller.
     pub subject: String,
     /// The claim that would show it, without the subject.
     pub claim: String,
-    /// Is the claim to hold?
+    /// True if the claim holds by that result.
     pub holds: bool,
-    /// What is known, a sentence.
+    /// The result, one sentence.
     pub says: String,
-    /// Who found it.
+    /// Source of the result.
     pub source: String,
 }
 
@@ -145,8 +145,8 @@ impl Suite {
     }
 
     /// The experiments with these subjects in their parts, against those that the suite names or
-    /// `against`; they may be of these stacks. Those of whom something is known take part where it would
-    /// show, so that every report can be held against that, and are asked for that alone.
+    /// `against`; they may be of these stacks. Those of whom something is known take part where it
+    /// would show, so that every report can be held against that, and are asked for that alone.
     ///
     /// # Errors
     /// If anything in one of them is wrong.
@@ -168,8 +168,8 @@ impl Suite {
         Ok(experiments)
     }
 
-    /// The experiments that take the seconds which a test has, with this subject and the standards in
-    /// their parts. Claims are those of the subject and of each standard.
+    /// The experiments that take the seconds which a test has, with this subject and the standards
+    /// in their parts. Claims are those of the subject and of each standard.
     ///
     /// # Errors
     /// If there are none, or anything in one of them is wrong.
@@ -268,7 +268,7 @@ impl Suite {
         Ok(witnesses)
     }
 
-    /// Is a claim about a subject, or one of a witness by which something is known?
+    /// True if a claim is about a subject, or about a witness of whom the claim is known.
     fn is_for(&self, claim: &Claim, witnesses: &[Subject]) -> bool {
         claim.asked.as_ref().is_none_or(|asked| {
             witnesses.iter().all(|witness| witness.name != asked.subject)

@@ -177,8 +177,8 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
 fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let inquiry = inquiry(&["vegas", "veno"]);
-    // Those of vegas with the first seed, and with the fourth, which no chart shows; and what two flows
-    // say in one run.
+    // Those of vegas with the first seed, and with the fourth, which no chart shows; and what two
+    // flows say in one run.
     let failing = |scenario: &Scenario, cancel: &AtomicBool| -> Result<Outcome, LabError> {
         let mut outcome = simulate(scenario, cancel)?;
         for flow in &mut outcome.flows {
@@ -352,8 +352,8 @@ fn the_suites_of_the_program_can_be_asked_of_every_standard() {
                 experiment.plan(&effort).unwrap();
             }
         }
-        // Each criterion is asked by something, or says what its author has to discuss; what is known
-        // is known of something that is asked.
+        // Each criterion is asked by something, or says what its author has to discuss; what is
+        // known is known of something that is asked.
         let question = Question::new(suite.clone(), suite.standards.clone());
         let inquiry = question.inquire(&Effort::Full).unwrap();
         for criterion in &suite.criteria {

@@ -11,7 +11,7 @@ use windward_report::lead::GaveUp;
 
 use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
 
-/// What connections that gave up mean for the numbers.
+/// Remark on connections that gave up.
 pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections in \
                                   the middle of a run, and they sent nothing from there on: the numbers \
                                   of these runs say little of a congestion controller.";
@@ -42,7 +42,7 @@ pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option
 }
 
 impl Evaluation {
-    /// What came out, in sentences made from the verdicts: one of each subject.
+    /// Summary of the answers, one sentence for each subject.
     pub fn summary(&self) -> Vec<String> {
         (0..self.subjects.len()).map(|column| self.summary_of(column)).collect()
     }
@@ -103,7 +103,7 @@ impl Evaluation {
         }
     }
 
-    /// Are there so many subjects that a table says more than a sentence for each?
+    /// True if there are so many subjects that a table replaces the sentences.
     pub(crate) fn has_many_subjects(&self) -> bool {
         self.subjects.len() > 6
     }
@@ -246,24 +246,8 @@ impl Evaluation {
         }
     }
 
-    /// As `evaluation.md`: what an author can put beside a draft.
-    pub(crate) fn to_markdown(&self, inquiry: &Inquiry, about: &Provenance) -> String {
-        let suite = &inquiry.question.suite;
-        let mut text = format!("# {}: {}\n\n", suite.title, self.subjects.join(", "));
-        let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
-        let _ = writeln!(
-            text,
-            "After {}. Bounds without a number of their own are what {} do in the same place.\n",
-            suite.source,
-            standards.join(" and ")
-        );
-        if self.has_many_subjects() {
-            self.standings_in_markdown(&mut text);
-        } else {
-            for sentence in self.summary() {
-                let _ = writeln!(text, "- {sentence}");
-            }
-        }
+    /// A row for each criterion: section, title, and how each subject answers.
+    fn criteria_in_markdown(&self, text: &mut String) {
         let _ = write!(text, "\n| Section | Criterion |");
         for subject in &self.subjects {
             let _ = write!(text, " {} |", cell(subject));
@@ -276,6 +260,9 @@ impl Evaluation {
             }
             text.push('\n');
         }
+    }
+
+    fn gave_up_in_markdown(&self, text: &mut String) {
         if !self.gave_up.is_empty() {
             let _ = writeln!(text, "\n## Connections that gave up\n\n{GAVE_UP}\n");
             for (reason, cells) in self.gave_up_by_reason() {
@@ -285,6 +272,10 @@ impl Evaluation {
                 }
             }
         }
+    }
+
+    /// Criterion by criterion what was asked, with the numbers of each subject.
+    fn asked_in_markdown(&self, text: &mut String) {
         text.push_str("\n## What was asked\n");
         for row in self.criteria.iter().filter(|row| !row.asked.is_empty()) {
             let crate::suite::Criterion { section, title, asks, .. } = &row.criterion;
@@ -308,6 +299,10 @@ impl Evaluation {
                 }
             }
         }
+    }
+
+    /// Criteria for discussion, and known results.
+    fn rest_in_markdown(&self, text: &mut String) {
         let discuss: Vec<_> =
             self.criteria.iter().filter(|c| c.criterion.discuss.is_some()).collect();
         if !discuss.is_empty() {
@@ -328,6 +323,30 @@ impl Evaluation {
                 let _ = writeln!(text, "- {}", known.sentence());
             }
         }
+    }
+
+    /// As `evaluation.md`: what an author can put beside a draft.
+    pub(crate) fn to_markdown(&self, inquiry: &Inquiry, about: &Provenance) -> String {
+        let suite = &inquiry.question.suite;
+        let mut text = format!("# {}: {}\n\n", suite.title, self.subjects.join(", "));
+        let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
+        let _ = writeln!(
+            text,
+            "After {}. Bounds without a number of their own are what {} do in the same place.\n",
+            suite.source,
+            standards.join(" and ")
+        );
+        if self.has_many_subjects() {
+            self.standings_in_markdown(&mut text);
+        } else {
+            for sentence in self.summary() {
+                let _ = writeln!(text, "- {sentence}");
+            }
+        }
+        self.criteria_in_markdown(&mut text);
+        self.gave_up_in_markdown(&mut text);
+        self.asked_in_markdown(&mut text);
+        self.rest_in_markdown(&mut text);
         let _ = writeln!(
             text,
             "\nMade by windward {}{}: `{}`.",
@@ -363,7 +382,7 @@ impl CriterionAnswers {
 }
 
 impl KnownAnswer {
-    /// What was known, who says so, and whether it came out.
+    /// Sentence with the known result, its source, and whether it was measured again.
     pub(crate) fn sentence(&self) -> String {
         let here = match self.agrees() {
             Some(true) => "So it is here",

@@ -24,7 +24,7 @@ fn collect(items: &[Item], found: &mut Vec<String>) {
             Item::Struct(item) => is_read_back(&item.attrs),
             Item::Enum(item) => is_read_back(&item.attrs),
             Item::Impl(item) => {
-                let of = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
+                let of = item.trait_.as_ref().and_then(|(path, _)| path.segments.last());
                 of.is_some_and(|name| name.ident == "Deserialize")
             }
             Item::Mod(module) => {

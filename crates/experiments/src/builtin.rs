@@ -132,8 +132,8 @@ pub fn place(experiment: &Experiment) -> usize {
     files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
 }
 
-/// Does the program hold this very experiment, so that its id stands for it? A file of the same name
-/// or paper may say something else, and so may the readings beside a copy of it.
+/// Does the program hold this very experiment, so that its id stands for it? A file of the same
+/// name or paper may say something else, and so may the readings beside a copy of it.
 pub fn is_builtin(experiment: &Experiment) -> bool {
     let is_of = |collection: &Collection, file: &File| {
         experiment.is_of(file.1)

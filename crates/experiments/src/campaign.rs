@@ -1,18 +1,17 @@
 //! A campaign: all runs that some experiments need, and the verdicts they lead to.
 //!
 //! First comes what charts and tables show, experiment after experiment. A claim is judged as soon
-//! as its cells are there. As long as one of its checks is open and none has failed, their cells are
-//! repeated up to the next look ([`Looks`]); then the same under each other reading, and under pairs
-//! of those that matter where the effort is full. What comes next depends on the numbers alone,
-//! never on the order in which runs end, so that any number of threads, and an interruption in
-//! between, give the same.
+//! as its cells are there. As long as one of its checks is open and none has failed, their cells
+//! are repeated up to the next look ([`Looks`]); then the same under each other reading, and under
+//! pairs of those that matter where the effort is full. What comes next depends on the numbers
+//! alone, never on the order in which runs end, so that any number of threads, and an interruption
+//! in between, give the same.
 //!
 //! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario};
@@ -26,12 +25,18 @@ use crate::expression::Cell;
 use crate::statistics::Looks;
 use crate::sweep::{Plan, Progress, Results, Run, RunOptions, simulate};
 
+mod cells;
+mod queue;
+
+use cells::Cells;
+use queue::{Closing, Finished, Job, Queue, Stage};
+
 /// Runs of a cell before a claim is judged, unless their number is fixed and smaller.
 const FIRST_LOOK: u32 = 4;
 
 /// A run that is done, as journals keep it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     /// Index of the experiment.
     pub experiment: usize,
     /// How it was read.
@@ -42,13 +47,9 @@ pub struct Record {
     pub repetition: u32,
     /// One value per metric.
     pub metrics: Vec<f64>,
-    /// Everything that was measured, if charts or tables show this run or a connection in it gave up.
+    /// Everything that was measured, if charts or tables show this run or a connection in it gave
+    /// up.
     pub outcome: Option<Outcome>,
-}
-
-/// Did a connection in it give up?
-fn gave_up(outcome: &Outcome) -> bool {
-    outcome.flows.iter().any(|flow| flow.failure.is_some())
 }
 
 /// What a campaign tells while it goes on.
@@ -68,7 +69,7 @@ pub trait Observer {
         Ok(())
     }
     /// A run is done, or was `known` to be and is used now.
-    fn record(&mut self, _run: &Record, _known: bool) -> Result<(), LabError> {
+    fn record(&mut self, _run: &RunRecord, _known: bool) -> Result<(), LabError> {
         Ok(())
     }
 }
@@ -113,7 +114,7 @@ impl Plan {
 pub fn run(
     plans: &[Plan],
     options: &RunOptions<'_>,
-    known: Vec<Record>,
+    known: Vec<RunRecord>,
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
@@ -151,137 +152,6 @@ pub fn run(
         }
         ended
     })
-}
-
-/// A run to do.
-struct Job {
-    stage: Stage,
-    weight: f64,
-    /// Of two alike the one that was asked for first.
-    number: usize,
-    cell: usize,
-    experiment: usize,
-    repetition: u32,
-    shown: bool,
-    scenario: Arc<Scenario>,
-}
-
-/// What comes before what: the figures first, in their order, then what verdicts still need.
-type Stage = (bool, usize);
-
-impl Job {
-    fn run(
-        self,
-        plans: &[Plan],
-        cancel: &AtomicBool,
-        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
-    ) -> Result<Finished, LabError> {
-        if cancel.load(Memory::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
-        let experiment = &plans[self.experiment].experiment;
-        let (metrics, outcome) =
-            experiment.perform(&self.scenario, self.repetition, cancel, simulate)?;
-        let outcome = (self.shown || gave_up(&outcome)).then_some(outcome);
-        Ok(Finished {
-            cell: self.cell,
-            repetition: self.repetition,
-            metrics,
-            outcome,
-            weight: self.weight,
-        })
-    }
-}
-
-impl PartialEq for Job {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Job {}
-
-impl PartialOrd for Job {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Job {
-    /// The greatest is done first: the earliest stage, there the most expensive, since one that
-    /// starts last would leave the other cores idle.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let stage = other.stage.cmp(&self.stage);
-        stage
-            .then_with(|| self.weight.total_cmp(&other.weight))
-            .then_with(|| other.number.cmp(&self.number))
-    }
-}
-
-/// A run that was done.
-struct Finished {
-    cell: usize,
-    repetition: u32,
-    metrics: Vec<f64>,
-    outcome: Option<Outcome>,
-    weight: f64,
-}
-
-/// Jobs that wait for a thread.
-#[derive(Default)]
-struct Queue {
-    jobs: Mutex<(BinaryHeap<Job>, bool)>,
-    changed: Condvar,
-}
-
-impl Queue {
-    fn put(&self, jobs: Vec<Job>) {
-        let mut state = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0.extend(jobs);
-        self.changed.notify_all();
-    }
-
-    /// The next job; waits for one; `None` once the queue is closed.
-    fn take(&self) -> Option<Job> {
-        let mut state = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if state.1 {
-                return None;
-            }
-            if let Some(job) = state.0.pop() {
-                return Some(job);
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn close(&self) {
-        let mut state = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 = true;
-        self.changed.notify_all();
-    }
-}
-
-/// Closes the queue when it goes, also by a panic.
-struct Closing<'a>(&'a Queue);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-/// A cell of an experiment under a reading, and its runs.
-struct Measured {
-    experiment: usize,
-    reading: Deviation,
-    cell: usize,
-    scenario: Arc<Scenario>,
-    weight: f64,
-    /// Metrics of each repetition that is done.
-    rows: Vec<Option<Vec<f64>>>,
-    /// Repetitions that were asked for, from the first on.
-    asked: u32,
 }
 
 /// A claim under one reading.
@@ -335,33 +205,71 @@ struct Plainly {
 /// Experiment, reading, cell, repetition.
 type RunKey = (usize, Deviation, usize, u32);
 
+/// How much there is to do: runs, and packet-hops as predicted.
+#[derive(Default)]
+struct Work {
+    /// What was asked for.
+    asked: (usize, f64),
+    done: (usize, f64),
+    /// First looks under other readings that are not asked for yet.
+    expected: (usize, f64),
+}
+
+impl Work {
+    fn progress(&self) -> Progress {
+        Progress {
+            done: self.done.0,
+            total: self.asked.0 + self.expected.0,
+            work: (self.done.1 / (self.asked.1 + self.expected.1)).clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// Where runs are on their way from being asked for to being handled.
+struct Runs {
+    /// Those of an earlier attempt that nobody has asked for yet.
+    known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
+    /// Jobs that the workers do not have yet.
+    asked: Vec<Job>,
+    /// How many the workers have, those included.
+    running: usize,
+    /// Those that ended, to be handled.
+    finished: VecDeque<Finished>,
+}
+
+/// The plain runs of an experiment, which charts and tables show.
+struct Shown {
+    to_come: usize,
+    runs: Vec<Option<Run>>,
+}
+
+impl Shown {
+    fn of(plan: &Plan) -> Self {
+        Shown { to_come: plan.runs(), runs: (0..plan.runs()).map(|_| None).collect() }
+    }
+
+    /// Takes all runs out once they are there.
+    fn complete(&mut self) -> Option<Vec<Run>> {
+        let ends = self.to_come == 0 && !self.runs.is_empty();
+        ends.then(|| std::mem::take(&mut self.runs).into_iter().flatten().collect())
+    }
+}
+
 struct Campaign<'a> {
     plans: &'a [Plan],
     options: &'a RunOptions<'a>,
     queue: &'a Queue,
     observer: &'a mut dyn Observer,
-    known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
-    cells: Vec<Measured>,
-    index: HashMap<(usize, Deviation, usize), usize>,
-    /// Which choice changes nothing in which cell of an experiment.
-    untouched: HashSet<(usize, Deviation, usize)>,
+    runs: Runs,
+    cells: Cells,
     questions: Vec<Question>,
+    /// Questions by the runs that they wait for: cell and repetition.
     waiters: HashMap<(usize, u32), Vec<usize>>,
+    /// By experiment and claim.
     cases: HashMap<(usize, usize), Case>,
-    /// Plain runs to come, and those that are there, of each experiment.
-    to_come: Vec<usize>,
-    shown: Vec<Vec<Option<Run>>>,
-    /// Runs that were found finished, to be handled as if they had just ended.
-    finished: VecDeque<Finished>,
-    /// Jobs that the workers do not have yet.
-    asked: Vec<Job>,
-    jobs: usize,
-    running: usize,
-    done: usize,
-    work_done: f64,
-    work_known: f64,
-    /// First looks under other readings that are not asked for yet: runs and work.
-    expected: (usize, f64),
+    /// By experiment.
+    shown: Vec<Shown>,
+    work: Work,
 }
 
 impl<'a> Campaign<'a> {
@@ -369,33 +277,29 @@ impl<'a> Campaign<'a> {
         plans: &'a [Plan],
         options: &'a RunOptions<'a>,
         queue: &'a Queue,
-        known: Vec<Record>,
+        known: Vec<RunRecord>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let key =
-            |r: Record| ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome));
+        let key = |r: RunRecord| {
+            ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome))
+        };
         Campaign {
             plans,
             options,
             queue,
             observer,
-            known: known.into_iter().map(key).collect(),
-            cells: Vec::new(),
-            index: HashMap::new(),
-            untouched: HashSet::new(),
+            runs: Runs {
+                known: known.into_iter().map(key).collect(),
+                asked: Vec::new(),
+                running: 0,
+                finished: VecDeque::new(),
+            },
+            cells: Cells::default(),
             questions: Vec::new(),
             waiters: HashMap::new(),
             cases: HashMap::new(),
-            to_come: plans.iter().map(Plan::runs).collect(),
-            shown: plans.iter().map(|p| (0..p.runs()).map(|_| None).collect()).collect(),
-            finished: VecDeque::new(),
-            asked: Vec::new(),
-            jobs: 0,
-            running: 0,
-            done: 0,
-            work_done: 0.0,
-            work_known: 0.0,
-            expected: (0, 0.0),
+            shown: plans.iter().map(Shown::of).collect(),
+            work: Work::default(),
         }
     }
 
@@ -409,7 +313,7 @@ impl<'a> Campaign<'a> {
         for (e, plan) in plans.iter().enumerate() {
             for cell in 0..plan.scenarios.len() {
                 let scenario = || Ok(plan.scenarios[cell].clone());
-                let id = self.cell(e, &Deviation::PLAIN, cell, scenario)?;
+                let id = self.cells.number(e, &Deviation::PLAIN, cell, scenario)?;
                 self.ask(id, plan.length.repetitions, (false, e))?;
             }
         }
@@ -420,14 +324,14 @@ impl<'a> Campaign<'a> {
             }
         }
         loop {
-            while let Some(run) = self.finished.pop_front() {
+            while let Some(run) = self.runs.finished.pop_front() {
                 self.take(run)?;
             }
-            if self.running == 0 {
+            if self.runs.running == 0 {
                 break;
             }
             // All at once: a worker that is quick shall not begin with the cheapest.
-            self.queue.put(std::mem::take(&mut self.asked));
+            self.queue.put(std::mem::take(&mut self.runs.asked));
             let next = match done.try_recv() {
                 Ok(next) => next,
                 Err(mpsc::TryRecvError::Empty) => {
@@ -449,16 +353,16 @@ impl<'a> Campaign<'a> {
                     return Err(wrong);
                 }
             };
-            self.running -= 1;
+            self.runs.running -= 1;
             self.note(run, false)?;
         }
-        Ok(self.done)
+        Ok(self.work.done.0)
     }
 
     /// Tells of a run that ended, or was known to, and puts it where it is handled.
     fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
         let cell = &self.cells[run.cell];
-        let record = Record {
+        let record = RunRecord {
             experiment: cell.experiment,
             reading: cell.reading.clone(),
             cell: cell.cell,
@@ -467,36 +371,9 @@ impl<'a> Campaign<'a> {
             outcome: run.outcome,
         };
         self.observer.record(&record, known)?;
-        let Record { metrics, outcome, .. } = record;
-        self.finished.push_back(Finished { metrics, outcome, ..run });
+        let RunRecord { metrics, outcome, .. } = record;
+        self.runs.finished.push_back(Finished { metrics, outcome, ..run });
         Ok(())
-    }
-
-    /// A cell under a reading; `scenario` makes it where it is new.
-    fn cell(
-        &mut self,
-        experiment: usize,
-        reading: &Deviation,
-        cell: usize,
-        scenario: impl FnOnce() -> Result<Scenario, LabError>,
-    ) -> Result<usize, LabError> {
-        let key = (experiment, reading.clone(), cell);
-        if let Some(&id) = self.index.get(&key) {
-            return Ok(id);
-        }
-        let scenario = scenario()?;
-        let id = self.cells.len();
-        self.cells.push(Measured {
-            experiment,
-            reading: reading.clone(),
-            cell,
-            weight: scenario.predicted_packet_hops(),
-            scenario: Arc::new(scenario),
-            rows: Vec::new(),
-            asked: 0,
-        });
-        self.index.insert(key, id);
-        Ok(id)
     }
 
     /// Asks for the first `runs` repetitions of a cell.
@@ -509,21 +386,22 @@ impl<'a> Campaign<'a> {
             let cell = &self.cells[id];
             let plan = &self.plans[cell.experiment];
             let shown = plan.shows(&cell.reading, repetition);
-            self.jobs += 1;
-            self.work_known += cell.weight;
+            self.work.asked.0 += 1;
+            self.work.asked.1 += cell.weight;
             let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
             // A run without the outcome that is to be shown is of no use.
-            let known = self.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !shown);
+            let known =
+                self.runs.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !shown);
             if let Some((metrics, outcome)) = known {
                 let weight = cell.weight;
                 self.note(Finished { cell: id, repetition, metrics, outcome, weight }, true)?;
                 continue;
             }
-            self.running += 1;
-            self.asked.push(Job {
+            self.runs.running += 1;
+            self.runs.asked.push(Job {
                 stage,
                 weight: cell.weight,
-                number: self.jobs,
+                number: self.work.asked.0,
                 cell: id,
                 experiment: cell.experiment,
                 repetition,
@@ -543,20 +421,15 @@ impl<'a> Campaign<'a> {
         if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
             let slot = index * plan.length.repetitions as usize + repetition as usize;
             let metrics = metrics.clone();
-            self.shown[experiment][slot] = Some(Run { cell: index, repetition, metrics, outcome });
-            self.to_come[experiment] -= 1;
+            let shown = &mut self.shown[experiment];
+            shown.runs[slot] = Some(Run { cell: index, repetition, metrics, outcome });
+            shown.to_come -= 1;
         }
         cell.rows[repetition as usize] = Some(metrics);
-        self.done += 1;
-        self.work_done += weight;
-        let total_work = self.work_known + self.expected.1;
-        (self.options.progress)(Progress {
-            done: self.done,
-            total: self.jobs + self.expected.0,
-            work: (self.work_done / total_work).clamp(0.0, 1.0),
-        });
-        if self.to_come[experiment] == 0 && !self.shown[experiment].is_empty() {
-            let runs = std::mem::take(&mut self.shown[experiment]).into_iter().flatten().collect();
+        self.work.done.0 += 1;
+        self.work.done.1 += weight;
+        (self.options.progress)(self.work.progress());
+        if let Some(runs) = self.shown[experiment].complete() {
             let results = Results { plan: plan.clone(), runs };
             self.observer.event(Event::Measured(experiment, Box::new(results)))?;
         }
@@ -636,7 +509,7 @@ impl<'a> Campaign<'a> {
                             self.scenario(*experiment, *cell, &deviation)?;
                         }
                         expected.0 += changed.len() * self.looks(e, false).first() as usize;
-                        expected.1 += self.work(e, &changed);
+                        expected.1 += self.work_of(e, &changed);
                         singles.push((deviation, changed));
                     }
                     if matters && reading.is_calibrated() {
@@ -645,8 +518,8 @@ impl<'a> Campaign<'a> {
                 }
                 // The budget is per claim, and counted anew once the plain verdict is known.
                 expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
-                self.expected.0 += expected.0;
-                self.expected.1 += expected.1;
+                self.work.expected.0 += expected.0;
+                self.work.expected.1 += expected.1;
                 // The plain reading is asked for each.
                 let case = Case { result, singles, expected, open: 1, paired: false };
                 self.cases.insert((e, c), case);
@@ -699,7 +572,7 @@ impl<'a> Campaign<'a> {
                 continue;
             }
             if experiment.file_of(*cell, length, &own)?.says_the_same_as(file) {
-                self.untouched.insert((*e, own, *cell));
+                self.cells.leaves(*e, own, *cell);
             } else {
                 changed.push((*e, *cell));
             }
@@ -710,7 +583,7 @@ impl<'a> Campaign<'a> {
     /// What is left of a reading in one cell: the choices that change something there.
     fn reading_in(&self, experiment: usize, cell: usize, reading: &Deviation) -> Deviation {
         let own = reading.within(&self.plans[experiment].experiment.readings);
-        own.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
+        self.cells.changing(experiment, own, cell)
     }
 
     /// A cell under a reading.
@@ -720,7 +593,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// The work of a first look at some cells, under another reading of a claim of `own`.
-    fn work<'c>(&self, own: usize, cells: impl IntoIterator<Item = &'c (usize, usize)>) -> f64 {
+    fn work_of<'c>(&self, own: usize, cells: impl IntoIterator<Item = &'c (usize, usize)>) -> f64 {
         let weight =
             |(e, cell): &(usize, usize)| self.plans[*e].scenarios[*cell].predicted_packet_hops();
         cells.into_iter().map(weight).sum::<f64>() * f64::from(self.looks(own, false).first())
@@ -745,7 +618,7 @@ impl<'a> Campaign<'a> {
         let (mut failed, passed): (Vec<usize>, Vec<usize>) =
             (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
         failed.sort_by(|a, b| {
-            let work = |i: usize| self.work(e, &self.cells_of(e, c, &[i]));
+            let work = |i: usize| self.work_of(e, &self.cells_of(e, c, &[i]));
             work(*a).total_cmp(&work(*b))
         });
         let others = failed.split_off(failed.len().min(1));
@@ -792,7 +665,7 @@ impl<'a> Campaign<'a> {
             let Plan { experiment, length, .. } = &plans[e];
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
-            let id = self.cell(e, &reading, cell, scenario)?;
+            let id = self.cells.number(e, &reading, cell, scenario)?;
             self.ask(id, runs, (true, own))?;
             for repetition in 0..runs {
                 if self.cells[id].rows[repetition as usize].is_none() {
@@ -814,9 +687,9 @@ impl<'a> Campaign<'a> {
             let (e, index, metric) = self.locate(question.experiment, cell)?;
             let experiment = &self.plans[e].experiment;
             let reading = self.reading_in(e, index, &question.reading);
-            let id = self.index.get(&(e, reading, index)).ok_or("it was not run")?;
-            let rows = self.cells[*id].rows.iter().take(look.runs as usize);
-            Ok(claims::Column {
+            let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
+            let rows = cell.rows.iter().take(look.runs as usize);
+            Ok(claims::CellSamples {
                 samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
                 has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
             })
@@ -859,8 +732,8 @@ impl<'a> Campaign<'a> {
         if reading.is_plain() {
             case.result.verdict = verdict;
             case.result.checks = checks;
-            self.expected.0 -= case.expected.0;
-            self.expected.1 -= case.expected.1;
+            self.work.expected.0 -= case.expected.0;
+            self.work.expected.1 -= case.expected.1;
             let singles = case.singles.clone();
             next = self.affordable(e, c, singles);
         } else {
@@ -898,9 +771,9 @@ impl<'a> Campaign<'a> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
         let order = self.order(e, c, &case.result.checks);
         let first = order.first().map_or_else(BTreeSet::new, |group| self.cells_of(e, c, group));
-        let work = readings
-            .iter()
-            .map(|(_, changed)| self.work(e, changed.iter().filter(|cell| first.contains(cell))));
+        let work = readings.iter().map(|(_, changed)| {
+            self.work_of(e, changed.iter().filter(|cell| first.contains(cell)))
+        });
         let kept = within_budget(&work.collect::<Vec<f64>>(), self.readings_budget(e));
         let all = readings.len();
         let affordable = readings.into_iter().zip(kept).filter(|(_, kept)| *kept);
@@ -946,7 +819,8 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Which of the readings with so much work the budget allows for: the cheapest, and one in any case.
+/// Which of the readings with so much work the budget allows for: the cheapest, and one in any
+/// case.
 fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
     let mut cheapest: Vec<usize> = (0..work.len()).collect();
     cheapest.sort_by(|a, b| work[*a].total_cmp(&work[*b]));

@@ -1,9 +1,9 @@
 //! Verdicts: what the measured numbers say about a claim.
 //!
-//! Each check `left >= right` is evaluated for every repetition as `left - right`; cells of
-//! one repetition share their seed, so the difference is paired. The mean of the differences
-//! has a Student-t interval. If the interval lies wholly on the right side the check holds, wholly
-//! on the wrong side it does not, else more repetitions must decide. Where a check asks which of two
+//! Each check `left >= right` is evaluated for every repetition as `left - right`; cells of one
+//! repetition share their seed, so the difference is paired. The mean of the differences has a
+//! Student-t interval. If the interval lies wholly on the right side the check holds, wholly on the
+//! wrong side it does not, else more repetitions must decide. Where a check asks which of two
 //! measured things is larger and the interval lies wholly within a margin around zero, the two are
 //! equal for all that matters, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its
 //! checks does not; it holds if all of them do, and a tie breaks no order.
@@ -171,7 +171,7 @@ pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
 pub const LEAST_RUNS: usize = 3;
 
 /// The samples of a cell, one per repetition, and whether its metric has a unit.
-pub struct Column {
+pub struct CellSamples {
     /// One value per repetition.
     pub samples: Vec<f64>,
     /// True if the metric has a unit.
@@ -180,9 +180,9 @@ pub struct Column {
 
 /// The columns of the cells of an expression.
 #[derive(Default)]
-pub struct Columns<'a>(pub Vec<(&'a Cell, Column)>);
+pub struct SampledCells<'a>(pub Vec<(&'a Cell, CellSamples)>);
 
-impl Columns<'_> {
+impl SampledCells<'_> {
     /// Repetitions that all of them have.
     pub fn rows(&self) -> usize {
         self.0.iter().map(|(_, column)| column.samples.len()).min().unwrap_or(0)
@@ -193,18 +193,18 @@ impl Columns<'_> {
         expression.evaluate(&|cell| self.of(cell).map_or(f64::NAN, |column| column.samples[row]))
     }
 
-    fn of(&self, cell: &Cell) -> Option<&Column> {
+    fn of(&self, cell: &Cell) -> Option<&CellSamples> {
         self.0.iter().find(|(c, _)| *c == cell).map(|(_, column)| column)
     }
 }
 
-/// The check number `index` of a claim after a look at the first runs of each of its cells; `column`
-/// gives them. The best of the alternatives counts; mostly there is only one.
+/// The check number `index` of a claim after a look at the first runs of each of its cells;
+/// `column` gives them. The best of the alternatives counts; mostly there is only one.
 pub fn evaluate(
     index: usize,
     check: &Check,
     look: Look,
-    column: &impl Fn(&Cell) -> Result<Column, String>,
+    column: &impl Fn(&Cell) -> Result<CellSamples, String>,
 ) -> CheckResult {
     // With several to choose from, chance has several tries to make one of them hold.
     let look = look.of_one_among(check.any.len());
@@ -231,7 +231,7 @@ fn evaluate_comparison(
     comparison: &Comparison,
     tie: Option<Margin>,
     look: Look,
-    column: &impl Fn(&Cell) -> Result<Column, String>,
+    column: &impl Fn(&Cell) -> Result<CellSamples, String>,
 ) -> CheckResult {
     let mut result = CheckResult {
         check: 0,
@@ -246,7 +246,7 @@ fn evaluate_comparison(
         confidence: look.confidence,
         trouble: None,
     };
-    let mut columns = Columns::default();
+    let mut columns = SampledCells::default();
     for cell in comparison.cells() {
         match column(cell) {
             Ok(values) => columns.0.push((cell, values)),
@@ -400,8 +400,8 @@ impl CheckResult {
 }
 
 impl CheckResult {
-    /// The numbers as they stand after those of the same check under another reading: if they are of
-    /// another alternative, which one comes first.
+    /// The numbers as they stand after those of the same check under another reading: if they are
+    /// of another alternative, which one comes first.
     pub fn measured_beside(&self, other: &CheckResult) -> String {
         match self.text == other.text {
             true => self.measured(),
@@ -693,7 +693,7 @@ mod tests {
         let runs = sides.len() as u32;
         evaluate(0, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
-            Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
+            Ok(CellSamples { samples: sides.iter().map(read).collect(), has_unit: false })
         })
     }
 
@@ -785,7 +785,7 @@ mod tests {
         let runs = sides.len() as u32;
         evaluate(7, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
-            Ok(Column { samples: sides.iter().map(read).collect(), has_unit: false })
+            Ok(CellSamples { samples: sides.iter().map(read).collect(), has_unit: false })
         })
     }
 

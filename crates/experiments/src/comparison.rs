@@ -1,70 +1,19 @@
-//! Programs side by side on one link: what several runs of each say together, as rows, charts and a page.
+//! Statistics over programs side by side on one link, as rows.
 //!
-//! Who has run them, and on which clock, is somebody else's: `windward compare` runs them on a real one.
+//! `windward_net::campaign` does the runs, on a real clock; `windward_report` draws them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+pub use windward_sim::comparison::{Beside, Measured, Run};
 use windward_sim::output::OutputDir;
 use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
 
 use crate::LabError;
 use crate::folder::Folder;
 use crate::statistics::{Estimate, estimate};
-
-/// What one program did in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Its goodput, bits per second of IP packets.
-    pub goodput_bps: f64,
-    /// What reached its receiver, the same packet again included, bits per second of IP packets.
-    pub arrived_bps: f64,
-    /// Packets that came to the link for each that it delivered.
-    pub sent_per_delivered: f64,
-    /// Packets that waited at the link, mean over time.
-    pub mean_queue_packets: f64,
-    /// The largest IP packet that reached the receiver, bytes.
-    pub packet_size: u32,
-    /// Whether the program counted the goodput: unique data. Else the port counted what arrived.
-    pub counted_by_program: bool,
-}
-
-/// What was left to another flow beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
-    /// What reached the receiver of the program, bits per second of IP packets.
-    pub own_bps: f64,
-    /// What reached that of the other.
-    pub rival_bps: f64,
-}
-
-/// One run of a program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// The name of the program.
-    pub program: String,
-    /// The share of packets that the link loses on the way of the data.
-    pub loss: f64,
-    /// The seed of all that is random at the link.
-    pub seed: u64,
-    /// Alone; absent if `unusable` says why.
-    pub alone: Option<Measured>,
-    /// The same in virtual time.
-    pub simulated: Option<Measured>,
-    /// Beside a competing flow.
-    pub beside: Option<Beside>,
-    /// The same in virtual time.
-    pub simulated_beside: Option<Beside>,
-    /// The share of packets that the emulator handed over more than a millisecond late, of the worst emulation that counts here.
-    pub late_share: f64,
-    /// The share of the time for which the programs at the most starved end had no CPU though they were ready, of the worst emulation that
-    /// counts here; absent where the kernel does not count it.
-    pub programs_waited_share: Option<f64>,
-    /// Why something is missing.
-    pub unusable: Option<String>,
-}
 
 /// Runs of several programs over one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -356,6 +305,21 @@ impl Comparison {
         }
         table.finish().map(drop)
     }
+
+    /// Indented JSON: the rows, then everything else.
+    ///
+    /// # Errors
+    /// If a number cannot be written as JSON.
+    pub fn to_json(&self) -> Result<String, LabError> {
+        #[derive(Serialize)]
+        struct WithRows<'a> {
+            rows: Vec<Row>,
+            #[serde(flatten)]
+            comparison: &'a Comparison,
+        }
+        let json = WithRows { rows: self.rows(), comparison: self };
+        serde_json::to_string_pretty(&json).map_err(|error| LabError::Part(error.to_string()))
+    }
 }
 
 fn size(bytes: Option<u32>) -> Cell<'static> {
@@ -370,8 +334,8 @@ fn size(bytes: Option<u32>) -> Cell<'static> {
 pub struct Keeper(Folder);
 
 impl Keeper {
-    /// Opens or makes the folder for a comparison that `work` describes. With `resume` it returns the
-    /// finished runs of an interrupted one, each with its number.
+    /// Opens or makes the folder for a comparison that `work` describes. With `resume` it puts the
+    /// finished runs of an interrupted one into `runs`, each at its number.
     ///
     /// # Errors
     /// If the folder cannot be had, holds the page of another program, or has nothing of this
@@ -380,12 +344,18 @@ impl Keeper {
         dir: &Path,
         work: &impl Hash,
         resume: bool,
-    ) -> Result<(Self, Vec<(u32, Run)>), LabError> {
+        runs: &mut [Option<Run>],
+    ) -> Result<Self, LabError> {
         let mut folder = Folder::open(dir)?;
         let mut key = DefaultHasher::new();
         ("compare", work).hash(&mut key);
-        let known = folder.journal(key.finish(), resume)?;
-        Ok((Keeper(folder), known))
+        let known: Vec<(u32, Run)> = folder.journal(key.finish(), resume)?;
+        for (number, run) in known {
+            if let Some(place) = runs.get_mut(number as usize) {
+                *place = Some(run);
+            }
+        }
+        Ok(Keeper(folder))
     }
 
     /// Appends a finished run with its number.
@@ -495,18 +465,22 @@ mod tests {
     fn finished_runs_are_found_again_and_only_by_the_same_work() {
         let dir = tempfile::tempdir().unwrap();
         let (out, run) = (dir.path().join("out"), run("a", 0.5, 1, 2e6));
-        let (mut first, known) = Keeper::open(&out, &"work", false).unwrap();
-        assert!(known.is_empty());
+        let open = |work: &str, resume| {
+            let mut runs = vec![None; 4];
+            Keeper::open(&out, &work, resume, &mut runs).map(|keeper| (keeper, runs))
+        };
+        let (mut first, runs) = open("work", false).unwrap();
+        assert_eq!(runs, [None, None, None, None]);
         first.keep(3, &run).unwrap();
         drop(first);
-        let wrong = Keeper::open(&out, &"other work", true).unwrap_err().to_string();
+        let wrong = open("other work", true).unwrap_err().to_string();
         assert!(wrong.contains("was another run"), "{wrong}");
-        let (second, known) = Keeper::open(&out, &"work", true).unwrap();
-        assert_eq!(known, [(3, run)]);
+        let (second, runs) = open("work", true).unwrap();
+        assert_eq!(runs, [None, None, None, Some(run)]);
         let write = |dir: &mut OutputDir| Ok(dir.write("runs.csv", |file| file.write_all(b"x"))?);
         second.finish(write).unwrap();
         assert!(out.join("runs.csv").exists());
-        let nothing = Keeper::open(&out, &"work", true).unwrap_err().to_string();
+        let nothing = open("work", true).unwrap_err().to_string();
         assert!(nothing.contains("nothing to resume"), "{nothing}");
     }
 }

@@ -1,11 +1,12 @@
-//! A sweep's rows on disk while it grows: Parquet files that others may read at any time, a journal of
-//! the rows that no file has yet, and the knowledge of what is done, each run once.
+//! A sweep's rows on disk while it grows: Parquet files that others may read at any time, a journal
+//! of the rows that no file has yet, and the knowledge of what is done, each run once.
 //!
-//! A dataset is a folder with a folder per experiment, `experiment=ID`, of files `part-NNNNN.parquet`:
-//! what pyarrow, polars, DuckDB and Spark call hive partitions. Rows stand in the order in which they
-//! came; the column `run.number` has the order of the experiment. Beside them lies `.windward` with
-//! `ID.lock`, held while somebody writes, `ID.json`, which says what is run, and the journal `ID.rows`.
-//! Whatever happens to the process, rows that were added are found again.
+//! A dataset is a folder with a folder per experiment, `experiment=ID`, of files
+//! `part-NNNNN.parquet`: what pyarrow, polars, DuckDB and Spark call hive partitions. Rows stand in
+//! the order in which they came; the column `run.number` has the order of the experiment. Beside
+//! them lies `.windward` with `ID.lock`, held while somebody writes, `ID.json`, which says what is
+//! run, and the journal `ID.rows`. Whatever happens to the process, rows that were added are found
+//! again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -103,7 +104,8 @@ impl Manifest {
 }
 
 impl Dataset {
-    /// Opens the dataset of a grid in a folder, or begins it. With `resume` it may hold runs already.
+    /// Opens the dataset of a grid in a folder, or begins it. With `resume` it may hold runs
+    /// already.
     ///
     /// # Errors
     /// If it holds runs and `resume` is false, if they are those of other work of the same id, if
@@ -259,8 +261,8 @@ impl Dataset {
         self.journal.remove()
     }
 
-    /// All rows that the files of an experiment's folder have, in the order of the experiment: with the
-    /// columns of [`crate::sweep::Results::run_table`].
+    /// All rows that the files of an experiment's folder have, in the order of the experiment: with
+    /// the columns of [`crate::sweep::Results::run_table`].
     ///
     /// # Errors
     /// If one of them cannot be read, is none of a sweep, or has other columns than the others.

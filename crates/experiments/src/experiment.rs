@@ -64,7 +64,8 @@ pub struct Experiment {
     pub reported: Vec<Reported>,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
-    /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and axes.
+    /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and
+    /// axes.
     pub overrides: Vec<(String, String)>,
     /// Are all readings of its claims judged, whatever a quick look has time for?
     pub all_readings: bool,
@@ -497,8 +498,8 @@ impl Experiment {
         reader::parse(name, text, beside, Some(cast))
     }
 
-    /// The same experiment, whose scenarios may name these stacks as protocols of flows instead of any
-    /// before. A file knows none as it is read.
+    /// The same experiment, whose scenarios may name these stacks as protocols of flows instead of
+    /// any before. A file knows none as it is read.
     #[must_use]
     pub fn with_stacks(self, stacks: &Stacks) -> Self {
         Experiment { scenario: self.scenario.with_stacks(stacks), ..self }
@@ -514,8 +515,8 @@ impl Experiment {
     /// `full`, its readings and its axes.
     ///
     /// # Errors
-    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer say
-    /// what was run.
+    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer
+    /// say what was run.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
         let fail = |error| LabError::Scenario { cell: None, error };
         let mut changed = self.scenario.clone();

@@ -436,7 +436,8 @@ impl Comparison {
     }
 
     /// Does it ask for the order of two measured things, so that they can be equal? A difference or
-    /// a factor that it asks of one of them is no order: the same numbers, if any, stand on both sides.
+    /// a factor that it asks of one of them is no order: the same numbers, if any, stand on both
+    /// sides.
     pub fn is_order(&self) -> bool {
         let strict = matches!(self.relation, Relation::Above | Relation::Below);
         let measured = |side: &Expression<Cell>| side.constant().is_none();

@@ -1,11 +1,11 @@
 //! The folder of a report: its pages and tables, and what is needed to go on with it.
 //!
 //! Beside the pages there is a folder `.windward`: `lock`, held while somebody writes; a file per
-//! experiment with all that pages show of it, so that a later run adds to the report; and journals of
-//! the runs that are done, `runs-KEY` for each campaign that goes on or was interrupted. A record is
-//! appended when its run ends and carries a checksum: whatever happens, all up to the first that is
-//! torn are found again. A journal is only ever added to, until its campaign is finished: who begins
-//! anew by mistake has lost nothing.
+//! experiment with all that pages show of it, so that a later run adds to the report; and journals
+//! of the runs that are done, `runs-KEY` for each campaign that goes on or was interrupted. A
+//! record is appended when its run ends and carries a checksum: whatever happens, all up to the
+//! first that is torn are found again. A journal is only ever added to, until its campaign is
+//! finished: who begins anew by mistake has lost nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -162,8 +162,8 @@ impl Folder {
         Ok(dir.commit()?)
     }
 
-    /// Opens the journal of the campaign with that key. With `resume` the runs that earlier attempts
-    /// finished are given back.
+    /// Opens the journal of the campaign with that key. With `resume` the runs that earlier
+    /// attempts finished are given back.
     ///
     /// # Errors
     /// If there is nothing to resume, or what was interrupted is another campaign.
@@ -230,7 +230,8 @@ pub fn is_resumable(folder: &Path) -> bool {
     journals(folder).next().is_some()
 }
 
-/// The lock in that file, for what is written into `folder`; it goes with the file that is given back.
+/// The lock in that file, for what is written into `folder`; it goes with the file that is given
+/// back.
 ///
 /// # Errors
 /// If another process has it, which names `otherwise` as what to do, or it cannot be had.

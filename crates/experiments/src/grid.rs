@@ -1,8 +1,8 @@
-//! The runs of an experiment by number, each built when it is needed: for sweeps that are spread over
-//! processes and machines, and for those that are too large to be built at once.
+//! The runs of an experiment by number, each built when it is needed: for sweeps that are spread
+//! over processes and machines, and for those that are too large to be built at once.
 //!
-//! A run depends on the experiment and its number alone. So who does it does not show, nor when, nor
-//! whether somebody else did it too.
+//! A run depends on the experiment and its number alone. So who does it does not show, nor when,
+//! nor whether somebody else did it too.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -55,8 +55,8 @@ pub struct PlannedRun {
 }
 
 impl Grid {
-    /// The grid of an experiment. Scenarios are built to learn which columns there are and that they
-    /// can be run: all of them if there are not too many, otherwise some of each kind.
+    /// The grid of an experiment. Scenarios are built to learn which columns there are and that
+    /// they can be run: all of them if there are not too many, otherwise some of each kind.
     ///
     /// # Errors
     /// If one of them is impossible, or `cancel` is set meanwhile.

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// The version of the program with a fingerprint of the types that are stored, of the engine and of the
-/// metrics, made by the build. Data of another one are not read: `0.1.0+` and 16 hexadecimal digits.
+/// The version of the program with a fingerprint of the types that are stored, of the engine and of
+/// the metrics, made by the build. Data of another one are not read: `0.1.0+` and 16 hexadecimal
+/// digits.
 pub const BUILD: &str = env!("WINDWARD_BUILD");
 
 /// How records are summed up against bits that fall over.

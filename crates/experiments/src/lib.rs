@@ -1,8 +1,9 @@
 //! Experiments on the simulator: sweeps, statistics, claims and their verdicts.
 //!
 //! An experiment is a file, an [`Experiment`]: a scenario with axes to sweep, metrics to compute,
-//! charts to draw and claims to check. [`Experiment::plan`] turns it into a [`Plan`], a list of runs;
-//! [`Plan::run`] simulates them on all cores and gives [`Results`], which write themselves as tables.
+//! charts to draw and claims to check. [`Experiment::plan`] turns it into a [`Plan`], a list of
+//! runs; [`Plan::run`] simulates them on all cores and gives [`Results`], which write themselves as
+//! tables.
 //!
 //! The modules, in the order of reading; each uses those before it:
 //!

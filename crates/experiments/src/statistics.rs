@@ -23,8 +23,8 @@ impl Estimate {
         self.high.is_infinite()
     }
 
-    /// `0.951 ± 0.012` of the estimate times `factor`; `0.951*` of a single observation, which has no
-    /// interval.
+    /// `0.951 ± 0.012` of the estimate times `factor`; `0.951*` of a single observation, which has
+    /// no interval.
     pub fn shown(&self, factor: f64, digits: usize) -> String {
         let mean = self.mean * factor;
         let half = (self.high - self.mean) * factor;

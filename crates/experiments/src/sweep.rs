@@ -31,7 +31,8 @@ pub struct Plan {
     pub scenarios: Vec<Scenario>,
 }
 
-/// What the other readings of a claim may take in a quick look, packet-hops: some seconds of a core.
+/// What the other readings of a claim may take in a quick look, packet-hops: some seconds of a
+/// core.
 pub const QUICK_READINGS: f64 = 40e6;
 /// The same with full effort, and once more for pairs of readings: about a minute of a core.
 pub const FULL_READINGS: f64 = 500e6;
@@ -41,8 +42,8 @@ pub const FULL_READINGS: f64 = 500e6;
 pub struct RunOptions<'a> {
     /// Worker threads; zero means one per core.
     pub threads: usize,
-    /// Set it to stop: checked between runs and within. An error sets it too, so that no run goes on
-    /// for nothing.
+    /// Set it to stop: checked between runs and within. An error sets it too, so that no run goes
+    /// on for nothing.
     pub cancel: &'a AtomicBool,
     /// How much work, in packet-hops, the other readings of one claim may take at their first look;
     /// the most expensive are left out, and the report says how many. `None` is no bound.

@@ -13,7 +13,7 @@ use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
 use windward_sim::{Samples, TransferOutcome};
 
 use crate::LabError;
-use crate::campaign::Record;
+use crate::campaign::RunRecord;
 use crate::experiment::{PlotKind, Traced};
 use crate::rows::RunColumns;
 use crate::sweep::{Plan, Results, Run};
@@ -356,7 +356,7 @@ pub fn tables_of(id: &str) -> Vec<String> {
 }
 
 /// One row per run that only verdicts needed: more repetitions, and other readings.
-pub fn readings_table(plan: &Plan, runs: &[Record]) -> Table {
+pub fn readings_table(plan: &Plan, runs: &[RunRecord]) -> Table {
     let experiment = &plan.experiment;
     let mut table = Table::default();
     for (a, axis) in experiment.axes.iter().enumerate() {
@@ -367,7 +367,7 @@ pub fn readings_table(plan: &Plan, runs: &[Record]) -> Table {
     table.push("run.reading", Values::Text(reading.collect()));
     let repetition = runs.iter().map(|r| Some(u64::from(r.repetition)));
     table.push("repetition", Values::Count(repetition.collect()));
-    let seed = |r: &Record| plan.scenarios[r.cell].seed.wrapping_add(u64::from(r.repetition));
+    let seed = |r: &RunRecord| plan.scenarios[r.cell].seed.wrapping_add(u64::from(r.repetition));
     table.push("seed", Values::Count(runs.iter().map(|r| Some(seed(r))).collect()));
     for (m, metric) in experiment.metrics.iter().enumerate() {
         let values = runs.iter().map(|r| real(r.metrics[m]));

@@ -68,7 +68,7 @@ pub struct Comparison {
     pub until_ms: f64,
     /// Where each quantity first departs, the earliest first; none where they agree to the end.
     pub departures: Vec<Departure>,
-    /// What could not be compared, and what to keep in mind.
+    /// Remarks: what could not be compared, and what limits the comparison.
     pub notes: Vec<String>,
     /// Both over time.
     pub samples: Vec<Sample>,
@@ -81,14 +81,14 @@ pub struct Departure {
     pub quantity: Quantity,
     /// From when on, milliseconds of the common clock.
     pub time_ms: f64,
-    /// What it is then on each side.
+    /// Value on each side at that time.
     pub values: [f64; 2],
     /// The difference as a share of the larger.
     pub difference: f64,
     /// The event of each log at that instant, if it has one then; of several, the last that updates
     /// metrics.
     pub events: [Option<EventPlace>; 2],
-    /// What had happened on each side, the latest last.
+    /// Events on each side until then, the latest last.
     pub before: [Vec<Notable>; 2],
 }
 
@@ -97,7 +97,7 @@ pub struct Departure {
 pub struct EventPlace {
     /// Where it begins, bytes.
     pub at: u64,
-    /// What it is.
+    /// Description.
     pub kind: &'static str,
 }
 
@@ -114,13 +114,13 @@ impl EventPlace {
 pub struct LogSummary {
     /// The file.
     pub path: PathBuf,
-    /// What it says of itself.
+    /// Header of the log.
     pub info: LogInfo,
     /// Events read.
     pub events: u64,
     /// Time from zero of the common clock to its last event, milliseconds.
     pub length_ms: f64,
-    /// What it adds up to.
+    /// Sums over the log.
     #[serde(flatten)]
     pub counts: Counts,
     /// Mean over time, bytes; of the time compared.
@@ -129,7 +129,7 @@ pub struct LogSummary {
     pub mean_smoothed_rtt_ms: Option<f64>,
     /// Bytes acknowledged over the whole length, bits per second.
     pub mean_rate_bps: Option<f64>,
-    /// What could not be read.
+    /// Remarks of the reader.
     pub warnings: Vec<String>,
 }
 
@@ -253,7 +253,7 @@ pub fn compare(
     })
 }
 
-/// What an event is called.
+/// Name of an event.
 fn kind_of(what: &What) -> &'static str {
     match what {
         What::Sent { .. } => "packet sent",
@@ -474,7 +474,7 @@ impl Watch {
     }
 }
 
-/// What is to be kept in mind.
+/// Remarks on the comparison.
 fn notes(logs: &[Log; 2], known: &[[bool; 2]; 4], until_ms: f64) -> Vec<String> {
     const NAMES: [&str; 2] = ["A", "B"];
     let mut notes = Vec::new();

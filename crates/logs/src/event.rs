@@ -1,5 +1,5 @@
-//! What is taken from an event. Fields of another type than they should have count as absent, and what
-//! is unknown is passed over: logs come from everywhere.
+//! What is taken from an event. Fields of another type than they should have count as absent, and
+//! what is unknown is passed over: logs come from everywhere.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -72,7 +72,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// What is made of values of any type.
+/// Conversion of JSON values of any type.
 trait FromAny<'de>: Default {
     fn from_str(_text: Cow<'de, str>) -> Self {
         Self::default()
@@ -256,7 +256,7 @@ pub(super) struct RawEvent<'a> {
     pub(super) data: Object<Data<'a>>,
 }
 
-/// What is known of the data of all events.
+/// Members of the data of all events that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Data<'a> {
@@ -323,18 +323,18 @@ pub struct LogEvent {
     pub time_ms: f64,
     /// Where in the file it begins, bytes.
     pub at: u64,
-    /// What.
+    /// Kind of event.
     pub what: What,
 }
 
-/// What an event says, as far as it is understood.
+/// Content of an event, as far as it is understood.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// A packet was sent.
     Sent {
         /// Its number, if it has one.
         number: Option<u64>,
-        /// Does it belong to the application's packet number space?
+        /// True in the application's packet number space.
         is_data: bool,
         /// Bytes.
         size: Option<f64>,
@@ -361,14 +361,14 @@ pub enum What {
     State {
         /// From.
         old: Option<String>,
-        /// To.
+        /// State after the change.
         new: String,
         /// Why.
         trigger: Option<String>,
     },
     /// A timer of loss recovery expired.
     Expired,
-    /// What was taken for lost has arrived.
+    /// Packets that had been declared lost arrived.
     Spurious,
     /// Something that comparisons do not use.
     Other,

@@ -2,13 +2,14 @@
 //!
 //! [`qlog`] and [`pcap`] observe a simulation and write what its endpoints and links saw. They take
 //! nothing from the readers, which follow in the order of reading: [`LogEvent`] is one event
-//! (`event`), `scan` finds the values of a JSON text without holding it, `reader` gives events one by
-//! one, `side` collects what one log says of its connection, and `compare` puts two logs side by side.
+//! (`event`), `scan` finds the values of a JSON text without holding it, `reader` gives events one
+//! by one, `side` collects what one log says of its connection, and `compare` puts two logs side by
+//! side.
 //!
-//! [`LogReader`] takes qlog 0.3, 0.4 and the current drafts, as JSON, as JSON text sequences (RFC 7464)
-//! and as lines of JSON; and the rows of draft-00 and draft-01, which picoquic writes. It holds no more
-//! than one event at a time. [`compare()`] puts two logs of the same workload on one clock and says where
-//! they part.
+//! [`LogReader`] takes qlog 0.3, 0.4 and the current drafts, as JSON, as JSON text sequences (RFC
+//! 7464) and as lines of JSON; and the rows of draft-00 and draft-01, which picoquic writes. It
+//! holds no more than one event at a time. [`compare()`] puts two logs of the same workload on one
+//! clock and says where they part.
 
 mod compare;
 mod event;

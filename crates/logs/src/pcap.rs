@@ -1,11 +1,11 @@
-//! What crosses links as pcapng, for Wireshark and its kin: an interface for each link, a packet when its
-//! last bit is put on the wire.
+//! What crosses links as pcapng, for Wireshark and its kin: an interface for each link, a packet
+//! when its last bit is put on the wire.
 //!
 //! The format is that of draft-ietf-opsawg-pcapng-04; times are virtual, in nanoseconds since the
 //! run began. Packets of outside programs are there as they are. Those of our own protocols have no
 //! bytes in a simulation: they are shown as the UDP datagrams that real endpoints exchange
-//! ([`windward_core::wire`]), between addresses that stand for the ends of a flow, and cut before the
-//! payload. Packets of [stacks](windward_sim::stack) are UDP datagrams with what those sent.
+//! ([`windward_core::wire`]), between addresses that stand for the ends of a flow, and cut before
+//! the payload. Packets of [stacks](windward_sim::stack) are UDP datagrams with what those sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub struct PcapFile {
     path: PathBuf,
 }
 
-/// What the observer writes.
+/// State that the observer writes to.
 struct Shared {
     out: PcapNgWriter<OutputFile>,
     /// Numbers of interfaces by those of links.
@@ -132,12 +132,12 @@ impl PcapFile {
         Ok(PcapFile { shared, path: path.to_owned() })
     }
 
-    /// Who writes it, for [`Simulation::observed`](windward_sim::Simulation::observed).
+    /// Observer for [`Simulation::observed`](windward_sim::Simulation::observed).
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Writer(Arc::clone(&self.shared)))
     }
 
-    /// Has all been written so far? Worth asking now and then.
+    /// Reports the first write error so far; long runs ask now and then.
     ///
     /// # Errors
     /// Why not; said once.
@@ -235,7 +235,8 @@ fn bytes(what: &OnWire<'_>) -> Vec<u8> {
     }
 }
 
-/// The first bytes of an IPv4 datagram of that packet's size, with this as the first of its payload.
+/// The first bytes of an IPv4 datagram of that packet's size, with this as the first of its
+/// payload.
 fn datagram(what: &OnWire<'_>, payload: &[u8]) -> Vec<u8> {
     /// Of the ends of flows; the second is that of `windward perf`.
     const PORTS: [u16; 2] = [49_152, 9743];

@@ -24,7 +24,7 @@ const RECORD_SEPARATOR: u8 = 0x1e;
 pub struct LogError {
     /// Which one.
     pub path: PathBuf,
-    /// What is wrong, and what would be right.
+    /// The error and its remedy.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ pub enum Layout {
     Lines,
 }
 
-/// What a log says of itself.
+/// Header of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogInfo {
     /// The version of qlog: `0.3`, `draft-02`, or the schema of the current drafts.
@@ -67,7 +67,7 @@ pub struct LogInfo {
     pub trace: usize,
 }
 
-/// What times mean.
+/// Reference of the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeFormat {
     /// Since whatever the reference is: only differences are used.
@@ -105,14 +105,14 @@ struct TraceHeader {
     columns: Option<Columns>,
     /// Where the events of a contained trace begin, behind their bracket.
     events_at: Option<u64>,
-    /// What it says in the place of events.
+    /// Position of the events.
     error: Option<String>,
 }
 
 /// Reads the events of one trace of a file, in the order in which they stand there.
 ///
-/// What cannot be read costs no more than itself: events that are none are passed over, and a file that
-/// is cut is read up to the cut. [`LogReader::warnings`] tells.
+/// What cannot be read costs no more than itself: events that are none are passed over, and a file
+/// that is cut is read up to the cut. [`LogReader::warnings`] tells.
 #[derive(Debug)]
 pub struct LogReader {
     path: PathBuf,
@@ -124,7 +124,8 @@ pub struct LogReader {
     ended: bool,
     text: Vec<u8>,
     clock_ms: f64,
-    /// The group of the first event that has one: a connection, where a stack logs several into a file.
+    /// The group of the first event that has one: a connection, where a stack logs several into a
+    /// file.
     group: Option<String>,
     events: u64,
     passed_over: Vec<PassedOver>,
@@ -143,7 +144,8 @@ impl LogReader {
     /// Opens a file and one of its traces, counted from 1; `None` is the first with events.
     ///
     /// # Errors
-    /// If it cannot be read, is no qlog, is of a version that is not understood, or has no such trace.
+    /// If it cannot be read, is no qlog, is of a version that is not understood, or has no such
+    /// trace.
     pub fn open(path: &Path, trace: Option<usize>) -> Result<Self, LogError> {
         let fail = |message: String| LogError { path: path.to_owned(), message };
         let io = |error: io::Error| fail(format!("cannot read: {error}"));
@@ -197,7 +199,7 @@ impl LogReader {
         &self.path
     }
 
-    /// What it says of itself.
+    /// Header of the log.
     pub fn info(&self) -> &LogInfo {
         &self.info
     }
@@ -207,7 +209,7 @@ impl LogReader {
         self.events
     }
 
-    /// What could not be read so far, a sentence each.
+    /// Sentences on what could not be read so far.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.info.traces > 1 {
@@ -423,18 +425,18 @@ fn shown(byte: u8) -> String {
     }
 }
 
-/// What the first look at a file finds.
+/// Result of a first look at a file.
 struct Survey {
     version: String,
     layout: Layout,
     title: Option<String>,
     traces: Vec<TraceHeader>,
-    /// Where records begin that are no part of the header.
+    /// Offset of the first record behind the header.
     rest_at: u64,
     cut: Option<String>,
 }
 
-/// Why a file is no log.
+/// Reason why a file is not a log.
 enum Refusal {
     Io(io::Error),
     Said(String),
@@ -446,7 +448,7 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// What is understood, for errors.
+/// Supported formats, for errors.
 const UNDERSTOOD: &str = "understood are qlog 0.3 and 0.4 (draft-00 to draft-02 among their \
                           forerunners) and the current drafts (urn:ietf:params:qlog:file:..), as JSON, \
                           JSON text sequence or lines of JSON";

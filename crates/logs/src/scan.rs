@@ -26,7 +26,7 @@ pub(super) struct Scanner<R> {
     at: u64,
 }
 
-/// What is kept of a value.
+/// Part of a value that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     Whole,
@@ -45,7 +45,7 @@ impl<R: BufRead> Scanner<R> {
         self.at
     }
 
-    /// The next byte that is no white space, which stays; `None` at the end.
+    /// The next byte after white space, which is not consumed; `None` at the end.
     pub(super) fn peek(&mut self) -> io::Result<Option<u8>> {
         loop {
             let buffer = fill(&mut self.input)?;
@@ -100,8 +100,8 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// The name of the next member of an object, up to the colon behind it. One that is no string of
-    /// JSON, or longer than any that is known, is none of those known.
+    /// The name of the next member of an object, up to the colon behind it. One that is no string
+    /// of JSON, or longer than any that is known, is none of those known.
     pub(super) fn name(&mut self) -> Result<String, Stop> {
         match self.peek()? {
             Some(b'"') => {}
@@ -120,8 +120,8 @@ impl<R: BufRead> Scanner<R> {
         self.value(&mut Vec::new(), 0).map(|_| ())
     }
 
-    /// Takes a value and puts its text into `text`, unless that were more than `most` bytes. Only its
-    /// end is looked for: whether it is JSON is for others to find.
+    /// Takes a value and puts its text into `text`, unless that were more than `most` bytes. Only
+    /// its end is looked for: whether it is JSON is for others to find.
     pub(super) fn value(&mut self, text: &mut Vec<u8>, most: usize) -> Result<Kept, Stop> {
         text.clear();
         let mut kept = Kept::Whole;
@@ -191,8 +191,8 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// Takes what comes before the next `separator`, and that itself, and puts it into `record`, unless
-    /// that were more than `most` bytes; `None` at the end of the file.
+    /// Takes what comes before the next `separator`, and that itself, and puts it into `record`,
+    /// unless that were more than `most` bytes; `None` at the end of the file.
     pub(super) fn record(
         &mut self,
         separator: u8,

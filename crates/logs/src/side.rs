@@ -11,7 +11,7 @@ use crate::quantity::Quantity;
 const MAX_OUTSTANDING: usize = 1 << 20;
 /// Things of note that are remembered.
 const MAX_NOTABLE: usize = 6;
-/// Losses closer together than this are told as one, milliseconds.
+/// Losses closer together than this count as one, milliseconds.
 const TOGETHER_MS: f64 = 10.0;
 
 /// Something that may be why two logs part.
@@ -19,18 +19,18 @@ const TOGETHER_MS: f64 = 10.0;
 pub struct Notable {
     /// When, milliseconds of the common clock; the first, if there are several.
     pub time_ms: f64,
-    /// What: `loss`, `mark`, `timeout`, `state`, `spurious loss`.
+    /// Kind: `loss`, `mark`, `timeout`, `state`, `spurious loss`.
     pub kind: &'static str,
     /// In words.
     pub text: String,
-    /// Of how many packets.
+    /// Number of packets.
     #[serde(skip)]
     count: u64,
     #[serde(skip)]
     latest_ms: f64,
 }
 
-/// What is known of one log, at the instant up to which it was read.
+/// State of one log at the instant up to which it was read.
 #[derive(Debug)]
 pub(super) struct Side {
     /// Taken from every time.
@@ -51,7 +51,7 @@ pub(super) struct Side {
     ce: u64,
 }
 
-/// What a log adds up to.
+/// Sums over a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Packets of the application's number space sent.
@@ -227,7 +227,7 @@ impl Side {
         self.state.smoothed_rtt.filter(|rtt| *rtt > 0.0)
     }
 
-    /// What a quantity is at `now`, which is not before the latest event.
+    /// Value of a quantity at `now`, which is not before the latest event.
     pub(super) fn value(&mut self, quantity: Quantity, now_ms: f64) -> Option<f64> {
         match quantity {
             Quantity::Cwnd => self.cwnd(),

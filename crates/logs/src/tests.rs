@@ -148,7 +148,8 @@ fn write(events: &[Event], written: Written, origin: f64) -> Vec<u8> {
     }
 }
 
-/// Two connections that double their windows each 50 ms, the RTT, until one loses packet 7 at 200 ms.
+/// Two connections that double their windows each 50 ms, the RTT, until one loses packet 7 at 200
+/// ms.
 fn known(loses: bool) -> Vec<Event> {
     let mut events = vec![
         sent(0.0, 1),
@@ -604,8 +605,8 @@ fn a_run_does_not_depart_from_itself_and_cubic_does_from_newreno_after_the_first
 
 #[test]
 fn quinns_logs_are_read_with_their_lengths_groups_and_seconds() {
-    // What quinn-proto 0.11 writes: lengths in headers, no frames, RTTs in seconds, and the events of all
-    // connections of an endpoint in one file, told apart by their group.
+    // What quinn-proto 0.11 writes: lengths in headers, no frames, RTTs in seconds, and the events
+    // of all connections of an endpoint in one file, told apart by their group.
     let folder = Folder::new();
     let log = |rtt: f64| {
         let mut text = "\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"trace\":\

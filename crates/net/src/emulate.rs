@@ -7,8 +7,6 @@
 
 use std::io;
 
-use hdrhistogram::Histogram;
-
 use windward_core::units::{Duration, Time};
 use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::MAX_DURATION;
@@ -16,6 +14,7 @@ use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Clock;
+use crate::histogram::Durations;
 use crate::port::{Port, wake};
 use crate::record::Recorder;
 
@@ -54,9 +53,9 @@ pub trait Outside {
 }
 
 /// Statistics of how late packets went out, and how early they were taken in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Lateness {
-    late: Histogram<u64>,
+    late: Durations,
     /// Number of packets that the engine took in.
     taken: u64,
     /// Number of these that entered more than [`BOUND`] before they had been read.
@@ -67,31 +66,22 @@ pub struct Lateness {
 /// Packets that are later or earlier than this count against an emulation.
 const BOUND: Duration = Duration::from_millis(1);
 
-impl Default for Lateness {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Lateness {
     /// Statistics without packets.
     pub fn new() -> Self {
-        // 1 ns to a minute, three digits: 200 kB.
-        let late = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds are in order");
-        Lateness { late, taken: 0, early: 0, most_early: Duration::ZERO }
+        Self::default()
     }
 
     /// Adds the packets of another run.
     pub fn add(&mut self, other: &Lateness) {
-        // Both have the same bounds.
-        let _ = self.late.add(&other.late);
+        self.late.add(&other.late);
         self.taken += other.taken;
         self.early += other.early;
         self.most_early = self.most_early.max(other.most_early);
     }
 
     fn note(&mut self, late: Duration) {
-        self.late.saturating_record(late.as_ps() / 1000);
+        self.late.record(late);
     }
 
     /// Notes packets that were read at `read` and taken in as of `stamp`.
@@ -104,19 +94,18 @@ impl Lateness {
 
     /// Number of packets.
     pub fn packets(&self) -> u64 {
-        self.late.len()
+        self.late.count()
     }
 
     /// Percentile of the lateness.
     pub fn percentile(&self, percent: f64) -> Duration {
-        Duration::from_ps(self.late.value_at_percentile(percent).saturating_mul(1000))
+        self.late.percentile(percent)
     }
 
     /// Share of packets that were later than `late`.
     pub fn share_above(&self, late: Duration) -> f64 {
-        let within = self.late.count_between(0, late.as_ps() / 1000);
-        let all = self.late.len();
-        if all == 0 { 0.0 } else { (all - within.min(all)) as f64 / all as f64 }
+        let all = self.packets();
+        if all == 0 { 0.0 } else { (all - self.late.count_up_to(late)) as f64 / all as f64 }
     }
 
     /// Share of packets that went out more than a millisecond late.

@@ -22,8 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use hdrhistogram::Histogram;
-
 use windward_core::network::RouterKind;
 use windward_core::units::{Duration, Rate, Time};
 use windward_netns::{Diverted, prefer_this_thread, wait};
@@ -35,6 +33,7 @@ use self::settings::Served;
 use crate::clock::{Clock, Monotonic};
 use crate::emulate::{self, Lateness, Outside, Take};
 use crate::headers::{asked_of, codepoint};
+use crate::histogram::Durations;
 use crate::port::Port;
 
 pub use metrics::{Metrics, text};
@@ -85,10 +84,8 @@ pub struct Stats {
     pub reloads: u64,
     /// Packets that the kernel dropped, because they were not read in time.
     pub overflow: u64,
-    /// Time from the reading of a packet to its release, nanoseconds.
-    pub sojourn: Histogram<u64>,
-    /// Sum of these times.
-    pub sojourn_sum: Duration,
+    /// Times from the reading of packets to their release.
+    pub sojourn: Durations,
     /// Lateness of the release of packets, compared with the link.
     pub lateness: Lateness,
     /// True if the thread has a real-time priority.
@@ -97,8 +94,6 @@ pub struct Stats {
 
 impl Stats {
     fn new(settings: &Settings) -> Self {
-        // 1 us to a minute, two digits; these bounds are in order.
-        let sojourn = Histogram::new_with_bounds(1000, 60_000_000_000, 2);
         Stats {
             device: settings.device().to_owned(),
             qdisc: settings.qdisc(),
@@ -112,8 +107,7 @@ impl Stats {
             waiting: 0,
             reloads: 0,
             overflow: 0,
-            sojourn: sojourn.expect("bounds are in order"),
-            sojourn_sum: Duration::ZERO,
+            sojourn: Durations::default(),
             lateness: Lateness::new(),
             is_real_time: false,
         }
@@ -512,8 +506,7 @@ impl Outside for Gate<'_> {
     fn write(&mut self, _: usize, _: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
         let Some((packet, note)) = Note::split(bytes) else { return Ok(()) };
         let sojourn = (nanoseconds(self.link.clock.now()) - note.at).max(0) as u64;
-        self.stats.sojourn.saturating_record(sojourn);
-        self.stats.sojourn_sum += Duration::from_nanos(sojourn);
+        self.stats.sojourn.record(Duration::from_nanos(sojourn));
         self.stats.sent.add(packet.len());
         self.stats.marked += u64::from(ecn == Codepoint::Ce && note.ecn != Codepoint::Ce);
         self.stats.ours += u64::from(note.is_ours);

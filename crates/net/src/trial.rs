@@ -426,16 +426,16 @@ fn read(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A client or a server.
+/// A command under way.
 #[derive(Debug)]
-struct Started {
-    child: Inside,
+pub(crate) struct Started {
+    pub(crate) child: Inside,
     stdout: File,
     stderr: File,
 }
 
 impl Started {
-    fn new(namespace: &Namespace, command: &str) -> Result<Self, Error> {
+    pub(crate) fn new(namespace: &Namespace, command: &str) -> Result<Self, Error> {
         let (stdout, stderr) = (paper()?, paper()?);
         let copies = stdout.try_clone().and_then(|out| Ok((out, stderr.try_clone()?)));
         let (out, err) = copies
@@ -444,6 +444,11 @@ impl Started {
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(out).stderr(err)
         })?;
         Ok(Started { child, stdout, stderr })
+    }
+
+    /// Everything that it wrote to standard output and standard error.
+    pub(crate) fn wrote(&mut self) -> [String; 2] {
+        [read(&mut self.stdout), read(&mut self.stderr)]
     }
 
     /// End of its standard error.

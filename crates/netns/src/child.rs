@@ -1,11 +1,10 @@
 //! Children inside a namespace that end when this process does.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, exit};
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
@@ -17,7 +16,7 @@ use rustix::process::{
 use crate::error::{Context, Error, Result};
 use crate::guard;
 use crate::namespace::Namespace;
-use crate::process::{GUARD, STARTED};
+use crate::process::{self, GUARD, again};
 
 /// First argument of this program where it is to become another one. The steps between fork and
 /// exec would be unsafe code in this process; in a fresh process they are not.
@@ -29,8 +28,20 @@ const BECOME: &str = "--windward-netns-become";
 /// writes the reason to standard error and exits with status 127, as shells do. Else it returns at
 /// once.
 pub fn start_up() {
-    STARTED.store(true, Ordering::Relaxed);
-    let mut arguments = std::env::args_os().skip(1);
+    start_again_by(["/proc/self/exe"]);
+    become_child(std::env::args_os().skip(1));
+}
+
+/// Sets the command that starts this process again, for a library in an interpreter, in place of
+/// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the first
+/// call counts.
+pub fn start_again_by<T: Into<OsString>>(command: impl IntoIterator<Item = T>) {
+    process::start_again_by(command.into_iter().map(Into::into).collect());
+}
+
+/// Becomes a child if these are the arguments of one, as [`start_up`] does. Else it returns.
+pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
+    let mut arguments = arguments.into_iter();
     let Some(first) = arguments.next() else { return };
     if first != BECOME && first != GUARD {
         return;
@@ -81,11 +92,10 @@ impl Namespace {
     ) -> Result<Inside> {
         let program = program.as_ref();
         let what = format!("cannot start {} inside a network namespace", program.display());
-        if !STARTED.load(Ordering::Relaxed) {
-            return Err(Error::new(what, io::Error::from(io::ErrorKind::Unsupported))
-                .advise("call start_up at the beginning of main"));
-        }
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = again().ok_or_else(|| {
+            Error::new(what.clone(), io::Error::from(io::ErrorKind::Unsupported))
+                .advise("call start_up at the beginning of main")
+        })?;
         command.args([BECOME, &std::process::id().to_string()]).arg(program);
         set_up(&mut command);
         let namespace = self.again().context(|| what.clone())?;

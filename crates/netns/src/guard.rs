@@ -13,15 +13,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, exit};
-use std::sync::atomic::Ordering;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio, exit};
 use std::sync::{Mutex, PoisonError};
 
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use crate::process::{GUARD, STARTED, enter, kill_inside, present};
+use crate::process::{GUARD, again, enter, kill_inside, present};
 use crate::sweep::sweep;
 
 #[derive(Debug)]
@@ -36,7 +35,8 @@ static RUNNING: Mutex<Option<Guard>> = Mutex::new(None);
 
 impl Guard {
     fn start() -> io::Result<Self> {
-        let mut process = Command::new("/proc/self/exe")
+        let mut process = again()
+            .ok_or(io::ErrorKind::Unsupported)?
             .args([GUARD, &std::process::id().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -83,9 +83,6 @@ impl Drop for Hold {
 fn ask(line: &str, may_start: bool) -> io::Result<()> {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     if running.is_none() && may_start {
-        if !STARTED.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
         *running = Some(Guard::start()?);
     }
     let Some(guard) = &mut *running else { return Ok(()) };

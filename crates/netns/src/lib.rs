@@ -79,7 +79,7 @@ mod user;
 
 #[cfg(target_os = "linux")]
 pub use {
-    child::{Inside, start_up},
+    child::{Inside, become_child, start_again_by, start_up},
     divert::Diverted,
     error::{Error, Result},
     names::{Published, published},

@@ -1,9 +1,11 @@
 //! Processes, and the network namespaces that they are in.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 
 use rustix::fs::{fstat, stat};
@@ -12,9 +14,22 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{Context, Result};
 
-/// True once [`start_up`](crate::start_up) has been called. Without it, a child would run this
-/// program from the beginning, and so would the children of that.
-pub(crate) static STARTED: AtomicBool = AtomicBool::new(false);
+/// Program and first arguments that start this process again, once they are known. Without them, a
+/// child would run this program from the beginning, and so would the children of that.
+static AGAIN: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Sets the program and the first arguments that start this process again, unless they are set.
+pub(crate) fn start_again_by(command: Vec<OsString>) {
+    let _ = AGAIN.set(command);
+}
+
+/// The command that starts this process again, if it is known.
+pub(crate) fn again() -> Option<Command> {
+    let (program, arguments) = AGAIN.get()?.split_first()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Some(command)
+}
 
 /// First argument of this program where it is to be a guard only.
 pub(crate) const GUARD: &str = "--windward-netns-guard";

@@ -50,8 +50,8 @@ fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
     given.into_iter().map(|given| given.subject(py)).collect()
 }
 
-/// Asks everything of a suite, or only some of it, and writes the report into a folder; the number of
-/// runs.
+/// Asks everything of a suite, or only some of it, and writes the report into a folder; the number
+/// of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
 #[pyo3(signature = (given, folder, *, against, suite, only, full, resume, threads, progress, about))]

@@ -29,7 +29,7 @@ pub(crate) struct Experiment {
     pub(crate) inner: windward_experiments::Experiment,
 }
 
-/// What an experiment is made of: name, text, changes, files beside it.
+/// Inputs of an experiment: name, text, changes, and the files beside it.
 pub(crate) type Recipe = (String, String, Vec<(String, String)>, Vec<(String, String)>);
 
 impl Experiment {
@@ -75,7 +75,7 @@ impl Experiment {
 
 #[pymethods]
 impl Experiment {
-    /// Of TOML text; ``name`` is the file in errors.
+    /// Reads TOML text; ``name`` is the file in errors.
     #[new]
     #[pyo3(
         signature = (toml, /, name="experiment".to_owned()),
@@ -118,7 +118,7 @@ impl Experiment {
         &self.inner.id
     }
 
-    /// What it shows, in words.
+    /// What the experiment shows, in words.
     #[getter]
     fn title(&self) -> &str {
         &self.inner.title

@@ -1,5 +1,5 @@
-//! The runs of an experiment by number, and what is done of them: what sweeps on several machines are
-//! made of. `python/windward/_sweep.py` drives them.
+//! The runs of an experiment by number, and what is done of them: what sweeps on several machines
+//! are made of. `python/windward/_sweep.py` drives them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct Grid {
     stop: AtomicBool,
 }
 
-/// What a grid is pickled as, the version first.
+/// Pickled form of a grid, the version first.
 type Pickled<'py> = (&'static str, Recipe, bool, Option<u32>, Bound<'py, PyBytes>);
 
 fn how() -> How<'static, 'static> {
@@ -72,8 +72,8 @@ impl Grid {
         self.inner.runs()
     }
 
-    /// Those of the runs ``start`` to ``stop`` that ``dataset`` does not have, each with its predicted
-    /// cost in packet-hops, the most expensive first.
+    /// Those of the runs ``start`` to ``stop`` that ``dataset`` does not have, each with its
+    /// predicted cost in packet-hops, the most expensive first.
     #[pyo3(signature = (start, stop, dataset=None))]
     fn plan(
         &self,
@@ -92,7 +92,7 @@ impl Grid {
         Ok(planned.into_iter().map(|planned| (planned.run, planned.cost)).collect())
     }
 
-    /// Does some runs, by number: their rows as bytes.
+    /// Runs some runs by number, and returns their rows as bytes.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn run<'py>(&self, py: Python<'py>, runs: Vec<u64>) -> PyResult<Bound<'py, PyBytes>> {
         let rows =
@@ -169,7 +169,7 @@ impl Grid {
     }
 }
 
-/// What is done of a sweep, on disk.
+/// Finished runs of a sweep, on disk.
 #[pyclass(frozen, module = "windward._windward")]
 #[derive(Debug)]
 pub(crate) struct Dataset {

@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 
 mod amount;
 mod duration;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod error;
 mod evaluate;
 mod experiment;
@@ -28,6 +30,8 @@ mod work;
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 fn main(py: Python<'_>, args: Vec<OsString>, python: PathBuf) -> u8 {
+    #[cfg(target_os = "linux")]
+    emulate::start_again(&python);
     py.detach(|| windward_cli::main(args, &python, Some(&evaluate::load)))
 }
 
@@ -70,7 +74,7 @@ fn parts_json() -> PyResult<String> {
     json(&windward_report::catalogue::parts())
 }
 
-/// What a protocol is made of, as Markdown; nothing if there is no such protocol.
+/// The page of a protocol, as Markdown; None if there is no such protocol.
 #[pyfunction]
 fn explain(name: &str) -> PyResult<Option<String>> {
     let Some(protocol) = windward_core::protocols::find(name) else { return Ok(None) };
@@ -122,6 +126,9 @@ fn json(rows: &impl serde::Serialize) -> PyResult<String> {
 
 #[pymodule(gil_used = false)]
 mod _windward {
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::emulate::{child, compare, emulate};
     #[pymodule_export]
     use super::evaluate::evaluate;
     #[pymodule_export]

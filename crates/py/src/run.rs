@@ -10,7 +10,7 @@ use windward_sim::record::{self, FlowRecord, GroupRecord, LinkRecord, RunRecord,
 use crate::error;
 use crate::table::Table;
 
-/// What a run measured.
+/// Results of a run.
 ///
 /// Figures of flows, and utilization and mean queues of links, cover the time after the warm-up;
 /// rates are bits per second, times seconds, windows and queues packets. The columns are those of
@@ -125,8 +125,8 @@ impl Run {
         self.outcome.events
     }
 
-    /// A hash over every delivery with its time, hexadecimal: two runs with the same fingerprint did
-    /// the same thing, on whatever machine and from whatever language.
+    /// A hash over every delivery with its time, hexadecimal: two runs with the same fingerprint
+    /// did the same thing, on whatever machine and from whatever language.
     #[getter]
     fn fingerprint(&self) -> String {
         record::fingerprint(&self.outcome)

@@ -352,8 +352,8 @@ impl Simulation {
         Ok(mine.map(|(index, flow)| (index, flow.name.as_str())).collect())
     }
 
-    /// What these steered connections have heard since they were asked last, as numbers for NumPy: a
-    /// column after another, of the windows, packets in flight, delivered and lost, congestions,
+    /// What these steered connections have heard since they were asked last, as numbers for NumPy:
+    /// a column after another, of the windows, packets in flight, delivered and lost, congestions,
     /// resets, mean RTTs (no number without a sample) and the least RTTs.
     fn _heard_of<'py>(
         &self,

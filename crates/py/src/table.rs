@@ -143,7 +143,7 @@ impl Table {
         Ok(Table { batch: batch.map_err(error::failed)? })
     }
 
-    /// The same table once more; the columns are shared.
+    /// Another reference to the table; the columns are shared.
     pub(crate) fn share(&self) -> Self {
         Table { batch: self.batch.clone() }
     }

@@ -76,7 +76,7 @@ pub(crate) fn table(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
     Ok(table)
 }
 
-/// What `--set` takes after the equals sign.
+/// A value as `--set` takes it after the equals sign.
 ///
 /// # Errors
 /// As [`value`], and `TypeError` for `None`.

@@ -1,5 +1,5 @@
-//! Protocols, parts and experiments as rows: what `windward list --json` and `windward reproduce --list
-//! --json` print, and Python has as objects.
+//! Protocols, parts and experiments as rows: what `windward list --json` and `windward reproduce
+//! --list --json` print, and Python has as objects.
 
 use serde::Serialize;
 use windward_core::network::{AqmConfig, RouterConfig};
@@ -14,9 +14,9 @@ use crate::explain;
 /// A row of the protocol table: its name, and the name of its part on each axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProtocolRow {
-    /// What scenario files call it.
+    /// Name in scenario files.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Summary, one line.
     pub summary: &'static str,
     /// Where it is described.
     pub source: &'static str,
@@ -26,22 +26,22 @@ pub struct ProtocolRow {
     pub recovery: &'static str,
     /// Congestion or corruption?
     pub discrimination: &'static str,
-    /// What packets carry and ACKs echo.
+    /// Feedback that packets carry and ACKs echo.
     pub feedback: &'static str,
-    /// What it asks of routers.
+    /// Requirement for routers.
     pub router: &'static str,
 }
 
 /// A stack that flows can have for a protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StackRow {
-    /// What scenario files call it.
+    /// Name in scenario files.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Summary, one line.
     pub summary: &'static str,
     /// Package, version and type of the code that runs.
     pub source: &'static str,
-    /// What runs as it is, what is modelled and what is not, a paragraph each.
+    /// Paragraphs on what runs as it is, what is modelled and what is not.
     pub notes: Vec<&'static str>,
     /// The smallest full packets that it can have, bytes on the wire.
     pub least_packet_size: u32,
@@ -56,13 +56,13 @@ pub struct StackRow {
 pub struct PartRow {
     /// `window`, `recovery`, `discrimination`, `feedback`, `aqm` or `router`.
     pub axis: &'static str,
-    /// What scenario files call it.
+    /// Name in scenario files.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// Description, one sentence.
     pub what: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// What can be set of it.
+    /// Parameters.
     pub parameters: Vec<ParameterRow>,
 }
 
@@ -73,24 +73,24 @@ pub struct ParameterRow {
     pub key: String,
     /// Its value where the file gives none.
     pub default: String,
-    /// What it is measured in; empty for pure numbers, words and times.
+    /// Unit; empty for pure numbers, words and times.
     pub unit: &'static str,
-    /// What values it takes, in words.
+    /// Range, in words.
     pub range: String,
-    /// What it means, in one line.
+    /// Meaning, one line.
     pub meaning: &'static str,
 }
 
 /// A paper, or another collection, with those of its experiments that were asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CollectionRow {
-    /// What `windward reproduce` calls it.
+    /// Name for `windward reproduce`.
     pub key: &'static str,
     /// Title of the paper, or what the collection shows.
     pub title: &'static str,
-    /// Authors of the paper; empty if it is none.
+    /// Authors of the paper; empty for other collections.
     pub authors: &'static str,
-    /// Where and when the paper appeared; empty if it is none.
+    /// Where and when the paper appeared; empty for other collections.
     pub published: &'static str,
     /// Short words of its claims and what they mean.
     pub terms: &'static [(&'static str, &'static str)],
@@ -101,13 +101,13 @@ pub struct CollectionRow {
 /// An experiment that the program holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExperimentRow {
-    /// What `windward reproduce` calls it.
+    /// Name for `windward reproduce`.
     pub id: String,
     /// Its file, from the root of the repository.
     pub file: String,
     /// The paper's figure.
     pub figure: Option<String>,
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// Names of its claims.
     pub claims: Vec<String>,

@@ -1,12 +1,32 @@
 //! The page of a comparison of programs.
 
 use std::fmt::Write;
+use std::io::Write as _;
 
+use windward_experiments::LabError;
 use windward_experiments::comparison::{Comparison, Row};
 use windward_experiments::statistics::{Estimate, SINGLE};
+use windward_sim::output::OutputDir;
 
 use crate::page::{Provenance, Standing, facts, foot, head};
 use crate::plot::{escape, of_comparison};
+
+/// Writes `index.html`, `programs.csv`, `runs.csv` and `compare.json`.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_comparison(
+    out: &mut OutputDir,
+    comparison: &Comparison,
+    about: &Provenance,
+) -> Result<(), LabError> {
+    let (page, json) = (page_of_comparison(comparison, about), comparison.to_json()?);
+    out.write("index.html", |file| file.write_all(page.as_bytes()))?;
+    out.write("programs.csv", |file| comparison.write_rows(file))?;
+    out.write("runs.csv", |file| comparison.write_runs(file))?;
+    out.write("compare.json", |file| file.write_all(json.as_bytes()))?;
+    Ok(())
+}
 
 /// A page that needs nothing but itself: charts with their intervals first, then a row for each
 /// program and loss rate.

@@ -45,7 +45,7 @@ fn router(kind: RouterKind) -> Words {
     Words { name: kind.name(), what, source }
 }
 
-/// What sources are called here and in full, besides the papers that come with experiments.
+/// Short and full titles of sources, besides the papers that come with experiments.
 const TITLES: &[(&str, &str)] = &[
     (
         "Katabi 2002",

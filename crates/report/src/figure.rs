@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::matrix;
 use crate::page::{badge, badge_of, class, prose};
 use crate::plot::escape;
-use crate::section::{Choice, ReportedRow, Section};
+use crate::section::{Choice, ExperimentSection, ReportedRow};
 
 /// A collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
@@ -25,7 +25,7 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     }
     html.push_str("</header>\n");
     summary(html, group);
-    matrix::show(html, group.sections.iter().flat_map(|s| &s.properties));
+    matrix::show(html, group.sections.iter().flat_map(|s| &s.found.properties));
     html.push_str("<nav id=\"contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
     for section in &group.sections {
         let _ = writeln!(
@@ -42,9 +42,9 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
 }
 
 /// `Figure 3. XCP family: ...`
-pub(super) fn heading(section: &Section) -> String {
-    let figure = section.figure.as_deref();
-    format!("{}{}", figure.map_or_else(String::new, |f| format!("{f}. ")), section.title)
+pub(super) fn heading(section: &ExperimentSection) -> String {
+    let figure = section.place.figure.as_deref();
+    format!("{}{}", figure.map_or_else(String::new, |f| format!("{f}. ")), section.place.title)
 }
 
 /// A row per claim.
@@ -95,14 +95,14 @@ fn in_short(claim: &ClaimResult) -> String {
     format!("<code>{}</code>: {}{rest}", escape(&check.text), escape(&check.measured()))
 }
 
-fn figure(html: &mut String, section: &Section) {
+fn figure(html: &mut String, section: &ExperimentSection) {
     let id = escape(&section.id);
     let _ = writeln!(
         html,
         "<section class=\"figure\" id=\"{id}\">\n<h2>{}</h2>",
         escape(&heading(section))
     );
-    for chart in &section.charts {
+    for chart in &section.found.charts {
         if let (Some(title), true) = (&chart.title, chart.panels.len() > 1) {
             let _ = writeln!(html, "<h4>{}</h4>", escape(title));
         }
@@ -112,12 +112,12 @@ fn figure(html: &mut String, section: &Section) {
         }
         html.push_str("</div>\n");
     }
-    let command = escape(&section.command);
+    let command = escape(&section.origin.command);
     let _ = writeln!(
         html,
         "<p class=\"again\">Again: <code>{command}</code> \u{b7} Numbers: \
          <a href=\"{id}.csv\">{id}.csv</a>{}</p>",
-        match &section.scenario {
+        match &section.origin.scenario {
             None => String::new(),
             Some(file) => {
                 let file = escape(file);
@@ -128,10 +128,10 @@ fn figure(html: &mut String, section: &Section) {
     let _ = writeln!(
         html,
         "<p class=\"setting\">{} {}</p>",
-        escape(&section.setting),
-        escape(&section.lengths)
+        escape(&section.method.setting),
+        escape(&section.method.lengths)
     );
-    for (label, reason) in &section.left_out {
+    for (label, reason) in &section.method.left_out {
         let _ = writeln!(
             html,
             "<p class=\"setting\">Left out: {}. {}</p>",
@@ -139,19 +139,19 @@ fn figure(html: &mut String, section: &Section) {
             escape(reason)
         );
     }
-    for warning in &section.warnings {
+    for warning in &section.method.warnings {
         let _ = writeln!(html, "<p class=\"why\">Warning: {}</p>", escape(warning));
     }
-    reported(html, &section.reported);
-    for claim in &section.claims {
+    reported(html, &section.found.reported);
+    for claim in &section.found.claims {
         claim_block(html, claim);
     }
-    readings(html, &section.readings);
-    if !section.choices.is_empty() {
-        let silent = if section.is_of_paper { " where the paper is silent" } else { "" };
-        let count = section.choices.len();
+    readings(html, &section.method.readings);
+    if !section.method.choices.is_empty() {
+        let silent = if section.method.is_of_paper { " where the paper is silent" } else { "" };
+        let count = section.method.choices.len();
         let _ = writeln!(html, "<details><summary>Chosen{silent}: {count}</summary>\n<ul>");
-        for choice in &section.choices {
+        for choice in &section.method.choices {
             let _ = writeln!(html, "<li>{}</li>", escape(choice));
         }
         html.push_str("</ul>\n</details>\n");

@@ -1,4 +1,4 @@
-//! What the report opens with: what was found, claim by claim, and what else there is.
+//! First page of a reproduction: verdicts claim by claim, and links to all figures.
 
 use std::fmt::Write;
 
@@ -32,11 +32,11 @@ impl Lead for Reproduction {
     }
 }
 
-/// What this is, what was found, and one card a paper.
+/// Introduction, counts of verdicts, and one card a paper.
 fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing: Standing) {
     let sections = || groups.iter().flat_map(|g| &g.sections);
     let claims = || groups.iter().flat_map(|g| &g.claims);
-    let runs: usize = sections().map(|s| s.runs).sum();
+    let runs: usize = sections().map(|s| s.origin.runs).sum();
     let judged = || claims().filter(|c| c.is_judged());
     let count = |verdict| judged().filter(|c| c.verdict == verdict).count();
     html.push_str("<header>\n<h1>Reproduced figures and claims</h1>\n");
@@ -89,7 +89,7 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     html.push_str("</header>\n");
 }
 
-/// What is missing, if anything is.
+/// Remark on what is missing, if anything is.
 fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
     let claims = groups.iter().flat_map(|g| &g.claims);
     let open = claims.filter(|c| !c.is_finished()).count();

@@ -4,7 +4,7 @@ use windward_experiments::builtin::{self, Collection};
 use windward_experiments::claims::{ClaimResult, Verdict};
 use windward_experiments::experiment::{Experiment, fnv1a};
 
-use crate::section::{Section, key_of};
+use crate::section::{ExperimentSection, key_of};
 
 /// One page.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Group<'a> {
     /// Its heading.
     pub title: &'a str,
     pub(super) collection: Option<&'static Collection>,
-    pub(super) sections: Vec<&'a Section>,
+    pub(super) sections: Vec<&'a ExperimentSection>,
     /// As people count: `L9` before `L10`.
     pub(super) claims: Vec<&'a ClaimResult>,
 }
@@ -40,23 +40,23 @@ impl Tally {
 }
 
 /// How many claims of each collection hold.
-pub(crate) fn tallies(sections: &[Section]) -> Vec<Tally> {
+pub(crate) fn tallies(sections: &[ExperimentSection]) -> Vec<Tally> {
     let groups = groups(sections);
     groups.iter().filter(|g| !g.claims.is_empty()).map(Group::tally).collect()
 }
 
-/// What has no paper and no collection.
+/// Key of experiments without a paper or collection.
 const OWN: &str = "experiments";
 
 /// The sections by collection: papers first, then what the user brought, then the others.
-pub(super) fn groups(sections: &[Section]) -> Vec<Group<'_>> {
+pub(super) fn groups(sections: &[ExperimentSection]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut sorted: Vec<&Section> = sections.iter().collect();
-    sorted.sort_by_key(|section| section.place);
+    let mut sorted: Vec<&ExperimentSection> = sections.iter().collect();
+    sorted.sort_by_key(|section| section.place.number);
     for section in sorted {
-        let key = section.group.as_deref().unwrap_or(OWN);
+        let key = section.place.group.as_deref().unwrap_or(OWN);
         let collection = builtin::collections().find(|c| c.key == key);
-        let own = section.claims.iter();
+        let own = section.found.claims.iter();
         match groups.iter_mut().find(|g| g.key == key) {
             Some(group) => {
                 group.sections.push(section);
@@ -117,7 +117,7 @@ impl Group<'_> {
     /// How long its experiments ran: `quick`, `full`, `custom`, each once.
     pub fn efforts(groups: &[Group<'_>]) -> String {
         let sections = groups.iter().flat_map(|g| &g.sections);
-        let mut efforts: Vec<&str> = sections.map(|s| s.effort.as_str()).collect();
+        let mut efforts: Vec<&str> = sections.map(|s| s.origin.effort.as_str()).collect();
         efforts.sort_unstable();
         efforts.dedup();
         efforts.join(", ")
@@ -137,7 +137,7 @@ impl Group<'_> {
         }
     }
 
-    /// `C. De Vleeschouwer, P. Frossard. Computer Networks, 2008`; empty for what is no paper.
+    /// `C. De Vleeschouwer, P. Frossard. Computer Networks, 2008`; empty without a paper.
     pub(super) fn byline(&self) -> String {
         let paper = self.collection.filter(|c| c.is_paper());
         paper.map_or_else(String::new, |c| format!("{}. {}", c.authors, c.published))

@@ -1,4 +1,4 @@
-//! What leads a report: its first page and what follows from it for the others.
+//! First pages of reports, and what follows from them for the others.
 
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
@@ -6,14 +6,14 @@ use windward_experiments::experiment::{Deviation, Effort, Experiment};
 use crate::figure;
 use crate::group::{Group, groups};
 use crate::page::{Provenance, Standing, foot, head};
-use crate::section::Section;
+use crate::section::ExperimentSection;
 
 /// The first page of a report, the commands and scenarios on its other pages, and files of its own.
 pub trait Lead {
     /// The title of the first page.
     fn title(&self) -> &str;
 
-    /// What the other pages call the first.
+    /// Name of the first page on the others.
     fn name(&self) -> &str;
 
     /// Writes the first page, and names the files of its own with their text.
@@ -38,7 +38,7 @@ pub trait Lead {
     }
 }
 
-/// What is known when the first page is written.
+/// Facts for the first page.
 #[derive(Debug)]
 pub struct Found<'a> {
     /// The other pages.
@@ -47,7 +47,7 @@ pub struct Found<'a> {
     pub claims: Vec<&'a ClaimResult>,
     /// Runs in which connections gave up.
     pub gave_up: &'a [GaveUp],
-    /// When, where and of what the report is made.
+    /// Date, machine, revision and command.
     pub about: &'a Provenance,
     /// How far it is.
     pub standing: Standing,
@@ -79,7 +79,7 @@ pub(crate) struct Written {
 /// Writes all pages.
 pub(crate) fn write(
     lead: &dyn Lead,
-    sections: &[Section],
+    sections: &[ExperimentSection],
     gave_up: &[GaveUp],
     about: &Provenance,
     standing: Standing,
@@ -93,7 +93,7 @@ pub(crate) fn write(
         foot(&mut html, about);
         pages.push((group.page(), html));
     }
-    let claims = sections.iter().flat_map(|s| &s.claims).collect();
+    let claims = sections.iter().flat_map(|s| &s.found.claims).collect();
     let found = Found { groups: &groups, claims, gave_up, about, standing };
     let mut html = head(lead.title(), standing);
     let files = lead.front(&mut html, &found);

@@ -25,7 +25,7 @@ pub mod protocol_pages;
 mod reproduce;
 mod section;
 
-pub use comparison::page_of_comparison;
+pub use comparison::{page_of_comparison, write_comparison};
 pub use group::{Group, Tally};
 pub use page::Provenance;
 pub use reproduce::{

@@ -137,12 +137,12 @@ fn bottleneck(s: &Scenario) -> Option<&windward_sim::scenario::LinkConfig> {
 
 /// One column of the table: a property at one loss rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Column {
+pub(crate) struct PropertyColumn {
     /// Which one of the properties.
     property: usize,
     /// As the experiment writes it; empty if it has no such axis.
     loss: String,
-    /// What the link is and how long it was watched.
+    /// Link and length of the runs.
     setting: String,
     /// By protocol.
     cells: Vec<(String, Cell)>,
@@ -155,7 +155,7 @@ enum Cell {
     Nothing { reason: String },
 }
 
-impl Column {
+impl PropertyColumn {
     fn property(&self) -> &'static Property {
         &PROPERTIES[self.property.min(PROPERTIES.len() - 1)]
     }
@@ -175,7 +175,7 @@ impl Column {
 }
 
 /// The columns that an experiment of the matrix fills; none for any other.
-pub(super) fn columns_of(results: &Results) -> Vec<Column> {
+pub(super) fn columns_of(results: &Results) -> Vec<PropertyColumn> {
     let experiment = &results.plan.experiment;
     let mut columns = Vec::new();
     for (number, property) in PROPERTIES.iter().enumerate() {
@@ -196,7 +196,12 @@ pub(super) fn columns_of(results: &Results) -> Vec<Column> {
                 (protocol.name.to_owned(), cell(results, property, metric, protocol, &loss))
             };
             let cells = PROTOCOLS.iter().map(cell).collect();
-            columns.push(Column { property: number, cells, setting: setting(results), loss });
+            columns.push(PropertyColumn {
+                property: number,
+                cells,
+                setting: setting(results),
+                loss,
+            });
         }
     }
     columns
@@ -235,14 +240,14 @@ fn find(experiment: &Experiment, protocol: &str, loss: &str) -> Option<usize> {
     })
 }
 
-fn sorted<'a>(columns: impl Iterator<Item = &'a Column>) -> Vec<&'a Column> {
-    let mut columns: Vec<&Column> = columns.collect();
+fn sorted<'a>(columns: impl Iterator<Item = &'a PropertyColumn>) -> Vec<&'a PropertyColumn> {
+    let mut columns: Vec<&PropertyColumn> = columns.collect();
     columns.sort_by_key(|c| c.property);
     columns
 }
 
 /// The table, if any of its experiments was run.
-pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a Column>) {
+pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a PropertyColumn>) {
     let columns = sorted(columns);
     if columns.is_empty() {
         return;
@@ -301,7 +306,7 @@ pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a Colu
 
 /// The same numbers as a table: a row per protocol, for each property the mean and the ends of its
 /// 95 % interval, which are empty where the page has a dash.
-pub(super) fn numbers<'a>(columns: impl Iterator<Item = &'a Column>) -> Option<Table> {
+pub(super) fn numbers<'a>(columns: impl Iterator<Item = &'a PropertyColumn>) -> Option<Table> {
     let columns = sorted(columns);
     let mut table = Table { columns: Vec::new() };
     let names = PROTOCOLS.iter().map(|p| p.name.to_owned()).collect();
@@ -326,7 +331,7 @@ pub(super) fn numbers<'a>(columns: impl Iterator<Item = &'a Column>) -> Option<T
     (!columns.is_empty()).then_some(table)
 }
 
-/// What the link is and how long it was watched.
+/// Link and length of the runs.
 fn setting(results: &Results) -> String {
     let plan = &results.plan;
     let Some((scenario, link)) = plan.scenarios.first().and_then(|s| Some((s, bottleneck(s)?)))

@@ -1,4 +1,4 @@
-//! What all pages share: head and foot, badges, counts, and when and where they were made.
+//! Parts that all pages share: head and foot, badges, counts, provenance.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use windward_experiments::folder::GENERATOR;
 
 use crate::plot::escape;
 
-/// When, where and of what a report was made. The lab knows no clock: whoever has one says it.
+/// Date, machine, revision and command of a report. Callers give them, since this crate has no
+/// clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Provenance {
     /// The day and time, as people read it.
@@ -25,7 +26,7 @@ pub struct Provenance {
 pub struct Standing {
     /// Experiments that are still to come.
     pub to_come: usize,
-    /// Is it still being made?
+    /// True while it is being made.
     pub running: bool,
 }
 
@@ -89,7 +90,7 @@ pub fn counter(html: &mut String, n: usize, words: &str, class: &str) {
     let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {words}</li>");
 }
 
-/// Quick or full, when, of what, where, and how to do it again.
+/// Effort, date, revision, machine and command.
 pub fn facts(html: &mut String, efforts: &str, about: &Provenance) {
     let version = format!(
         "windward {}{}",

@@ -128,8 +128,8 @@ pub(crate) fn style(n: usize, all: usize) -> Style {
 }
 
 /// Protocols whose looks were given out by hand: number `n` of this list has the look [`given`] to
-/// `n`. It is closed. Who is not in it gets a look by its name, or the next one that is free, so that
-/// a new row at the end of the table changes nobody's colour.
+/// `n`. It is closed. Who is not in it gets a look by its name, or the next one that is free, so
+/// that a new row at the end of the table changes nobody's colour.
 const BY_HAND: [&str; 36] = [
     "reno",
     "newreno",
@@ -185,15 +185,15 @@ pub(crate) fn protocol_of(label: &str) -> Option<usize> {
     PROTOCOLS.iter().position(|p| p.name == name)
 }
 
-/// The look of a protocol; `None` for what is no row of the table.
+/// Look of a protocol; `None` for names that the table does not have.
 pub(crate) fn protocol_style(label: &str) -> Option<Style> {
     let row = protocol_of(label)?;
     let by_hand = BY_HAND.iter().position(|known| *known == PROTOCOLS[row].name);
     Some(by_hand.map_or_else(|| style_of_row(row), given))
 }
 
-/// The look of a row that has none by hand. Rows before it choose first, so that one more at the end
-/// of the table changes nobody's.
+/// The look of a row that has none by hand. Rows before it choose first, so that one more at the
+/// end of the table changes nobody's.
 fn style_of_row(row: usize) -> Style {
     let mut chosen: Vec<Style> = Vec::new();
     for protocol in PROTOCOLS[..=row].iter().filter(|p| !BY_HAND.contains(&p.name)) {
@@ -202,7 +202,8 @@ fn style_of_row(row: usize) -> Style {
     chosen.pop().unwrap_or_else(|| given(row))
 }
 
-/// One of all looks that nobody has by hand, nor among the `chosen`, by a hash of the name (FNV-1a).
+/// One of all looks that nobody has by hand, nor among the `chosen`, by a hash of the name
+/// (FNV-1a).
 fn style_of_name(name: &str, chosen: &[Style]) -> Style {
     let hash = name
         .bytes()

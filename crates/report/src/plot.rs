@@ -45,8 +45,8 @@ pub struct Chart {
 pub struct Look {
     /// As `#0072b2`.
     pub color: String,
-    /// The shape at each point: `circle`, `square`, `triangle`, `diamond`, `cross`, `ring`, `frame` or
-    /// `wedge`.
+    /// The shape at each point: `circle`, `square`, `triangle`, `diamond`, `cross`, `ring`, `frame`
+    /// or `wedge`.
     pub marker: &'static str,
     /// Lengths of strokes and gaps as in SVG; empty for a line without.
     pub dash: &'static str,
@@ -85,7 +85,7 @@ pub fn stacked(charts: &[Chart]) -> Option<String> {
     }
 }
 
-/// Is the cell among those the chart shows?
+/// True if the chart shows the cell.
 fn shown(experiment: &Experiment, spec: &PlotConfig, cell: usize) -> bool {
     spec.shows(&experiment.points(cell))
 }
@@ -191,7 +191,7 @@ fn mark(x: f64, e: Estimate, factor: f64, (least, most): (f64, f64)) -> Mark {
     Mark { x, y, low: cut(low), high: cut(high) }
 }
 
-/// What the paper's text says of single cells that the chart shows.
+/// Numbers in the paper's text for single cells that the chart shows.
 fn reported(
     experiment: &Experiment,
     spec: &PlotConfig,
@@ -226,7 +226,7 @@ fn titled(title: &str, unit: &str) -> String {
     }
 }
 
-/// Only what tells the series of a chart apart.
+/// Parts of labels that distinguish the series of a chart.
 fn series_label(experiment: &Experiment, keys: &[SeriesKey<'_>], n: usize) -> String {
     let (labels, metric) = &keys[n];
     let all: Vec<&Vec<&str>> = keys.iter().map(|(l, _)| l).collect();
@@ -262,8 +262,8 @@ fn styles(protocols: &[Option<Style>]) -> Vec<Style> {
     protocols.iter().enumerate().map(look).collect()
 }
 
-/// The looks of groups: that of a group's protocol where no other group has its colour, else one with a
-/// hue of its own.
+/// The looks of groups: that of a group's protocol where no other group has its colour, else one
+/// with a hue of its own.
 fn group_styles(protocols: &[Option<Style>]) -> Vec<Style> {
     let has_color = |style: &Style| {
         protocols.iter().flatten().filter(|other| other.color == style.color).count()
@@ -272,8 +272,9 @@ fn group_styles(protocols: &[Option<Style>]) -> Vec<Style> {
     styles(&own.collect::<Vec<_>>())
 }
 
-/// The series of all panels of a chart over time in the order of their legends, with their looks: a name
-/// looks the same in all of them. It has the look of its protocol if that is the same in all of them.
+/// The series of all panels of a chart over time in the order of their legends, with their looks: a
+/// name looks the same in all of them. It has the look of its protocol if that is the same in all
+/// of them.
 fn time_styles(
     cells: &[usize],
     scenarios: &[Scenario],

@@ -22,10 +22,10 @@ use crate::explain;
 pub const BEGIN: &str = "<!-- generated: do not edit -->";
 /// Where it ends.
 pub const END: &str = "<!-- end -->";
-/// What a page says below its frame, each under a heading of the second level.
+/// Headings of the second level below the frame of a page.
 pub const HEART: [&str; 3] = ["Idea", "Equations", "Deviations"];
 
-/// What the frames are written from.
+/// Source of the frames.
 #[derive(Debug)]
 pub struct Pages {
     keys: Vec<KeyDoc>,
@@ -220,8 +220,8 @@ fn row_of(name: &'static str) -> &'static str {
     rows.max_by_key(|row| row.len()).unwrap_or(name)
 }
 
-/// The keys of `[endpoint]`, without that prefix, but for those of stacks, which are no protocols of
-/// the table.
+/// The keys of `[endpoint]`, without that prefix, but for those of stacks, which are no protocols
+/// of the table.
 fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
     let of_stacks = |key: &&str| key.split('.').next() == Some(StackConfig::TABLES[0].0);
     let own = move |doc: &'_ KeyDoc| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use windward_experiments::LabError;
-use windward_experiments::campaign::{self, Event, Observer, Record};
+use windward_experiments::campaign::{self, Event, Observer, RunRecord};
 use windward_experiments::claims::{self, ClaimResult, Verdict};
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
 use windward_experiments::folder::Folder;
@@ -22,9 +22,9 @@ use crate::lead::{self, GaveUp, Lead};
 use crate::matrix;
 use crate::page::{Provenance, Standing};
 use crate::plot;
-use crate::section::{Section, manifest, reported};
+use crate::section::{ExperimentSection, manifest, reported};
 
-/// What came out of a reproduction.
+/// Result of a reproduction.
 #[derive(Debug, Clone)]
 pub struct ReproductionSummary {
     /// Every claim with its verdict, in the order of the experiments.
@@ -43,13 +43,13 @@ pub struct ReproductionSummary {
     pub gave_up: Vec<GaveUp>,
 }
 
-/// What an experiment came to.
+/// Means of an experiment.
 #[derive(Debug, Clone)]
 pub struct Means {
-    /// What was run.
+    /// The experiment.
     pub experiment: Experiment,
-    /// By cell, then by metric: over the runs that charts show, at 95 %. `None` where some run has no
-    /// number.
+    /// By cell, then by metric: over the runs that charts show, at 95 %. `None` where some run has
+    /// no number.
     pub cells: Vec<Vec<Option<Estimate>>>,
 }
 
@@ -60,10 +60,10 @@ impl ReproductionSummary {
     }
 }
 
-/// What to write beside the pages, and how to begin.
+/// Options: further tables, provenance, whether to resume.
 #[derive(Debug, Clone, Default)]
 pub struct ReportOptions {
-    /// When, where and of what it is made.
+    /// Date, machine, revision and command.
     pub about: Provenance,
     /// Goes on where an earlier attempt into the same folder was interrupted.
     pub resume: bool,
@@ -111,7 +111,7 @@ pub fn reproduce_for(
     reproduce_with(lead, experiments, effort, options, report, out_dir, &sweep::simulate)
 }
 
-/// What [`reproduce`] would run to draw the figures; verdicts take more, as the numbers ask for.
+/// Runs and work that [`reproduce`] needs to draw the figures; verdicts may take more runs.
 ///
 /// # Errors
 /// If an experiment is impossible.
@@ -150,7 +150,8 @@ pub fn reproduce_with(
     let earlier = folder.sections()?;
     let pages = plans.iter().map(|plan| page_of(&plan.experiment));
     folder.check_pages(&pages.collect::<Vec<String>>())?;
-    let known: Vec<Record> = folder.journal(key(&plans, options, &report.about), report.resume)?;
+    let known: Vec<RunRecord> =
+        folder.journal(key(&plans, options, &report.about), report.resume)?;
     let mut writer = Writer {
         plans: &plans,
         lead,
@@ -177,7 +178,7 @@ pub fn reproduce_with(
     }
 }
 
-/// What tells one campaign from another.
+/// Key of a campaign: other experiments, lengths or options have another.
 fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
     let mut key = DefaultHasher::new();
     about.commit.hash(&mut key);
@@ -212,14 +213,14 @@ struct Writer<'a> {
     lead: &'a dyn Lead,
     report: &'a ReportOptions,
     folder: Folder,
-    /// Of earlier runs, and of this one as far as it is.
-    sections: Vec<Section>,
-    /// What is measured, without what only tables and charts need.
+    /// Sections of earlier runs, and of this one as far as it is.
+    sections: Vec<ExperimentSection>,
+    /// Results, without the series that only tables and charts need.
     results: Vec<Option<Results>>,
     /// The verdicts so far, by experiment and claim.
     judged: Vec<Vec<Option<ClaimResult>>>,
     /// Runs that no chart shows: more repetitions, other readings.
-    beyond: Vec<Record>,
+    beyond: Vec<RunRecord>,
     /// Runs in which connections gave up: of which protocol, and why, in which cell.
     gave_up: BTreeMap<GaveUpKey, usize>,
     /// Runs that an interrupted attempt had done.
@@ -230,7 +231,7 @@ struct Writer<'a> {
     news: usize,
 }
 
-/// So many verdicts are worth new pages.
+/// Number of verdicts after which pages are written again.
 const NEWS: usize = 40;
 
 impl Observer for Writer<'_> {
@@ -250,9 +251,9 @@ impl Observer for Writer<'_> {
         if self.news >= NEWS { self.write(true) } else { Ok(()) }
     }
 
-    fn record(&mut self, run: &Record, known: bool) -> Result<(), LabError> {
+    fn record(&mut self, run: &RunRecord, known: bool) -> Result<(), LabError> {
         if !self.plans[run.experiment].shows(&run.reading, run.repetition) {
-            self.beyond.push(Record { outcome: None, ..run.clone() });
+            self.beyond.push(RunRecord { outcome: None, ..run.clone() });
         }
         let flows = run.outcome.iter().flat_map(|outcome| &outcome.flows);
         let reasons = flows.filter_map(|f| Some((f.protocol.to_string(), f.failure.clone()?)));
@@ -283,22 +284,22 @@ impl Writer<'_> {
         dir.commit()?;
         let others = tables_of(&id).into_iter().filter(|name| !written.contains(name));
         self.folder.remove_stale(&others.collect::<Vec<String>>())?;
-        let mut section = Section::new(&results, charts);
-        section.manifest = manifest_entry(&results).to_string();
-        section.command = self.lead.command(&results.plan.experiment, &results.plan.effort);
+        let mut section = ExperimentSection::new(&results, charts);
+        section.origin.manifest = manifest_entry(&results).to_string();
+        section.origin.command = self.lead.command(&results.plan.experiment, &results.plan.effort);
         if let Some(text) = self.lead.scenario_text(&results.plan.experiment) {
             let mut dir = self.folder.output()?;
             let name = format!("{id}.toml");
             dir.write(&name, |out| out.write_all(text.as_bytes()))?;
             dir.commit()?;
-            section.scenario = Some(name);
+            section.origin.scenario = Some(name);
         }
         match self.sections.iter_mut().find(|s| s.id == id) {
             Some(earlier) => *earlier = section,
             None => self.sections.push(section),
         }
         // They come in any order, and those of earlier runs in that of their names.
-        self.sections.sort_by(|a, b| (a.place, &a.id).cmp(&(b.place, &b.id)));
+        self.sections.sort_by(|a, b| (a.place.number, &a.id).cmp(&(b.place.number, &b.id)));
         // The metrics of every run stay; their series would fill the memory.
         for run in &mut results.runs {
             run.outcome.samples = None;
@@ -323,18 +324,18 @@ impl Writer<'_> {
             let Some(section) = self.sections.iter_mut().find(|s| s.id == experiment.id) else {
                 continue;
             };
-            for (shown, judged) in section.claims.iter_mut().zip(&self.judged[index]) {
+            for (shown, judged) in section.found.claims.iter_mut().zip(&self.judged[index]) {
                 if let Some(judged) = judged {
                     shown.clone_from(judged);
                 }
             }
-            section.reported = reported(experiment, &measured);
+            section.found.reported = reported(experiment, &measured);
             self.folder.keep(&section.id, section)?;
         }
         self.stale.retain(|index| self.results[*index].is_none());
         let to_come = self.results.iter().filter(|r| r.is_none()).count();
         let standing = Standing { to_come, running };
-        let own: Vec<Section>;
+        let own: Vec<ExperimentSection>;
         let sections = match self.lead.keeps_earlier() {
             true => &self.sections[..],
             false => {
@@ -344,7 +345,7 @@ impl Writer<'_> {
         };
         let gave_up = self.gave_up();
         let written = lead::write(self.lead, sections, &gave_up, &self.report.about, standing);
-        let claims = sections.iter().flat_map(|s| &s.claims).map(ClaimResult::to_json);
+        let claims = sections.iter().flat_map(|s| &s.found.claims).map(ClaimResult::to_json);
         let claims = claims.collect();
         let manifest = manifest(sections);
         let mut dir = self.folder.output()?;
@@ -353,7 +354,8 @@ impl Writer<'_> {
         }
         dir.write("claims.json", |out| write_json(out, &claims))?;
         dir.write("manifest.json", |out| write_json(out, &manifest))?;
-        if let Some(properties) = matrix::numbers(sections.iter().flat_map(|s| &s.properties)) {
+        if let Some(properties) = matrix::numbers(sections.iter().flat_map(|s| &s.found.properties))
+        {
             dir.write("matrix.csv", |out| properties.write_csv(out))?;
         }
         dir.commit()?;
@@ -364,7 +366,7 @@ impl Writer<'_> {
     /// The runs beyond those that charts show, sorted: they came in any order.
     fn write_beyond(&mut self) -> Result<(), LabError> {
         let mut beyond = std::mem::take(&mut self.beyond);
-        let key = |r: &Record| (r.experiment, r.reading.clone(), r.cell, r.repetition);
+        let key = |r: &RunRecord| (r.experiment, r.reading.clone(), r.cell, r.repetition);
         beyond.sort_by_key(key);
         let mut dir = self.folder.output()?;
         for runs in beyond.chunk_by(|a, b| a.experiment == b.experiment) {
@@ -392,7 +394,7 @@ impl Writer<'_> {
     }
 
     /// The sections of this run, without those of earlier ones.
-    fn own_sections(&self) -> Vec<Section> {
+    fn own_sections(&self) -> Vec<ExperimentSection> {
         let find = |p: &Plan| self.sections.iter().find(|s| s.id == p.experiment.id);
         self.plans.iter().filter_map(find).cloned().collect()
     }

@@ -5,26 +5,40 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use windward_core::units::Duration;
 use windward_experiments::builtin;
-use windward_experiments::claims::{ClaimResult, Column, Columns, interval, number};
+use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, interval, number};
 use windward_experiments::experiment::{Effort, Experiment, PlotKind, Reported};
 use windward_experiments::expression::Cell;
 use windward_experiments::statistics::estimate;
 use windward_experiments::sweep::Results;
 use windward_sim::Scenario;
 
-use crate::matrix;
+use crate::matrix::{self, PropertyColumn};
 use crate::plot::Chart;
 
-/// What the pages show of one experiment.
+/// All that pages show of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Section {
+pub(crate) struct ExperimentSection {
     pub(crate) id: String,
+    pub(crate) place: Place,
+    pub(crate) method: Method,
+    pub(crate) found: Findings,
+    pub(crate) origin: Origin,
+}
+
+/// Where a section stands, and under which heading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Place {
     /// Key of the collection or paper it belongs to, if any.
     pub(crate) group: Option<String>,
-    /// Its place among the experiments that come with the program.
-    pub(crate) place: usize,
+    /// Its number among the experiments that come with the program.
+    pub(crate) number: usize,
     pub(crate) figure: Option<String>,
     pub(crate) title: String,
+}
+
+/// Simulation behind the numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Method {
     pub(crate) setting: String,
     /// How long runs last, how many there are, what charts show of them.
     pub(crate) lengths: String,
@@ -34,10 +48,20 @@ pub(crate) struct Section {
     pub(crate) choices: Vec<String>,
     pub(crate) is_of_paper: bool,
     pub(crate) readings: Vec<Choice>,
+}
+
+/// Measurements. Claims and reported numbers come later than the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Findings {
     pub(crate) charts: Vec<Chart>,
     pub(crate) claims: Vec<ClaimResult>,
     pub(crate) reported: Vec<ReportedRow>,
-    pub(crate) properties: Vec<matrix::Column>,
+    pub(crate) properties: Vec<PropertyColumn>,
+}
+
+/// Command and facts that give the same results again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Origin {
     /// The command that makes this section again.
     pub(crate) command: String,
     /// A file beside the page that has what was simulated.
@@ -45,7 +69,7 @@ pub(crate) struct Section {
     pub(crate) effort: String,
     /// Runs that charts and tables show.
     pub(crate) runs: usize,
-    /// What is needed to get the same results again, as JSON.
+    /// The entry in `manifest.json`, as JSON.
     pub(crate) manifest: String,
 }
 
@@ -68,38 +92,43 @@ pub(crate) struct ReportedRow {
     pub(crate) source: String,
 }
 
-impl Section {
-    /// Of an experiment that is measured; its claims come later.
+impl ExperimentSection {
+    /// Section of an experiment that is measured; its claims and the command come later.
     pub(crate) fn new(results: &Results, charts: Vec<Chart>) -> Self {
         let plan = &results.plan;
         let experiment = &plan.experiment;
         let skipped = experiment.axes.iter().flat_map(|a| &a.skipped);
-        Section {
+        let claims = experiment.claims.iter().map(|c| ClaimResult::open(c, &experiment.id));
+        ExperimentSection {
             id: experiment.id.clone(),
-            group: key_of(experiment).map(str::to_owned),
-            place: builtin::place(experiment),
-            figure: experiment.figure.clone(),
-            title: experiment.title.clone(),
-            setting: experiment.setting.clone(),
-            lengths: lengths(results),
-            left_out: skipped.map(|s| (s.label.clone(), s.reason.clone())).collect(),
-            warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
-            choices: experiment.choices.clone(),
-            is_of_paper: experiment.paper.is_some(),
-            readings: experiment.readings.iter().map(choice).collect(),
-            charts,
-            claims: experiment
-                .claims
-                .iter()
-                .map(|c| ClaimResult::open(c, &experiment.id))
-                .collect(),
-            reported: Vec::new(),
-            properties: matrix::columns_of(results),
-            command: String::new(),
-            scenario: None,
-            effort: effort(&plan.effort),
-            runs: results.runs.len(),
-            manifest: String::new(),
+            place: Place {
+                group: key_of(experiment).map(str::to_owned),
+                number: builtin::place(experiment),
+                figure: experiment.figure.clone(),
+                title: experiment.title.clone(),
+            },
+            method: Method {
+                setting: experiment.setting.clone(),
+                lengths: lengths(results),
+                left_out: skipped.map(|s| (s.label.clone(), s.reason.clone())).collect(),
+                warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
+                choices: experiment.choices.clone(),
+                is_of_paper: experiment.paper.is_some(),
+                readings: experiment.readings.iter().map(choice).collect(),
+            },
+            found: Findings {
+                charts,
+                claims: claims.collect(),
+                reported: Vec::new(),
+                properties: matrix::columns_of(results),
+            },
+            origin: Origin {
+                command: String::new(),
+                scenario: None,
+                effort: effort(&plan.effort),
+                runs: results.runs.len(),
+                manifest: String::new(),
+            },
         }
     }
 }
@@ -111,9 +140,10 @@ pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
     chapter.or_else(collection).or(experiment.paper.as_deref())
 }
 
-/// What is needed to get the same results again.
-pub(crate) fn manifest(sections: &[Section]) -> serde_json::Value {
-    let entry = |s: &Section| serde_json::from_str(&s.manifest).unwrap_or_default();
+/// Command and facts that give the same results again.
+pub(crate) fn manifest(sections: &[ExperimentSection]) -> serde_json::Value {
+    let entry =
+        |s: &ExperimentSection| serde_json::from_str(&s.origin.manifest).unwrap_or_default();
     serde_json::json!({
         "program": "windward",
         "version": env!("CARGO_PKG_VERSION"),
@@ -149,18 +179,18 @@ pub(crate) fn reported(experiment: &Experiment, all: &[&Results]) -> Vec<Reporte
 }
 
 fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
-    let column = |cell: &Cell| -> Option<Column> {
+    let column = |cell: &Cell| -> Option<CellSamples> {
         let id = cell.experiment.as_ref().unwrap_or(&own.id);
         let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
         let (metric, index) = results.plan.experiment.find(cell).ok()?;
         let has_unit = results.plan.experiment.metrics[metric].has_unit();
-        Some(Column { samples: results.samples(metric, index), has_unit })
+        Some(CellSamples { samples: results.samples(metric, index), has_unit })
     };
     let cells = reported.value.leaves();
-    let columns: Option<Vec<(&Cell, Column)>> =
+    let columns: Option<Vec<(&Cell, CellSamples)>> =
         cells.into_iter().map(|cell| Some((cell, column(cell)?))).collect();
     let ours = columns.and_then(|columns| {
-        let columns = Columns(columns);
+        let columns = SampledCells(columns);
         let values = (0..columns.rows()).map(|row| columns.evaluate(&reported.value, row));
         estimate(&values.collect::<Vec<f64>>())
     });

@@ -37,6 +37,7 @@
 //!
 //! The feature `parquet`, on by default, is what [`table`] needs to write Parquet.
 
+pub mod comparison;
 mod delays;
 mod engine;
 pub mod input;

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use windward_core::packet::{Label, Packet};
-use windward_core::part::Kind;
+use windward_core::part::ValueKind;
 use windward_core::units::{Duration, Time};
 
 /// Size of the IPv4 and UDP headers before each payload on the wire, bytes (RFC 791, RFC 768).
@@ -150,9 +150,9 @@ impl Default for StackConfig {
 
 windward_core::parameters! {
     StackConfig in "quic", "connections of QUIC stacks (docs/stacks.md)";
-    segments: Kind::Integer { least: 1, most: 64 }, "packets",
+    segments: ValueKind::Integer { least: 1, most: 64 }, "packets",
         "the most that leave back to back, as segmentation offload has it";
-    streams: Kind::Integer { least: 1, most: 1024 }, "",
+    streams: ValueKind::Integer { least: 1, most: 1024 }, "",
         "the most streams that a transfer is spread over";
 }
 

@@ -1,11 +1,11 @@
-//! Where quinn's CUBIC departs from RFC 9438, and which part of quinn that is: the suites' scenarios with
-//! one thing changed at a time.
+//! Where quinn's CUBIC departs from RFC 9438, and which part of quinn that is: the suites'
+//! scenarios with one thing changed at a time.
 //!
 //! `cargo run --release -p windward-stacks --example departures`
 //!
-//! The controller is quinn's, written again as a congestion controller that runs in quinn in place of its own, so that single
-//! steps of it can be done as the RFC has them. The pacing is quinn's with what it makes at once spread
-//! over time.
+//! The controller is quinn's, written again as a congestion controller that runs in quinn in place of its own, so
+//! that single steps of it can be done as the RFC has them. The pacing is quinn's with what it
+//! makes at once spread over time.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ struct AsRfc {
     bounded_target: bool,
     /// Growth beyond a packet is not thrown away.
     keeps_remainder: bool,
-    /// K is the time from the window that is left back to W_max (section 4.2); quinn's begins at 0.7 W_max,
-    /// below that window after fast convergence.
+    /// K is the time from the window that is left back to W_max (section 4.2); quinn's begins at
+    /// 0.7 W_max, below that window after fast convergence.
     k_from_window: bool,
-    /// W_est grows with what is acknowledged, from the window that is left (section 4.3); quinn's with time,
-    /// from 0.7 W_max.
+    /// W_est grows with what is acknowledged, from the window that is left (section 4.3); quinn's
+    /// with time, from 0.7 W_max.
     est_by_acks: bool,
     /// The Reno-friendly region has alpha = 1 beyond the window before the decrease (section 4.3).
     reno_alpha: bool,

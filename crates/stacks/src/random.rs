@@ -1,4 +1,4 @@
-//! What stacks want random numbers for, from the seed of the connection.
+//! Random numbers for stacks, from the seed of the connection.
 
 use windward_core::rng::Stream;
 

@@ -1,8 +1,8 @@
 //! Congestion controllers of s2n-quic, behind the controller of noq.
 //!
-//! s2n-quic has no core that can be driven without its I/O, but its controllers are public types. They
-//! are called as s2n-quic calls them, as far as noq tells what they are told there. noq counts packets
-//! from zero in each of its packet number spaces; what was sent when tells them apart.
+//! s2n-quic has no core that can be driven without its I/O, but its controllers are public types.
+//! They are called as s2n-quic calls them, as far as noq tells what they are told there. noq counts
+//! packets from zero in each of its packet number spaces; what was sent when tells them apart.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ struct Adapter<C: CongestionController> {
     sent: BTreeMap<u64, Vec<Sent<C>>>,
     /// Packets lost, until noq says whether that was persistent congestion.
     lost: Vec<(u64, Sent<C>)>,
-    /// Of the acknowledgment frame at hand: its newest packet, and bytes.
+    /// Newest packet and number of bytes of the current ACK frame.
     newest: Option<Sent<C>>,
     acknowledged: usize,
     /// When the newest packet that gave an RTT sample was sent.

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// Why something is no trace.
+/// The reason why something is not a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceError {
-    /// Index of the opportunity that is wrong, from zero; its line is one more. `None` if the
-    /// trace as a whole is.
+    /// Index of the wrong opportunity, from zero; its line is one more. `None` if the trace as a
+    /// whole is wrong.
     pub index: Option<usize>,
-    /// What is wrong.
+    /// The error.
     pub reason: String,
 }
 

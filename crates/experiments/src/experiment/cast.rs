@@ -61,8 +61,8 @@ impl Subject {
         self.own.is_none() && self.protocol == self.name
     }
 
-    /// The name of a row or a stack that a composition or a controller of another crate goes by, be it in
-    /// other letters: tables and bounds would take it for that.
+    /// The name of a row or a stack that a composition or a controller of another crate goes by, be
+    /// it in other letters: tables and bounds would take it for that.
     pub fn name_taken(&self, stacks: &Stacks) -> Option<&'static str> {
         let rows = protocols::PROTOCOLS.iter().map(|row| row.name);
         let names = rows.chain(stacks.iter().map(|stack| stack.facts().name));

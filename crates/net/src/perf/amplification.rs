@@ -9,7 +9,7 @@ use std::thread;
 use proptest::prelude::*;
 use windward_core::endpoint::EndpointConfig;
 use windward_core::packet::{MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
-use windward_core::part::{self, Kind as Range, Setting};
+use windward_core::part::{self, Setting, ValueKind as Range};
 use windward_core::protocols;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};

@@ -123,13 +123,13 @@ fn histogram(mut encoder: MetricEncoder<'_>, stats: &Stats) -> Result<(), fmt::E
     let mut before = 0;
     let mut classes: Vec<(f64, u64)> = Vec::new();
     for bound in BOUNDS {
-        let up_to = stats.sojourn.count_between(0, (bound * 1e9) as u64);
+        let up_to = stats.sojourn.count_up_to(Duration::from_secs_f64(bound));
         classes.push((bound, up_to.saturating_sub(before)));
         before = before.max(up_to);
     }
-    let all = stats.sojourn.len();
+    let all = stats.sojourn.count();
     classes.push((f64::INFINITY, all.saturating_sub(before)));
-    let sum = stats.sojourn_sum.as_secs_f64();
+    let sum = stats.sojourn.sum().as_secs_f64();
     encoder.encode_histogram::<NoLabelSet>(sum, all, &classes, None)
 }
 

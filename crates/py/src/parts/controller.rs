@@ -6,7 +6,7 @@ use windward_core::endpoint::window::{Controller, ControllerSetup, MakeControlle
 
 use super::{Ack, Congestion, Maker, Method, Reset, events};
 
-/// What the answer of each method must be.
+/// Valid answers of each method.
 const NEEDED: &str = "a window in packets is needed, 1 at least";
 
 #[derive(Debug)]

@@ -38,7 +38,7 @@ impl MakeDiscriminator for Maker {
     }
 }
 
-/// What a method says of a loss; congestion if it raised.
+/// Answer of a method for a loss; congestion if it raised an exception.
 fn ask(method: &Method, loss: &LossEvent) -> Probability {
     let event = Loss::from(loss);
     let read = |answer: &Bound<'_, PyAny>| {

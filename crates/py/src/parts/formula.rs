@@ -97,7 +97,7 @@ impl Leaf for Term {
     }
 }
 
-/// What the variables are at an event.
+/// Values of the variables at an event.
 #[derive(Debug, Clone, Copy)]
 struct Inputs<'a> {
     path: &'a Path,
@@ -148,7 +148,7 @@ impl Inputs<'_> {
     }
 }
 
-/// What all connections of a controller share.
+/// State that all connections of a controller share.
 #[derive(Debug)]
 struct Formula(Arc<Compiled>);
 
@@ -252,7 +252,7 @@ impl State {
         self.cwnd
     }
 
-    /// What a loss of this probability leaves, two packets at least.
+    /// Window after a loss of this probability, at least two packets.
     fn reduced(&self, path: &Path, probability: f64) -> f64 {
         self.window(1, &Inputs { probability, ..self.inputs(path) }).max(2.0)
     }
@@ -319,7 +319,7 @@ impl ExpressionController {
 
 #[pymethods]
 impl ExpressionController {
-    /// What results call it.
+    /// Name in results.
     #[getter(name)]
     fn py_name(&self) -> &'static str {
         self.name()
@@ -364,19 +364,19 @@ impl ExpressionController {
     }
 }
 
-/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
-/// threads go side by side::
+/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that
+/// runs in threads go side by side::
 ///
 ///     reno = controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
 ///     scenario.with_parts(window={"lossy": reno})
 ///
-/// Expressions have numbers, ``+ - * /``, parentheses, ``abs``, ``min``, ``max``, ``mean``, ``sqrt``,
-/// ``cbrt``, ``exp``, ``ln``, ``pow(x, y)``, ``at_least(x, y)``, which is 1 if x is at least y and else 0,
-/// ``if(condition, yes, no)``, and the variables
+/// Expressions have numbers, ``+ - * /``, parentheses, ``abs``, ``min``, ``max``, ``mean``,
+/// ``sqrt``, ``cbrt``, ``exp``, ``ln``, ``pow(x, y)``, ``at_least(x, y)``, which is 1 if x is at
+/// least y and else 0, ``if(condition, yes, no)``, and the variables
 ///
 /// - ``cwnd``, ``ssthresh``, ``in_flight``: packets;
-/// - ``growth``: the packets that growth counts the acknowledgment for, mostly 1; ``delivered``: those
-///   that it shows to have arrived; both 0 at a loss;
+/// - ``growth``: the packets that growth counts the acknowledgment for, mostly 1;
+///   ``delivered``: the packets that it shows to have arrived; both 0 at a loss;
 /// - ``rtt``, ``srtt``, ``min_rtt``: seconds, 0 before the first sample;
 /// - ``now``, ``since_loss``: seconds since the start and since the last congestion, or the start;
 /// - ``loss_cwnd``: the window before that congestion, or the initial one;

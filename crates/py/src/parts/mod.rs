@@ -35,7 +35,7 @@ pub(crate) use events::{Ack, Congestion, ControllerSetup, Loss, Packet, Path, Re
 pub(crate) use formula::ExpressionController;
 pub(crate) use steered::Steered;
 
-/// What a part in Python does.
+/// Axis of a part in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Axis {
     Window,
@@ -121,7 +121,7 @@ impl Attached {
         Ok(parts)
     }
 
-    /// Is Python asked while it runs?
+    /// True if the part calls Python during a run.
     pub(crate) fn is_asked(&self, py: Python<'_>) -> bool {
         calls_python(self.class.bind(py))
     }
@@ -218,7 +218,7 @@ impl Attached {
     }
 }
 
-/// Is it a class that is asked, and not a controller of this package?
+/// True for a class whose methods are called, false for a controller of this package.
 fn calls_python(class: &Bound<'_, PyAny>) -> bool {
     !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<ExpressionController>()
 }
@@ -227,9 +227,9 @@ fn calls_python(class: &Bound<'_, PyAny>) -> bool {
 pub(crate) struct Maker {
     class: Py<PyAny>,
     name: &'static str,
-    /// Is it asked about packets that leave?
+    /// True if it is called for packets that leave.
     asked_at_departure: bool,
-    /// What a configured notifier tells of.
+    /// Fates that a configured notifier reports.
     loss_rate: f64,
 }
 
@@ -278,8 +278,8 @@ impl CustomPart for Maker {
     }
 }
 
-/// A protocol with a congestion controller in Python, for everything that takes protocols: what `cubic` is otherwise,
-/// of which standards are made. `source` tells controllers of one name apart.
+/// A protocol with a congestion controller in Python, for everything that takes protocols: what `cubic` is
+/// otherwise, of which standards are made. `source` tells controllers of one name apart.
 ///
 /// # Errors
 /// `TypeError` if it is no congestion controller.
@@ -309,7 +309,7 @@ pub(crate) fn protocol(
     })
 }
 
-/// What went wrong in a part, and when.
+/// An error in a part, and its time.
 struct Trouble {
     error: PyErr,
     now: Time,
@@ -339,7 +339,7 @@ impl Drop for Aside {
 /// The exception of a part that ended work of the lab.
 static LAST: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// What a part has raised on this thread since, in words.
+/// Takes the error that a part has raised on this thread, in words.
 fn failure() -> Option<String> {
     let trouble = TROUBLE.with(|trouble| trouble.borrow_mut().take())?;
     Some(Python::attach(|py| {

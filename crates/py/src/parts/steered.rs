@@ -16,7 +16,7 @@ use windward_core::part::{CustomPart, Words};
 #[derive(Debug)]
 pub(crate) struct Steered;
 
-/// What a connection has heard since somebody looked.
+/// Events of a connection since the last look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heard {
     /// Packets shown to have arrived, in order or not where ACKs have SACK blocks.
@@ -54,7 +54,7 @@ impl Helm {
         self.state().cwnd = cwnd;
     }
 
-    /// What was heard since this was called last.
+    /// Takes the events since the last call.
     pub(crate) fn heard(&self) -> Heard {
         let mut state = self.state();
         let heard = state.heard;

@@ -31,7 +31,8 @@ const MEASURES: [Measure; 5] = [
     ("Real beside simulated", "Real / simulated goodput", |row| row.ratio, None, Some(1.0)),
 ];
 
-/// One chart with a panel for each measure that there are numbers of: over the loss rate, or program by program where there is one.
+/// One chart with a panel for each measure that there are numbers of: over the loss rate, or
+/// program by program where there is one.
 pub(crate) fn of_comparison(comparison: &Comparison) -> Chart {
     let rows = comparison.rows();
     let panels = MEASURES.iter().filter_map(|measure| panel(comparison, &rows, measure));

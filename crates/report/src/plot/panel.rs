@@ -11,7 +11,7 @@ use crate::palette::{Color, Marker, Style};
 
 /// Width of a panel in its own units; a page scales it. style.css bounds how far.
 pub(super) const WIDTH: f64 = 400.0;
-/// Of all text.
+/// Size of all text.
 const FONT: f64 = 11.5;
 /// About the width of a character, in the wider of the fonts a reader may have.
 const CHARACTER: f64 = 7.1;
@@ -19,7 +19,7 @@ const CHARACTER: f64 = 7.1;
 const LINE: f64 = 15.0;
 /// Height of the plot unless it has rows.
 const PLOT: f64 = 215.0;
-/// What stays free at the edges.
+/// Margins.
 const EDGE: f64 = 4.0;
 
 const INK: &str = "#222";
@@ -29,7 +29,7 @@ const REFERENCE: &str = "#777";
 /// How the legend calls marks of [`Panel::reported`].
 pub(super) const PAPER: &str = "the paper's text";
 
-/// What a panel shows, in the units of its axes.
+/// Content of a panel, in the units of its axes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Panel {
     pub(super) title: Option<String>,
@@ -185,7 +185,7 @@ struct Layout {
     height: f64,
 }
 
-/// What stands below the plot.
+/// Legend below the plot.
 struct Legend {
     keys: Vec<Key>,
     top: f64,
@@ -199,7 +199,7 @@ struct Key {
     y: f64,
 }
 
-/// What an entry shows.
+/// Content of an entry.
 enum Sample {
     /// A line, perhaps with its marker.
     Line(String, Option<Style>),
@@ -263,7 +263,7 @@ impl Panel {
         Layout { frame, title, above, below, legend, height }
     }
 
-    /// Of an axis of words: how many, and the height of each.
+    /// Words of an axis: their number, and the height of each.
     fn rows(&self) -> Option<(usize, f64)> {
         let words = self.words()?;
         let lines = words.iter().map(|w| wrapped(&w.name, LONGEST_WORD).len()).max()?;
@@ -541,7 +541,7 @@ impl Panel {
         }
     }
 
-    /// Of a point of a series: a single series has the looks of its words.
+    /// Style of a point; the points of a single series have the looks of their words.
     fn look(&self, n: usize, x: f64) -> Style {
         let words = self.words().filter(|_| self.series.len() == 1);
         let own = words.and_then(|words| words.get(x as usize)?.style);

@@ -7,7 +7,7 @@ use super::panel::{Mark, Panel, Scale, Series, stack};
 use super::{group_styles, rank, shared_protocol, style_of_row, styles, titled};
 use crate::palette::Style;
 
-/// More lines in one panel could not be told apart.
+/// Largest number of lines in a panel.
 const MAX_LINES: usize = 12;
 /// The most flows of a group that have names of their own in the legend.
 const MAX_NAMED: usize = 3;
@@ -18,10 +18,10 @@ const MAX_SAMPLES: u64 = 20_000;
 
 /// A chart of one run in the making: it says when the next sample is due and takes it.
 ///
-/// Windows are those of each connection, or with more than twelve the means of the groups; queues are
-/// those of the bottlenecks; rates are what a group puts through its bottlenecks, the means of the bins
-/// that the outcome keeps. A group has one hue in all panels. The legend names each flow of a group of
-/// two or three, and else the group.
+/// Windows are those of each connection, or with more than twelve the means of the groups; queues
+/// are those of the bottlenecks; rates are what a group puts through its bottlenecks, the means of
+/// the bins that the outcome keeps. A group has one hue in all panels. The legend names each flow
+/// of a group of two or three, and else the group.
 ///
 /// ```
 /// use windward_report::plot::RunChart;
@@ -71,7 +71,7 @@ struct Line {
     of: Vec<usize>,
     /// Whose flows these are, and which of the group's lines it is; `None` for links.
     group: Option<(usize, usize)>,
-    /// Is it one of many that have one look?
+    /// True if it is one of many that share a look.
     thin: bool,
     points: Vec<(f64, f64)>,
 }
@@ -110,7 +110,7 @@ impl Line {
 }
 
 impl RunChart {
-    /// Of a run of `scenario`, sampled as often as that says, or 500 times.
+    /// Chart of a run of `scenario`, sampled as often as that says, or 500 times.
     pub fn new(scenario: &Scenario) -> Self {
         let shortest = scenario.duration.as_ps().div_ceil(MAX_SAMPLES);
         let usual = scenario.duration.as_ps().div_ceil(SAMPLES);

@@ -241,8 +241,8 @@ fn a_name_has_one_look_in_all_panels_over_time() {
         time(results, spec, Traced::Throughput, &["clean".to_owned(), "lossy".to_owned()], false)
     };
     let panels = charts(&results);
-    // `clean` is cubic in both. `lossy` is newreno and then sack: it looks like neither, and the same in
-    // both.
+    // `clean` is cubic in both. `lossy` is newreno and then sack: it looks like neither, and the
+    // same in both.
     for panel in &panels {
         let looks: Vec<(&str, Style)> =
             panel.series.iter().map(|s| (s.label.as_str(), s.style)).collect();

@@ -231,8 +231,8 @@ fn the_matrix_has_a_row_for_every_protocol_and_a_link_for_every_column() {
         assert!(table.contains(&format!("href=\"#{id}\"")), "{id}");
         assert!(rest.contains(&format!("id=\"{id}\"")), "{id}");
     }
-    // The fake flow gets the whole rate and a bit per second for each seed, whatever the loss: at 20
-    // % this is 1.25 times what the link lets through. The queue has 2 of 100 packets.
+    // The fake flow gets the whole rate and a bit per second for each seed, whatever the loss: at
+    // 20 % this is 1.25 times what the link lets through. The queue has 2 of 100 packets.
     assert!(table.contains("title=\"1.00 [1.00, 1.00]\">1.00</td>"));
     assert!(table.contains("title=\"1.25 [1.25, 1.25]\">1.25</td>"));
     assert!(table.contains("<td class=\"q4\" title=\"2.00 [2.00, 2.00]\">2.0</td>"));

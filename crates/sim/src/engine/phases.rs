@@ -3,7 +3,7 @@
 
 use windward_core::endpoint::window::PhaseCut;
 use windward_core::network::Link;
-use windward_core::network::router::{Phase, TrafficController};
+use windward_core::network::router::{EstcpPhase, TrafficController};
 use windward_core::units::Time;
 
 use super::flow::{Ends, Flow};
@@ -41,15 +41,15 @@ fn summary(
     from: Time,
 ) -> Option<PhaseOutcome> {
     let all = controller.phases();
-    let length = |phase: &Phase| phase.end.since(phase.start).as_secs_f64();
-    let phases: Vec<&Phase> = all.iter().filter(|phase| phase.start >= from).collect();
+    let length = |phase: &EstcpPhase| phase.end.since(phase.start).as_secs_f64();
+    let phases: Vec<&EstcpPhase> = all.iter().filter(|phase| phase.start >= from).collect();
     if phases.is_empty() {
         return None;
     }
-    let mean = |of: &dyn Fn(&Phase) -> f64| {
+    let mean = |of: &dyn Fn(&EstcpPhase) -> f64| {
         phases.iter().map(|phase| of(phase)).sum::<f64>() / phases.len() as f64
     };
-    let extreme = |of: &dyn Fn(&Phase) -> f64, pick: fn(f64, f64) -> f64| {
+    let extreme = |of: &dyn Fn(&EstcpPhase) -> f64, pick: fn(f64, f64) -> f64| {
         phases.iter().map(|phase| of(phase)).reduce(pick).unwrap_or(0.0)
     };
 
@@ -77,7 +77,7 @@ fn summary(
     }
 
     let target = controller.spec().target.as_secs_f64();
-    let good = |phase: &&Phase| (length(phase) / target - 1.0).abs() <= 0.1;
+    let good = |phase: &&EstcpPhase| (length(phase) / target - 1.0).abs() <= 0.1;
     let good_at_the_end = all.iter().rev().take_while(|phase| good(phase)).count();
     Some(PhaseOutcome {
         count: phases.len() as u64,

@@ -1,5 +1,5 @@
-//! Both ends of a connection of quinn, and of noq, which comes from it: compiled with each of them. What
-//! differs between their interfaces is in the module around it.
+//! Both ends of a connection of quinn, and of noq, which comes from it: compiled with each of them.
+//! What differs between their interfaces is in the module around it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -35,20 +35,20 @@ pub(super) struct Pair {
     streams: Vec<StreamId>,
     /// Index of the stream that is written to next.
     turn: usize,
-    /// Have all streams been told that no more comes?
+    /// True once all streams have been finished.
     ended: bool,
-    /// Was it told to stop before?
+    /// True if it was stopped before that.
     stopped: bool,
     connected: bool,
     acknowledged: u32,
     delivered: u64,
     watched: Arc<Watched>,
-    /// Where the sender's path stood when somebody last did something to it.
+    /// State of the sender's path after the last event.
     path: PathNumbers,
     failure: Option<Arc<str>>,
 }
 
-/// What a stack tells of its path.
+/// State of a path, as the stack reports it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PathNumbers {
     pub(super) cwnd: u64,
@@ -68,7 +68,7 @@ struct Peer {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, proto::Connection)>,
     client: Option<ClientConfig>,
-    /// Packets that no connection has sent: refusals and resets.
+    /// Datagrams of the endpoint itself: refusals and resets.
     responses: VecDeque<Vec<u8>>,
     /// What was made at once and has not left yet, the size of its segments, and from where on.
     batch: Vec<u8>,
@@ -76,14 +76,14 @@ struct Peer {
     next: usize,
     ecn: Codepoint,
     segments: usize,
-    /// The largest packet number in each space that a log has seen it use.
+    /// Largest packet number in each space that a log has seen.
     numbers: [Option<u64>; 3],
-    /// Its timer does not go off before: another instant than when it last did.
+    /// Earliest time at which its timer may fire: later than the last time.
     earliest: Time,
 }
 
 impl Pair {
-    /// `watched` hears of what happens at the sender.
+    /// Makes both ends. `watched` records what happens at the sender.
     pub(super) fn new(
         setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
@@ -155,7 +155,7 @@ impl Pair {
         self.look(end);
     }
 
-    /// Looks where the sender stands.
+    /// Reads the state of the sender's path.
     fn look(&mut self, end: End) {
         if end == End::Sender
             && let Some((_, connection)) = &mut self.ends[End::Sender as usize].connection
@@ -165,7 +165,7 @@ impl Pair {
         }
     }
 
-    /// Writes what there may be to send.
+    /// Writes data of the application into streams that take it.
     fn write(&mut self) {
         let Some((_, connection)) = &mut self.ends[End::Sender as usize].connection else { return };
         let window = self.path.cwnd;
@@ -194,7 +194,7 @@ impl Pair {
     }
 }
 
-/// Reads what has come of a stream, in order: how many bytes that is.
+/// Reads what has arrived of a stream, in order, and returns the number of bytes.
 fn read(connection: &mut proto::Connection, id: StreamId) -> u64 {
     let mut bytes = 0;
     let mut stream = connection.recv_stream(id);
@@ -274,8 +274,8 @@ impl Connection for Pair {
 
     fn on_timer(&mut self, now: Time, end: End) {
         let peer = &mut self.ends[end as usize];
-        // A real clock has moved on when it is asked again. This one has not: a pacer that waits for less
-        // than a nanosecond would be woken at one instant for ever.
+        // A real clock has moved on when it is asked again. This one has not: a pacer that waits
+        // for less than a nanosecond would be woken at one instant for ever.
         peer.earliest = clock::tick(now);
         if let Some((_, connection)) = &mut peer.connection {
             connection.handle_timeout(clock::instant(now));
@@ -398,7 +398,7 @@ impl Peer {
         }
     }
 
-    /// Is something left of what was made at once?
+    /// True if datagrams of the batch are left.
     fn has_batch(&self) -> bool {
         self.next < self.batch.len()
     }
@@ -435,7 +435,7 @@ impl Peer {
     }
 }
 
-/// What is set of the transport; all else is as the stack has it by default.
+/// Settings of the transport that are not the defaults of the stack.
 fn transport(
     config: &StackConfig,
     controller: Arc<dyn ControllerFactory + Send + Sync>,

@@ -1,8 +1,8 @@
 //! Axis 3: does a loss mean congestion?
 //!
-//! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by
-//! it, where others answer 0 or 1. One of this crate's is a [`DiscriminatorPart`] in the list below, one of
-//! another crate comes in by a [`MakeDiscriminator`].
+//! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by it,
+//! where others answer 0 or 1. A discriminator of this crate is a [`DiscriminatorPart`] in the list
+//! below, one of another crate comes in by a [`MakeDiscriminator`].
 
 mod always;
 mod backlog;
@@ -20,9 +20,9 @@ mod warning;
 pub use error_share::{ErrorShareConfig, TimeoutResponse};
 pub use full_queue::FullQueueConfig;
 pub use isolated_loss::{IsolatedLossConfig, IsolatedRule};
-pub use jitter_ratio::{Jitter, JitterRatioConfig, JitterTimeouts, Span};
+pub use jitter_ratio::{Jitter, JitterRatioConfig, JitterSpan, JitterTimeouts};
 pub use queue_level::QueueLevelConfig;
-pub use rate_gap::{RateGapConfig, Reading};
+pub use rate_gap::{RateGapConfig, RateGapReading};
 pub use spike::SpikeConfig;
 pub use spike_or_rate_gap::SpikeOrRateGapConfig;
 
@@ -72,21 +72,21 @@ behaviour! {
     impl for DiscriminatorState, by each;
 }
 
-/// What a discriminator is made from.
+/// The arguments from which a discriminator is made.
 #[derive(Debug)]
 pub struct DiscriminatorSetup<'a> {
-    /// What the two ends are told.
+    /// The parameters of the two ends.
     pub endpoint: &'a EndpointConfig,
-    /// For those that flip coins.
+    /// Random numbers for discriminators that draw.
     pub stream: Stream,
 }
 
 /// A discriminator of this crate.
 pub trait DiscriminatorPart: Part + Discriminator + Sized {
-    /// Is every verdict that of certain congestion? Only this goes with controllers that
+    /// True if every verdict is certain congestion. Only this goes with controllers that
     /// [do not heed verdicts](super::window::ControllerPart::HEEDS_VERDICTS).
     const NEVER_DOUBTS: bool = false;
-    /// Does it hear of acknowledgments ([`Discriminator::on_ack`])?
+    /// True if it is told of acknowledgments ([`Discriminator::on_ack`]).
     const HEARS_ACKS: bool = true;
     /// The state at the start of a connection.
     fn new(config: &Self::Config, setup: DiscriminatorSetup<'_>) -> Self;
@@ -100,9 +100,9 @@ pub trait MakeDiscriminator: CustomPart {
 
 axis! {
     $ each each_kind;
-    /// The ways to judge a loss by name, with their parameters.
+    /// The discriminators by name, with their parameters.
     config DiscriminatorConfig;
-    /// The state of discrimination.
+    /// The state of a discriminator.
     state DiscriminatorState;
     @make DiscriminatorPart(DiscriminatorSetup<'_>);
     @custom dyn MakeDiscriminator => Box<dyn Discriminator> =
@@ -121,11 +121,11 @@ axis! {
 }
 
 impl DiscriminatorConfig {
-    /// Is every verdict that of certain congestion?
+    /// True if every verdict is certain congestion.
     pub fn never_doubts(&self) -> bool {
         each_kind!(self, J(_) => <J as DiscriminatorPart>::NEVER_DOUBTS, custom(_judge) => false)
     }
-    /// Does it hear of acknowledgments?
+    /// True if it is told of acknowledgments.
     pub fn hears_acks(&self) -> bool {
         each_kind!(self, J(_) => <J as DiscriminatorPart>::HEARS_ACKS, custom(_judge) => true)
     }

@@ -5,7 +5,7 @@ use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
-use crate::part::{Ability, Form, Kind, Part, Plain, Words};
+use crate::part::{Ability, Form, Part, Plain, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// The parameters of `estcp-ecn`.
@@ -23,7 +23,7 @@ impl EstcpConfig {
 
 crate::parameters! {
     EstcpConfig in "estcp", "parameters of estcp-ecn";
-    prior: Kind::Number { least: 1.0, most: 1e6 }, "packets",
+    prior: ValueKind::Number { least: 1.0, most: 1e6 }, "packets",
         "what the last phase's marks count for";
 }
 

@@ -1,7 +1,7 @@
-//! Axis 4, the end-host half: what packets carry and acknowledgments echo.
+//! Axis 4, the end-host half: the feedback that packets carry and acknowledgments echo.
 //!
-//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and the
-//! receiver's [`Echo`] carries it back on the next acknowledgment.
+//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and
+//! the receiver's [`Echo`] carries it back on the next acknowledgment.
 
 mod corruption;
 mod estcp;
@@ -35,8 +35,8 @@ behaviour! {
         /// A data packet arrived.
         @forward(inline)
         fn on_data(&mut self, now: Time, packet: &Packet) = ();
-        /// Must delayed acknowledgments be sent before `packet` is taken in, because its mark
-        /// differs (RFC 8257 section 3.2)?
+        /// True if a delayed acknowledgment must be sent before `packet` is taken in, because its
+        /// mark differs (RFC 8257 section 3.2).
         @forward(inline)
         fn turns(&self, packet: &Packet) -> bool = false;
         /// A data packet arrived of which only the header is intact.
@@ -47,13 +47,13 @@ behaviour! {
     impl for FeedbackState, by each;
 }
 
-/// A kind of feedback of this crate: the sender's half, and what must be known of it before there
-/// is a connection.
+/// A kind of feedback of this crate: the sender's half, and the facts about it that hold before
+/// there is a connection.
 pub trait FeedbackPart: Part + Feedback + Sized {
-    /// Does it deal with ECN marks itself? If not, the receiver echoes each until the sender says
-    /// that it has reduced its window (RFC 3168 section 6.1.3).
+    /// True if it handles ECN marks itself. If not, the receiver echoes each until the sender
+    /// reports a reduced window (RFC 3168 section 6.1.3).
     const ECHOES_MARKS: bool = false;
-    /// Do data packets carry something of it ([`FeedbackPart::stamp`])?
+    /// True if data packets carry a header of it ([`FeedbackPart::stamp`]).
     const STAMPS: bool = true;
 
     /// The feedback that it asks of the routers on its path.
@@ -74,9 +74,9 @@ pub trait FeedbackPart: Part + Feedback + Sized {
 
 axis! {
     $ each each_kind;
-    /// What packets carry and acknowledgments echo, by name, with its parameters.
+    /// The kinds of feedback by name, with their parameters.
     config FeedbackConfig;
-    /// The receiver's half of it.
+    /// The state of the receiver's half.
     state FeedbackState;
     @make FeedbackPart(&EndpointConfig);
     None: none::NoFeedback,
@@ -94,19 +94,19 @@ axis! {
 }
 
 impl FeedbackConfig {
-    /// Does it deal with ECN marks itself, or is there none to deal with?
+    /// True if it handles ECN marks itself, or has none to handle.
     pub fn echoes_marks(&self) -> bool {
         each_kind!(self, S(_) => <S as FeedbackPart>::ECHOES_MARKS)
     }
-    /// Do data packets carry something of it?
+    /// True if data packets carry a header of it.
     pub fn stamps(&self) -> bool {
         each_kind!(self, S(_) => <S as FeedbackPart>::STAMPS)
     }
-    /// What it asks of the routers on its path.
+    /// The feedback that it asks of the routers on its path.
     pub fn router(&self) -> RouterKind {
         each_kind!(self, S(config) => <S as FeedbackPart>::router(config))
     }
-    /// What notifiers tell of corruption, if they tell this protocol anything.
+    /// The news of corruption that it asks of notifiers, if any.
     pub fn notification(&self) -> Option<Notification> {
         each_kind!(self, S(config) => <S as FeedbackPart>::notification(config))
     }
@@ -118,11 +118,11 @@ impl FeedbackConfig {
     }
 }
 
-/// What a receiver owes the sender until its next acknowledgment.
+/// The echo that a receiver owes the sender with its next acknowledgment.
 #[derive(Debug)]
 pub struct Echo {
     half: FeedbackState,
-    /// Is every mark echoed until the sender says it has reduced its window?
+    /// True if every mark is echoed until the sender reports a reduced window.
     classic: bool,
     marked: bool,
 }
@@ -157,7 +157,7 @@ impl Echo {
         }
     }
 
-    /// RFC 3168 section 6.1.3, where a data packet came with these flags.
+    /// Takes note of the flags of a data packet (RFC 3168 section 6.1.3).
     #[inline]
     fn note_mark(&mut self, flags: Flags) {
         const NEWS: Flags = Flags::CONGESTION_EXPERIENCED.with(Flags::WINDOW_REDUCED);
@@ -167,7 +167,7 @@ impl Echo {
         }
     }
 
-    /// Must what is held back be acknowledged before `packet` is taken in?
+    /// See [`Feedback::turns`].
     #[inline]
     pub fn turns(&self, packet: &Packet) -> bool {
         self.half.turns(packet)

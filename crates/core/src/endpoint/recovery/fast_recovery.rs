@@ -13,7 +13,7 @@
 use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sequences, fits};
 use crate::endpoint::EndpointConfig;
-use crate::part::{Form, Kind, Part, Plain, Words};
+use crate::part::{Form, Part, Plain, ValueKind, Words};
 
 /// Parameters of NewReno's recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl NewRenoConfig {
 }
 crate::parameters! {
     NewRenoConfig in "", "";
-    partial_deflation: Kind::Bool, "", PARTIAL_DEFLATION;
+    partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
 }
 
 /// The meaning of `partial_deflation`, for all schemes that have it.

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
 use super::{Acked, Finding, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// Parameters of loss monitoring.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,7 +45,7 @@ impl LossMonitorConfig {
 crate::parameters! {
     LossMonitorConfig in "", "";
     retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
-    loss_monitor_guard: Kind::Bool, "", "lr2008 section 5.2, last sentence, literally";
+    loss_monitor_guard: ValueKind::Bool, "", "lr2008 section 5.2, last sentence, literally";
 }
 
 /// W\[j\]: what is known of an outstanding segment.

@@ -20,7 +20,7 @@ use super::fast_recovery::PARTIAL_DEFLATION;
 use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
 use super::{Acked, Finding, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// Parameters of the four variants.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,9 +66,10 @@ crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
 crate::parameters! {
     SendOutWindowConfig in "", "";
     retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
-    partial_deflation: Kind::Bool, "", PARTIAL_DEFLATION;
-    old_duplicates: Kind::Word(OldDuplicates::WORDS), "",
-        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind (count)";
+    partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
+    old_duplicates: ValueKind::Word(OldDuplicates::WORDS), "",
+        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind \
+         (count)";
 }
 
 /// The state of recovery over a send-out window.

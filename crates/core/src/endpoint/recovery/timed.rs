@@ -7,7 +7,7 @@
 use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
-use crate::part::{Ability, Form, Kind, Need, Part};
+use crate::part::{Ability, Form, Need, Part, ValueKind};
 use crate::units::{Duration, Time};
 
 /// A scheme that leaves its timers to [`Timed`]. Windows and sequence numbers in packets.
@@ -26,7 +26,7 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
     /// The packet to send now with a window of `cwnd` packets, if any may be sent.
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// What was named leaves.
+    /// The named packet leaves.
     fn on_sent(&mut self, _seqs: &Sequences, _sent: &Sent<'_>) {}
     /// The recovery timer expired. Returns whether the connection goes on without a reset, because
     /// an `error` caused it. Else `next` goes back.
@@ -65,7 +65,7 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
 
 /// The retransmission timeout over the recovery timeout, of schemes with both timers of LR
 /// (lr2008 section 4.3).
-pub(super) const FACTOR: Kind = Kind::Number { least: 1.0, most: 1000.0 };
+pub(super) const FACTOR: ValueKind = ValueKind::Number { least: 1.0, most: 1000.0 };
 pub(super) const FACTOR_MEANING: &str = "retransmission over recovery timeout";
 
 /// A scheme with its timers.

@@ -14,7 +14,7 @@ use crate::endpoint::discrimination::DiscriminatorConfig;
 use crate::endpoint::feedback::{Direction, FeedbackConfig, Granularity, News, Notice};
 use crate::endpoint::recovery::RecoveryConfig;
 use crate::endpoint::window::ControllerConfig;
-use crate::part::{Ability, AnyPart, Kind, Setting, Value, Words};
+use crate::part::{Ability, AnyPart, Setting, Value, ValueKind, Words};
 use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;
 use crate::units::Probability;
@@ -93,21 +93,24 @@ fn any_value(setting: &Setting, stream: &mut Stream) -> Value {
     };
     match (setting.doc.kind, setting.value) {
         (_, value) if lot > 0.8 => value,
-        (Kind::Bool, _) => Value::Bool(lot < 0.4),
-        (Kind::Number { least, most }, Value::Number(x)) => Value::Number(pick(least, most, x)),
-        (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
-            Value::Number(pick(most * 1e-9, most, x))
+        (ValueKind::Bool, _) => Value::Bool(lot < 0.4),
+        (ValueKind::Number { least, most }, Value::Number(x)) => {
+            Value::Number(pick(least, most, x))
         }
-        (Kind::Integer { least, most }, value) => {
+        (
+            ValueKind::Positive { most } | ValueKind::PositiveOrWord { most, .. },
+            Value::Number(x),
+        ) => Value::Number(pick(most * 1e-9, most, x)),
+        (ValueKind::Integer { least, most }, value) => {
             let x = if let Value::Integer(x) = value { x as f64 } else { least as f64 };
             Value::Integer(pick(least as f64, most as f64, x) as u64)
         }
-        (Kind::Time { least, most }, value) => {
+        (ValueKind::Time { least, most }, value) => {
             let x = if let Value::Time(x) = value { x } else { Duration::from_millis(100) };
             let seconds = pick(least.as_secs_f64(), most.as_secs_f64(), x.as_secs_f64());
             Value::Time(Duration::from_secs_f64(seconds).max(least).min(most))
         }
-        (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, _) => {
+        (ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. }, _) => {
             Value::Word(words[(lot * 1e6) as usize % words.len()])
         }
         (_, value) => value,
@@ -150,7 +153,7 @@ fn any_composition(stream: &mut Stream) -> Protocol {
     }
 }
 
-/// What an outside observer of sender and receiver knows.
+/// The knowledge of an outside observer of sender and receiver.
 #[derive(Default)]
 struct Mirror {
     /// Every packet ever sent with its transmissions, and every packet that has ever arrived.
@@ -160,7 +163,7 @@ struct Mirror {
     arrivals: u64,
     /// The highest cumulative acknowledgment that reached the sender.
     una: u64,
-    /// What the sender was told had arrived, by SACK blocks or by the triggering packet.
+    /// Packets reported to the sender as arrived, by SACK blocks or by the triggering packet.
     reported: BTreeSet<u64>,
 }
 

@@ -31,7 +31,7 @@ use crate::units::{Duration, Time};
 
 use Event::*;
 
-/// What happens at one instant.
+/// An event at one instant.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// The application offers data without end.

@@ -1,8 +1,8 @@
 //! Axis 1: how the congestion window grows and shrinks.
 //!
-//! A controller owns `cwnd` and what it needs to move it. It hears of everything that recovery,
-//! discrimination and feedback learn, each time as one event; what is lost and what to send next is
-//! the business of recovery. A controller is a [`Controller`] and, if it is one of this crate's, a
+//! A controller owns `cwnd` and the state that it needs to move it. It receives everything that
+//! recovery, discrimination and feedback learn, each as one event. Recovery decides what is lost
+//! and what to send next. A controller is a [`Controller`] and, if it is one of this crate's, a
 //! [`ControllerPart`] in the list below; one of another crate comes in by a [`MakeController`].
 
 mod abba;
@@ -57,26 +57,27 @@ use crate::rng::Stream;
 use crate::units::Time;
 
 behaviour! {
-    /// A congestion controller at work. All but three of its methods do nothing unless a controller says otherwise.
+    /// A congestion controller at work. All but three of its methods do nothing by default.
     pub trait Controller: Debug + Send + Sync {
         /// The congestion window, packets; at least 1.
         @forward(inline)
         fn cwnd(&self) -> f64;
-        /// The slow start threshold, packets; infinite where the controller has none.
+        /// The slow start threshold, packets; infinite if the controller has none.
         fn ssthresh(&self) -> f64 = f64::INFINITY;
-        /// The pace, packets per second, of a controller that sets it itself.
+        /// The pacing rate, packets per second, of a controller that sets it itself.
         @forward(inline)
         fn pacing_rate(&self) -> Option<f64> = None;
-        /// The controller's phase in a word of its own text, in lower case, for logs. `None` where cwnd
-        /// beside ssthresh says it: slow start below, congestion avoidance from there on.
+        /// The controller's phase in a word of its own text, in lower case, for logs. `None` where
+        /// cwnd compared with ssthresh says it: slow start below, congestion avoidance from there
+        /// on.
         fn phase(&self) -> Option<&'static str> = None;
         /// An acknowledgment arrived.
         @forward(inline) @boxed(inline(never))
         fn on_ack(&mut self, ack: &AckEvent);
-        /// Congestion was noticed through a loss or an ECN mark, with some probability; before
+        /// A loss or an ECN mark means congestion, with some probability. Called before
         /// [`Controller::on_ack`] for the same acknowledgment.
         fn on_congestion(&mut self, event: &CongestionEvent);
-        /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
+        /// A loss, found by acknowledgments or a timeout, certainly does not mean congestion.
         fn on_error_loss(&mut self, path: &Path) = ();
         /// The connection starts again. By default as after congestion, from the restart window.
         fn on_reset(&mut self, event: &ResetEvent);
@@ -86,18 +87,19 @@ behaviour! {
         /// All losses since the last reduction turned out to be spurious: what they changed may be
         /// undone.
         fn on_spurious_losses(&mut self) = ();
-        /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`].
-        /// Called where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns whether
-        /// packets sent from now on count as limited by the application, because the controller itself
-        /// holds them back.
+        /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`]. Called
+        /// where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns
+        /// whether packets sent from now on count as limited by the application, because the
+        /// controller itself holds them back.
         @boxed(inline(never))
         fn on_rate_sample(&mut self, sample: &RateSample) -> bool = false;
         /// A packet is about to leave after the application let the connection run empty. Called
         /// where delivery rates are sampled.
         fn on_restart_from_idle(&mut self, now: Time) = ();
-        /// A data packet is about to leave, its congestion header stamped: the controller writes what it
-        /// has to tell the receiver. `limited` says whether cwnd is what keeps the sender from
-        /// sending more. Called where [`ControllerPart::ANNOUNCES`], and for every controller of another crate.
+        /// A data packet is about to leave, its congestion header stamped: the controller writes
+        /// what it has to tell the receiver. `limited` says whether cwnd is what keeps the sender
+        /// from sending more. Called where [`ControllerPart::ANNOUNCES`], and for every controller
+        /// of another crate.
         fn announce(&mut self, packet: &mut Packet, limited: bool) = ();
         /// The shifts of phase that the controller heard of, in order; empty without ESTCP.
         fn phase_cuts(&self) -> &[PhaseCut] = &[];
@@ -106,32 +108,34 @@ behaviour! {
     impl for Window, by cached;
 }
 
-/// What a controller is made from.
+/// The arguments from which a controller is made.
 #[derive(Debug)]
 pub struct ControllerSetup<'a> {
-    /// What packets carry and acknowledgments echo beside it.
+    /// The feedback that packets carry and acknowledgments echo.
     pub feedback: &'a FeedbackConfig,
-    /// What the two ends are told.
+    /// The parameters of the two ends.
     pub endpoint: &'a EndpointConfig,
-    /// For controllers that flip coins.
+    /// Random numbers for controllers that draw.
     pub stream: Stream,
 }
 
-/// A congestion controller of this crate: what must be known of it before there is a connection.
+/// A congestion controller of this crate, with the facts about it that hold before there is a
+/// connection.
 pub trait ControllerPart: Part + Controller + Sized {
-    /// Does it set the pace itself?
+    /// True if it sets the pacing rate itself.
     const PACES: bool = false;
-    /// Does it go by delivery-rate samples? Then it also [needs](Part::NEEDS) transmission numbers.
+    /// True if it uses delivery-rate samples. Then it also [needs](Part::NEEDS) transmission
+    /// numbers.
     const SAMPLES_RATE: bool = false;
-    /// Does it answer ECN marks as losses (RFC 3168), where ECN is negotiated?
+    /// True if it answers ECN marks as losses (RFC 3168), where ECN is negotiated.
     const ANSWERS_ECN: bool = true;
-    /// Does it scale its decrease by the probability that a loss was congestion? If not, only
-    /// discrimination that never doubts goes with it.
+    /// True if it scales its decrease by the probability that a loss was congestion. If not, only a
+    /// discriminator that never doubts goes with it.
     const HEEDS_VERDICTS: bool = true;
-    /// Does it have something to tell the receiver ([`Controller::announce`])?
+    /// True if it has something to tell the receiver ([`Controller::announce`]).
     const ANNOUNCES: bool = false;
 
-    /// The bandwidth estimate that it, or the discrimination beside it, goes by.
+    /// The bandwidth estimate that it, or the discriminator beside it, uses.
     fn bandwidth(_config: &Self::Config) -> Option<(BandwidthKind, Counting)> {
         None
     }
@@ -157,11 +161,12 @@ pub trait MakeController: CustomPart {
     }
 }
 
-/// The largest window that is taken from a controller of another crate, packets.
+/// The largest window that a controller of another crate may return, packets.
 const LARGEST_WINDOW: f64 = (1_u64 << 32) as f64;
 
-/// A congestion controller of another crate, its answers kept within what a sender can use: a window that is
-/// no number, below one packet or beyond 2^32 counts as one packet or 2^32, and is counted.
+/// A congestion controller of another crate, with its answers kept in the range that a sender can
+/// use. An invalid window (not a number, below one packet or beyond 2^32) becomes one packet or
+/// 2^32, and is counted.
 #[derive(Debug)]
 pub struct CheckedController {
     controller: Box<dyn Controller>,
@@ -171,12 +176,12 @@ pub struct CheckedController {
 
 impl CheckedController {
     fn new(controller: Box<dyn Controller>) -> Self {
-        let mut outsider = CheckedController { controller, cwnd: 1.0, refused: 0 };
-        outsider.look();
-        outsider
+        let mut checked = CheckedController { controller, cwnd: 1.0, refused: 0 };
+        checked.look();
+        checked
     }
 
-    /// Reads the window after the controller has heard something.
+    /// Reads the window after an event.
     fn look(&mut self) {
         let cwnd = self.controller.cwnd();
         let good = (1.0..=LARGEST_WINDOW).contains(&cwnd);
@@ -192,7 +197,8 @@ impl CheckedController {
     }
 }
 
-/// Forwards a call to a controller of another crate, and looks at its window after whatever may move it.
+/// Forwards a call to a controller of another crate, and reads its window after each call that may
+/// move it.
 macro_rules! checked {
     (&$self:ident.cwnd()) => {
         $self.cwnd
@@ -227,7 +233,9 @@ axis! {
     state ControllerState;
     @make ControllerPart(ControllerSetup<'_>);
     @custom dyn MakeController => Box<CheckedController> =
-        |maker: &dyn MakeController, setup: ControllerSetup<'_>| Box::new(CheckedController::new(maker.make(setup)));
+        |maker: &dyn MakeController, setup: ControllerSetup<'_>| {
+            Box::new(CheckedController::new(maker.make(setup)))
+        };
     Reno: reno::Reno,
     Cubic: cubic::Cubic => Box,
     Dctcp: dctcp::Dctcp => Box,
@@ -252,34 +260,46 @@ axis! {
 }
 
 impl ControllerConfig {
-    /// Does it set the pace itself?
+    /// True if it sets the pacing rate itself.
     pub fn paces(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::PACES, custom(controller) => controller.paces())
+        each_config!(self, C(_) => <C as ControllerPart>::PACES, custom(maker) => maker.paces())
     }
-    /// Does it go by delivery-rate samples?
+    /// True if it uses delivery-rate samples.
     pub fn samples_rate(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::SAMPLES_RATE, custom(controller) => controller.samples_rate())
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::SAMPLES_RATE,
+            custom(maker) => maker.samples_rate()
+        )
     }
-    /// Does it answer ECN marks as losses, where ECN is negotiated?
+    /// True if it answers ECN marks as losses, where ECN is negotiated.
     pub fn answers_ecn(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::ANSWERS_ECN, custom(controller) => controller.answers_ecn())
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::ANSWERS_ECN,
+            custom(maker) => maker.answers_ecn()
+        )
     }
-    /// Does it scale its decrease by the probability that a loss was congestion?
+    /// True if it scales its decrease by the probability that a loss was congestion.
     pub fn heeds_verdicts(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::HEEDS_VERDICTS, custom(_law) => true)
+        each_config!(self, C(_) => <C as ControllerPart>::HEEDS_VERDICTS, custom(_maker) => true)
     }
-    /// Does it have something to tell the receiver?
+    /// True if it has something to tell the receiver.
     pub fn announces(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::ANNOUNCES, custom(_law) => true)
+        each_config!(self, C(_) => <C as ControllerPart>::ANNOUNCES, custom(_maker) => true)
     }
-    /// The bandwidth estimate that it, or the discrimination beside it, goes by.
+    /// The bandwidth estimate that it, or the discriminator beside it, uses.
     pub fn bandwidth(&self) -> Option<(BandwidthKind, Counting)> {
-        each_config!(self, L(config) => <L as ControllerPart>::bandwidth(config), custom(_law) => None)
+        each_config!(
+            self,
+            C(config) => <C as ControllerPart>::bandwidth(config),
+            custom(_maker) => None
+        )
     }
 }
 
-/// A congestion controller at work, and its window at hand: who asks for cwnd, several times for each packet, does
-/// not ask the controller.
+/// A congestion controller at work with its window cached: cwnd is read several times for each
+/// packet.
 #[derive(Debug)]
 pub struct Window {
     cwnd: f64,
@@ -298,16 +318,16 @@ impl Window {
         &self.controller
     }
 
-    /// How often a controller of another crate gave a window that is none.
+    /// The number of invalid windows that a controller of another crate returned.
     pub fn refused_windows(&self) -> u64 {
         match &self.controller {
-            ControllerState::Custom(outsider) => outsider.refused,
+            ControllerState::Custom(checked) => checked.refused,
             _ => 0,
         }
     }
 }
 
-/// Forwards a call to the controller, and reads its window after whatever may move it.
+/// Forwards a call to the controller, and reads its window after each call that may move it.
 macro_rules! cached {
     (&$self:ident.cwnd()) => {
         $self.cwnd
@@ -320,8 +340,9 @@ macro_rules! cached {
         each!(&mut $self.controller, controller => controller.announce($($argument),*))
     };
     (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
-        let (answer, cwnd) =
-            each!(&mut $self.controller, controller => (controller.$method($($argument),*), controller.cwnd()));
+        let (answer, cwnd) = each!(&mut $self.controller, controller => {
+            (controller.$method($($argument),*), controller.cwnd())
+        });
         $self.cwnd = cwnd;
         answer
     }};

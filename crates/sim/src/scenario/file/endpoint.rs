@@ -89,7 +89,7 @@ pub(super) fn keys() -> &'static [Key] {
     KEYS.get_or_init(|| {
         let own = part::settings(&EndpointConfig::default());
         let meaning = "linux: what is Linux's about endpoints and plain TCPs; keys beside it win";
-        let preset = vec![part::Kind::Word(PRESETS)];
+        let preset = vec![part::ValueKind::Word(PRESETS)];
         let mut keys = vec![schema::made("preset", "none".to_owned(), meaning.to_owned(), preset)];
         keys.extend(own.iter().map(|s| parameter::key(s, "")));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();

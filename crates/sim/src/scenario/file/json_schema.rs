@@ -70,7 +70,7 @@ impl Tables {
     }
 
     /// What may stand under a key.
-    fn below(&mut self, name: &str, kind: Kind, values: &[part::Kind]) -> Map<String, Value> {
+    fn below(&mut self, name: &str, kind: Kind, values: &[part::ValueKind]) -> Map<String, Value> {
         let schema = match kind {
             Kind::Value if values.is_empty() => any_value(),
             Kind::Value => either(values.iter().flat_map(|kind| forms(*kind)).collect()),
@@ -108,26 +108,26 @@ fn any_value() -> Value {
 }
 
 /// What can be written for a value of this kind.
-fn forms(kind: part::Kind) -> Vec<Value> {
+fn forms(kind: part::ValueKind) -> Vec<Value> {
     let number = || json!({ "type": "number" });
     let text = || json!({ "type": "string" });
     match kind {
-        part::Kind::Bool => vec![json!({ "type": "boolean" })],
-        part::Kind::Number { least, most } => {
+        part::ValueKind::Bool => vec![json!({ "type": "boolean" })],
+        part::ValueKind::Number { least, most } => {
             vec![json!({ "type": "number", "minimum": least, "maximum": most })]
         }
-        part::Kind::Positive { most } => {
+        part::ValueKind::Positive { most } => {
             vec![json!({ "type": "number", "exclusiveMinimum": 0, "maximum": most })]
         }
-        part::Kind::Integer { least, most } => {
+        part::ValueKind::Integer { least, most } => {
             vec![json!({ "type": "integer", "minimum": least, "maximum": most })]
         }
         // Zero needs no unit.
-        part::Kind::Time { .. } => vec![text(), json!({ "const": 0 })],
-        part::Kind::Switch { .. } => vec![json!({ "type": "boolean" }), text()],
-        part::Kind::Bytes { .. } => vec![text()],
-        part::Kind::Word(words) => vec![json!({ "enum": words })],
-        part::Kind::PositiveOrWord { words, .. } => vec![number(), json!({ "enum": words })],
+        part::ValueKind::Time { .. } => vec![text(), json!({ "const": 0 })],
+        part::ValueKind::Switch { .. } => vec![json!({ "type": "boolean" }), text()],
+        part::ValueKind::Bytes { .. } => vec![text()],
+        part::ValueKind::Word(words) => vec![json!({ "enum": words })],
+        part::ValueKind::PositiveOrWord { words, .. } => vec![number(), json!({ "enum": words })],
     }
 }
 

@@ -1,27 +1,27 @@
 //! Parameters of parts: read by what the parts tell of themselves.
 
-use windward_core::part::{self, Kind, Parameters, Setting, Value, Words};
+use windward_core::part::{self, Parameters, Setting, Value, ValueKind, Words};
 
 use super::schema::{self, Key};
 use super::section::{Amount, Field, Result, Section};
 
 /// Reads a value of this kind.
-pub(super) fn value(field: Field<'_>, kind: Kind) -> Result<Value> {
+pub(super) fn value(field: Field<'_>, kind: ValueKind) -> Result<Value> {
     match kind {
-        Kind::Bool => field.bool().map(Value::Bool),
-        Kind::Bytes { most } => bytes(&field, most).map(Value::Number),
-        Kind::Number { least, most } => field.float(least..=most).map(Value::Number),
-        Kind::Positive { most } => field.above_zero(most).map(Value::Number),
-        Kind::Integer { least, most } => field.integer(least..=most).map(Value::Integer),
-        Kind::Time { least, most } => field.duration(least..=most).map(Value::Time),
-        Kind::Switch { on, .. } if field.is_bool() => {
+        ValueKind::Bool => field.bool().map(Value::Bool),
+        ValueKind::Bytes { most } => bytes(&field, most).map(Value::Number),
+        ValueKind::Number { least, most } => field.float(least..=most).map(Value::Number),
+        ValueKind::Positive { most } => field.above_zero(most).map(Value::Number),
+        ValueKind::Integer { least, most } => field.integer(least..=most).map(Value::Integer),
+        ValueKind::Time { least, most } => field.duration(least..=most).map(Value::Time),
+        ValueKind::Switch { on, .. } if field.is_bool() => {
             field.bool().map(|yes| if yes { Value::Time(on) } else { Value::Absent })
         }
-        Kind::Switch { most, .. } => field.positive(most).map(Value::Time),
-        Kind::PositiveOrWord { most, .. } if !field.is_text() => {
+        ValueKind::Switch { most, .. } => field.positive(most).map(Value::Time),
+        ValueKind::PositiveOrWord { most, .. } if !field.is_text() => {
             field.above_zero(most).map(Value::Number)
         }
-        Kind::Word(words) | Kind::PositiveOrWord { words, .. } => {
+        ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. } => {
             let word = field.word(words)?;
             // The part's own spelling lives as long as the program.
             Ok(words.iter().find(|known| **known == word).map_or(Value::Absent, |w| Value::Word(w)))
@@ -85,7 +85,7 @@ pub(super) fn keys_of_kinds(
             // Who has it, with which default and in which sense.
             let mut defaults: Vec<(String, Vec<&str>)> = Vec::new();
             let mut senses: Vec<(String, Vec<&str>)> = Vec::new();
-            let mut values: Vec<Kind> = Vec::new();
+            let mut values: Vec<ValueKind> = Vec::new();
             let note = |list: &mut Vec<(String, Vec<&'static str>)>, text: String, of| match list
                 .iter_mut()
                 .find(|(known, _)| *known == text)

@@ -23,7 +23,7 @@ pub(super) struct Key {
     pub(super) default: Cow<'static, str>,
     pub(super) meaning: Cow<'static, str>,
     /// The kinds of values it takes, as far as a part tells: several where parts differ.
-    pub(super) values: Vec<part::Kind>,
+    pub(super) values: Vec<part::ValueKind>,
 }
 
 /// Keys of one table, in parts because tables share some.
@@ -210,7 +210,7 @@ pub(super) fn made(
     name: &'static str,
     default: String,
     meaning: String,
-    values: Vec<part::Kind>,
+    values: Vec<part::ValueKind>,
 ) -> Key {
     let (default, meaning) = (Cow::Owned(default), Cow::Owned(meaning));
     Key { name, kind: Kind::Value, default, meaning, values }

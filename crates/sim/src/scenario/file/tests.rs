@@ -603,10 +603,14 @@ fn what_is_no_trace_says_where() {
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
     };
     for (test, bytes, expected) in [
-        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is no number of milliseconds"),
+        (
+            "word",
+            b"1\n2\nthree\n" as &[u8],
+            "cell.trace:3: `three` is not a number of milliseconds",
+        ),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
-        ("empty", b"", "cell.trace: there is no opportunity at all"),
+        ("empty", b"", "cell.trace: the trace has no opportunity"),
         ("binary", b"\xff\xfe", "cell.trace is not a text"),
     ] {
         let message = of_file(test, bytes);
@@ -625,7 +629,7 @@ fn what_is_no_trace_says_where() {
     for (rate, expected) in [
         ("{ opportunities = [1, 5, 3] }", "opportunities[2] = 3: 3 ms is earlier than the 5 ms"),
         ("{ opportunities = [0] }", "opportunities[0] = 0: the last opportunity is at 0 ms"),
-        ("{ opportunities = [] }", "there is no opportunity at all"),
+        ("{ opportunities = [] }", "the trace has no opportunity"),
         ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: must be a whole number"),
         ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
         ("{ opportunities = 5 }", "expected an array, found a number"),
@@ -810,7 +814,7 @@ fn traces_of_delays_are_read_or_refused_with_the_line() {
     assert_eq!(link(&scenario, "bottleneck").delay, Duration::from_micros(40_250));
     for (test, bytes, expected) in [
         ("cut", b"0 20\n1000 30\n20" as &[u8], "path.txt:3: `20` is not a time and a delay"),
-        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is no number of milliseconds"),
+        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is not a number of milliseconds"),
         ("back", b"0 20\n1000 5\n999 5\n", "path.txt:3:"),
         ("none", b"", "path.txt: there must be two lines"),
         ("binary", b"\xff\xfe", "path.txt is not a text"),
@@ -1060,7 +1064,15 @@ fn parameters_of_protocols_are_read_and_refused() {
     file.set("flows.*.new_jersey", r#"{ on_warning = true, rtt = "latest" }"#).unwrap();
     file.set("flows.*.estcp.prior", "10").unwrap();
     for (protocol, expected) in [
-        ("veno", vec!["veno.threshold = 5", "veno.rtt = latest", "veno.base_rtt = connection"]),
+        (
+            "veno",
+            vec![
+                "veno.threshold = 5",
+                "veno.rtt = latest",
+                "veno.base_rtt = connection",
+                ".partial_deflation = true",
+            ],
+        ),
         (
             "jtcp",
             vec![
@@ -1070,13 +1082,21 @@ fn parameters_of_protocols_are_read_and_refused() {
                 "start_up.max_rtt_thresh = 16ms",
                 "start_up.css_growth_divisor = 4",
                 "start_up.css_rounds = 5",
+                ".partial_deflation = true",
                 "jtcp.threshold = 1",
                 "jtcp.jitter = signed",
                 "jtcp.span = window",
                 "jtcp.timeouts = standard",
             ],
         ),
-        ("new-jersey", vec!["new_jersey.on_warning = true", "new_jersey.rtt = latest"]),
+        (
+            "new-jersey",
+            vec![
+                "new_jersey.on_warning = true",
+                "new_jersey.rtt = latest",
+                ".partial_deflation = true",
+            ],
+        ),
         ("estcp-ecn", vec!["estcp.prior = 10"]),
         ("vegas", vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1"]),
     ] {
@@ -1382,8 +1402,10 @@ fn parameters_of_westwood_reach_the_endpoints() {
             ("endpoint.westwood.estimator", "ere"),
             ("flows.lossy.westwood.counting", "acked-count"),
             ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
+            ("endpoint.partial_deflation", "false"),
             ("flows.lossy.bulk_repeat.repeat", "ack"),
             ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
+            ("flows.lossy.partial_deflation", "true"),
         ],
     );
     let (clean, lossy) = (&flow(&s, "clean-1").kind.traffic, &flow(&s, "lossy-1").kind.traffic);
@@ -1396,6 +1418,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
             "bulk_repeat.repeat = round",
             "bulk_repeat.fixed_timeout = 1s",
             "bulk_repeat.timeout_window = repeated",
+            ".partial_deflation = false",
             "spike.a = 0.4",
             "spike.b = 0.05",
             "spike.tick = 0s",
@@ -1409,6 +1432,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
         "westwood.counting = acked-count",
         "bulk_repeat.maximum = 3",
         "bulk_repeat.repeat = ack",
+        ".partial_deflation = true",
         "rate_gap.threshold = 0.5",
         "rate_gap.reading = printed",
     ] {

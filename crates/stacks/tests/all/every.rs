@@ -1,14 +1,12 @@
 //! What every stack does, whichever controller it has.
 
-mod common;
-
-use common::PATH;
+use crate::common::PATH;
 use windward_core::units::Time;
 use windward_sim::Outcome;
 use windward_sim::stack::{Codepoint, Connection, End, Facts, StackConfig, StackSetup};
 
-/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at
-/// least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
+/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and
+/// at least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
 const MOST: f64 = 1e7 * (1500.0 - 28.0 - 16.0 - 13.0) / 1500.0;
 
 /// With controllers of their own.
@@ -24,7 +22,7 @@ const OWN: [&str; 8] = [
 ];
 
 fn run(changes: &[(&str, &str)]) -> Outcome {
-    common::run(PATH, &windward_stacks::all(), changes)
+    crate::common::run(PATH, &windward_stacks::all(), changes)
 }
 
 fn names(which: impl Fn(&Facts) -> bool) -> Vec<&'static str> {
@@ -72,7 +70,8 @@ fn a_clean_path_is_used_by_all() {
 
 #[test]
 fn controllers_of_s2n_take_marks_and_keep_their_pace() {
-    // CUBIC keeps a queue that marks at 20 packets short, and loses nothing once slow start is over.
+    // CUBIC keeps a queue that marks at 20 packets short, and loses nothing once slow start is
+    // over.
     let marks = "{ kind = 'ecn-threshold', threshold = 20 }";
     let changes = [("dumbbell.bottleneck.router", marks), ("warmup", "10s"), ("duration", "40s")];
     for (name, most) in [("noq:s2n-cubic", 20.0), ("noq:s2n-bbr", 40.0)] {
@@ -108,7 +107,8 @@ fn a_pacer_that_waits_for_less_than_a_nanosecond_goes_on() {
 
 #[test]
 fn all_let_go_when_nearly_everything_is_lost() {
-    // RFC 9743 section 5.1.1. A clean path takes 833 packets a second of 1500 bytes: a twentieth is 42.
+    // RFC 9743 section 5.1.1. A clean path takes 833 packets a second of 1500 bytes: a twentieth is
+    // 42.
     for name in OWN {
         let changes = [
             ("flows.bulk.protocol", name),
@@ -140,8 +140,8 @@ fn an_outage_of_half_a_minute_is_survived() {
         assert!(mean(10, 20) > 7.5e6, "{name} before: {}", mean(10, 20));
         // Probes alone, each time-out twice as long as the one before: no more than 20 of them.
         assert!(mean(21, 50) < 20.0 * 2.0 * 12_000.0 / 29.0, "{name} during: {}", mean(21, 50));
-        // Time-outs that double from a second or less are at most as long as all before together, 31 s:
-        // by second 82 one has got through, and 20 s later the path is full again.
+        // Time-outs that double from a second or less are at most as long as all before together,
+        // 31 s: by second 82 one has got through, and 20 s later the path is full again.
         assert!(mean(102, 120) > 7.5e6, "{name} after: {}", mean(102, 120));
     }
 }
@@ -150,8 +150,13 @@ fn an_outage_of_half_a_minute_is_survived() {
 fn two_stacks_share_a_path() {
     let two =
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'noq:cubic'\npacket_size = 1500\n");
-    let run =
-        || common::run(&two, &windward_stacks::all(), &[("duration", "120s"), ("warmup", "20s")]);
+    let run = || {
+        crate::common::run(
+            &two,
+            &windward_stacks::all(),
+            &[("duration", "120s"), ("warmup", "20s")],
+        )
+    };
     let outcome = run();
     assert_eq!(outcome, run());
     let carried: Vec<f64> = outcome.flows.iter().map(|flow| flow.goodput_bps).collect();
@@ -161,7 +166,7 @@ fn two_stacks_share_a_path() {
     let later = |protocol| {
         let changes =
             [("flows.other.protocol", protocol), ("flows.other.start", "9s"), ("duration", "8s")];
-        common::run(&two, &windward_stacks::all(), &changes).flows[0].clone()
+        crate::common::run(&two, &windward_stacks::all(), &changes).flows[0].clone()
     };
     assert_eq!(later("noq:cubic"), later("noq:newreno"));
 }
@@ -194,8 +199,8 @@ fn laws_of_ours_do_in_stacks_about_what_they_do_at_home() {
     }
 }
 
-/// Both ends of a connection with 50 ms between them and nothing else, for a while; how many packets the
-/// sender made at each instant.
+/// Both ends of a connection with 50 ms between them and nothing else, for a while; how many
+/// packets the sender made at each instant.
 fn bursts(name: &str, segments: u32) -> Vec<usize> {
     let config = StackConfig { segments, ..StackConfig::default() };
     let stacks = windward_stacks::all();
@@ -246,8 +251,8 @@ fn what_leaves_at_one_instant_is_bounded() {
         for segments in [1, 10, 64] {
             let bursts = bursts(name, segments);
             let most = bursts.iter().copied().max().unwrap();
-            // The pacers allow what 2 ms of 1.25 windows a round trip are, 8 packets of 320, and ten at
-            // least; what is made at once may go beyond that by one batch.
+            // The pacers allow what 2 ms of 1.25 windows a round trip are, 8 packets of 320, and
+            // ten at least; what is made at once may go beyond that by one batch.
             assert!(most <= 10 + segments as usize, "{name} of {segments}: {most}");
             assert!(bursts.len() > 20 && most > 1, "{name} of {segments}: {bursts:?}");
         }

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windward_core::network::aqm::{Aqm, Backlog, Leaving, MakeAqm, QueueSetup, Verdict};
+use windward_core::network::aqm::{Aqm, Backlog, Leaving, MakeAqm, QueueAction, QueueSetup};
 use windward_core::network::channel::{Channel, MakeChannel};
 use windward_core::network::router::{MakeRouter, Router};
 use windward_core::network::{AqmConfig, ChannelConfig, RouterConfig};
 use windward_core::packet::{Flags, Label, Packet};
-use windward_core::part::{AnyPart, Custom, CustomPart, Kind, Setting, Value, Words};
+use windward_core::part::{AnyPart, Custom, CustomPart, Setting, Value, ValueKind, Words};
 use windward_core::rng::Stream;
 use windward_core::units::Time;
 use windward_sim::scenario::file::ScenarioFile;
@@ -136,24 +136,24 @@ fn every_parameter_has_its_range() {
     for (Words { name, .. }, spec) in kinds() {
         for Setting { doc, .. } in spec.settings() {
             let wrong: Vec<String> = match doc.kind {
-                Kind::Bool => vec!["1".into(), "'yes'".into()],
-                Kind::Number { least, most } => {
+                ValueKind::Bool => vec!["1".into(), "'yes'".into()],
+                ValueKind::Number { least, most } => {
                     vec![format!("{:?}", least - 1.0), format!("{:?}", most * 2.0 + 1.0)]
                 }
-                Kind::Positive { most } => vec!["0".into(), format!("{:?}", most * 2.0)],
-                Kind::Integer { least, most } => vec![
+                ValueKind::Positive { most } => vec!["0".into(), format!("{:?}", most * 2.0)],
+                ValueKind::Integer { least, most } => vec![
                     format!("{}", least.wrapping_sub(1) as i64),
                     format!("{}", most + 1),
                     "1.5".into(),
                 ],
-                Kind::Time { least, .. } => {
+                ValueKind::Time { least, .. } => {
                     let mut wrong = vec!["'-1ms'".into(), "'1000h'".into(), "5".into()];
                     if !least.is_zero() {
                         wrong.push("'0s'".into());
                     }
                     wrong
                 }
-                Kind::Bytes { .. } => vec!["'5p'".into(), "5000".into(), "'0B'".into()],
+                ValueKind::Bytes { .. } => vec!["'5p'".into(), "5000".into(), "'0B'".into()],
                 _ => vec!["'nonsense'".into(), "true".into()],
             };
             let odd = ["nan", "inf", "-inf", "'5 parsecs'", "[]", "{}"].map(str::to_owned);
@@ -174,9 +174,13 @@ fn every_parameter_has_its_range() {
 struct EveryTenth(u32);
 
 impl Aqm for EveryTenth {
-    fn on_dequeue(&mut self, _: Time, _: Leaving, queue: &Backlog<'_>, _: &Packet) -> Verdict {
+    fn on_dequeue(&mut self, _: Time, _: Leaving, queue: &Backlog<'_>, _: &Packet) -> QueueAction {
         self.0 += 1;
-        if self.0.is_multiple_of(10) && queue.packets > 0 { Verdict::Drop } else { Verdict::Pass }
+        if self.0.is_multiple_of(10) && queue.packets > 0 {
+            QueueAction::Drop
+        } else {
+            QueueAction::Pass
+        }
     }
     /// Never moves on, which must not hang anybody.
     fn next_timer(&self) -> Time {
@@ -301,7 +305,7 @@ fn folder() -> PathBuf {
 /// The part of a page that is generated.
 fn frame(Words { name, what, source }: Words, spec: &AqmConfig) -> String {
     let mut page = format!(
-        "{BEGIN}\n# {name}\n\nQueue management that {what}.\n\nSource: {source}. In a link table: \
+        "{BEGIN}\n# {name}\n\nAn AQM that {what}.\n\nSource: {source}. In a link table: \
          `aqm = \"{name}\"`"
     );
     let settings = spec.settings();

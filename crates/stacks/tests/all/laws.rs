@@ -1,10 +1,8 @@
 //! Congestion controllers of another crate in stacks, among them such as do what no controller should.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::PATH;
+use crate::common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use windward_core::endpoint::window::{
     self, Controller, ControllerConfig, FixedConfig, MakeController,
@@ -14,8 +12,8 @@ use windward_sim::Outcome;
 use windward_sim::stack::{Stack, Stacks};
 use windward_stacks::{Host, with_controller};
 
-/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at
-/// least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
+/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and
+/// at least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
 const MOST: f64 = 1e7 * (1500.0 - 28.0 - 16.0 - 13.0) / 1500.0;
 
 /// Windows, one for each acknowledgment; `None` is a panic.
@@ -56,7 +54,7 @@ fn run(host: Host, name: &str, law: &'static Maker, changes: &[(&str, &str)]) ->
     let law = ControllerConfig::Custom(Custom(law));
     let stack: Arc<dyn Stack> = with_controller(host, "says", law).unwrap();
     let changes = [&[("flows.bulk.protocol", name), ("duration", "5s")], changes].concat();
-    common::run(PATH, &Stacks::from_iter([stack]), &changes)
+    crate::common::run(PATH, &Stacks::from_iter([stack]), &changes)
 }
 
 #[test]
@@ -112,7 +110,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
             let stack =
                 with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
-            let outcome = common::run(&two, &Stacks::from_iter([stack]), &changes);
+            let outcome = crate::common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();
             assert_eq!(failure, format!("{name} panicked: no window at all"));
             assert!(outcome.flows[1].goodput_bps > 5e6, "the other goes on");

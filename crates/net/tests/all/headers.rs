@@ -1,8 +1,6 @@
 //! What links see of packets of outside programs, and what they may change about them.
 
-mod common;
-
-use common::{build, flagged, ipv4, ipv6, ours, read, udp, udp_sum, xcp};
+use crate::common::{build, flagged, ipv4, ipv6, ours, read, udp, udp_sum, xcp};
 use proptest::prelude::*;
 use windward_core::network::RouterConfig;
 use windward_core::packet::{CongestionHeader, Flags, NO_SEQ, Packet, PacketKind, SackBlock};

@@ -114,7 +114,8 @@ fn a_transfer_that_comes_takes_as_long_as_its_windows() {
         for transfer in &outcome.transfers {
             assert_eq!((transfer.bytes, transfer.packets), (60_000, 41), "60 000 / 1472 = 40.8");
             assert!(transfer.packets_sent >= 41);
-            // A round trip of packets of 1200 bytes: with 1 ms each, and a little for the others there.
+            // A round trip of packets of 1200 bytes: with 1 ms each, and a little for the others
+            // there.
             let handshake = transfer.handshake.as_secs_f64();
             assert!((0.08..0.25).contains(&handshake), "{name}: {handshake}");
             let completion = transfer.completion_time().expect("an end").as_secs_f64();
@@ -123,14 +124,15 @@ fn a_transfer_that_comes_takes_as_long_as_its_windows() {
             seconds.push(completion);
         }
         seconds.sort_by(f64::total_cmp);
-        // Three windows, each a round trip: they begin with 12 000 bytes or more (quinn's
-        // is ten packets of 1200), and double, so that two carry 36 000 at the least, 44 160 with ten
-        // packets of 1472, and three 84 000. The last packets may wait 25 ms for an acknowledgment that is
-        // delayed, and 60 kB take 48 ms of the wire.
+        // Three windows, each a round trip: they begin with 12 000 bytes or more (quinn's is ten
+        // packets of 1200), and double, so that two carry 36 000 at the least, 44 160 with ten
+        // packets of 1472, and three 84 000. The last packets may wait 25 ms for an acknowledgment
+        // that is delayed, and 60 kB take 48 ms of the wire.
         let (least, most) = (3.0 * 0.08, 3.0 * 0.08 + 0.025 + 0.06);
         let median = seconds[seconds.len() / 2];
         assert!(seconds[0] >= least && (least..most).contains(&median), "{name}: {seconds:?}");
-        // Two at once may take twice as long, and lose nothing: a queue of 100 kB has room for both.
+        // Two at once may take twice as long, and lose nothing: a queue of 100 kB has room for
+        // both.
         assert!(seconds[seconds.len() - 1] < 2.0 * most, "{name}: {seconds:?}");
         let all: f64 = outcome.transfers.iter().map(|t| t.bytes as f64).sum();
         assert!((flow.goodput_bps * 1200.0 / 8.0 / all - 1.0).abs() < 1e-9, "each byte once");

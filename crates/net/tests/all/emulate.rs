@@ -1,7 +1,5 @@
 //! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it would be without a clock.
 
-mod common;
-
 use std::cell::Cell;
 use std::io;
 
@@ -15,7 +13,7 @@ use windward_netns::packet::{Ecn, set_ecn};
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Simulation, run};
 
-use common::{build, ours, udp, xcp};
+use crate::common::{build, ours, udp, xcp};
 
 /// A clock that stands still but for [`Outside::wait`].
 #[derive(Default)]
@@ -333,7 +331,8 @@ fn a_record_keeps_what_links_look_at() {
     let (again, same) = replayed(&whole).unwrap();
     assert_eq!((same, again == out), (fingerprint, true));
     let granted = |event: &&Event| event.1 == End::Sender && event.2.len() > 90;
-    let deltas: Vec<_> = out.iter().filter(granted).map(|e| common::read(&e.2).header).collect();
+    let deltas: Vec<_> =
+        out.iter().filter(granted).map(|e| crate::common::read(&e.2).header).collect();
     assert!(deltas.iter().filter(|header| **header != deltas[0]).count() > 50, "XCP writes");
     // What else is in them is not needed: 20 or 40 bytes of IP, 8 of UDP, 64 of ours.
     let (short, ..) = record(&scenario, ms(1000), 0, packet);
